@@ -33,6 +33,12 @@ _TEXT_FIELDS = frozenset({"output", "result", "error"})
 _KINDS: dict[str, MediumKind] = {"image": "image", "audio": "sound", "video": "sound"}
 
 
+# How ADK begins a content in the user's place with what another agent said and did: a part of its
+# own in older versions.
+_CONTEXT = "For context:"
+_TRANSCRIPT = f"{_CONTEXT} below is a transcript of what another agent did"
+
+
 class GoogleShape(Shape):
     """The shape of Google's contents. A call without an id is paired by the name of its tool."""
 
@@ -45,8 +51,9 @@ class GoogleShape(Shape):
         return "assistant" if message.role == "model" else "user"
 
     def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
-        """Yield the parts of a content."""
+        """Yield the parts of a content; what ADK tells of another agent is no text of the user."""
         text_kind = kind_of_text(self.role(message))
+        author: Literal["program", ""] = "program" if _is_of_another_agent(message) else ""
         for i, part in enumerate(message.parts or ()):
             if call := part.function_call:
                 text, call_id = _json(call.args or {}), call.id or call.name
@@ -54,7 +61,8 @@ class GoogleShape(Shape):
             elif response := part.function_response:
                 yield _result((i,), response)
             elif part.text is not None:
-                yield Part((i,), "thinking" if part.thought else text_kind, part.text)
+                kind = "thinking" if part.thought else text_kind
+                yield Part((i,), kind, part.text, author=author)
             elif part.inline_data or part.file_data:
                 yield _medium_part((i,), part)
             else:
@@ -94,6 +102,12 @@ class GoogleShape(Shape):
     def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
         """Return the JSON values of a part."""
         return self.plain(message.parts[path[0]])
+
+
+def _is_of_another_agent(message: Any) -> bool:  # noqa: ANN401
+    parts = message.parts or ()
+    first = parts[0].text or "" if parts and message.role == "user" else ""
+    return first.startswith(_TRANSCRIPT) or (first == _CONTEXT and len(parts) > 1)
 
 
 def _result(path: Path, response: Any) -> Part:  # noqa: ANN401

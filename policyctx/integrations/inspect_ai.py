@@ -87,7 +87,16 @@ class InspectShape(Shape):
         return str(message.role)
 
     def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
-        """Yield the parts of the content, then the calls."""
+        """Yield the parts of the content, then the calls.
+
+        Inspect marks the summaries that it writes into the user's messages.
+        """
+        by_inspect = message.role == "user" and "summary" in (message.metadata or {})
+        yield from (
+            part._replace(author="summary") if by_inspect else part for part in self._parts(message)
+        )
+
+    def _parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
         role, content = self.role(message), message.content
         if role == "tool":
             yield from _result(message)

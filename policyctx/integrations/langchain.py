@@ -94,7 +94,16 @@ class LangChainShape(Shape):
         return own if own in _CHAT_ROLES else "user"
 
     def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
-        """Yield the blocks of the content, then the calls."""
+        """Yield the blocks of the content, then the calls.
+
+        LangChain marks the summaries that it writes into the user's messages.
+        """
+        yield from (
+            part._replace(author="summary") if _is_summary(message) else part
+            for part in self._parts(message)
+        )
+
+    def _parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
         role, content = self.role(message), message.content
         calls = getattr(message, "tool_calls", None) or ()
         if role == "tool":
@@ -151,6 +160,12 @@ class LangChainShape(Shape):
             return self.plain(message)
         found: JSON = json.loads(_json(getattr(message, str(path[0]))[path[1]]))
         return found
+
+
+def _is_summary(message: Any) -> bool:  # noqa: ANN401
+    """Return whether a message in the user's place is the summary of LangChain's middleware."""
+    marks = message.additional_kwargs
+    return bool(message.type == "human" and marks.get("lc_source") == "summarization")
 
 
 def _result(message: Any) -> Iterator[Part]:  # noqa: ANN401

@@ -10,10 +10,10 @@ import re
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.extractive.digest import Statement
+from policyctx.compaction.extractive.failures import error_in
 from policyctx.compaction.extractive.sentences import one_line, shortened
 from policyctx.compaction.extractive.work import (
     command_parts,
-    error_in,
     shows_text,
     subject_of,
 )

@@ -95,6 +95,14 @@ class Language:
     """What a client writes to have a session go on, which is not a task."""
     task_lists: tuple[str, ...] = ()
     """What a list of tasks is called: that it is written is no step of the work."""
+    wanted_failures: tuple[str, ...] = ()
+    """What the agent says of a failure that it wants, such as a test before the code."""
+    all_tasks: tuple[str, ...] = ()
+    """What all of a list of tasks is called."""
+    nothing_open: tuple[str, ...] = ()
+    """How a line begins that says that nothing is left to do."""
+    withdrawals: tuple[str, ...] = ()
+    """What the user takes a task back with."""
     acknowledged: tuple[str, ...] = ()
     """Words that only say that something was heard."""
     errands: tuple[str, ...] = ()
@@ -147,6 +155,7 @@ ENGLISH = Language(
         "will use", "we use", "opted", "because", "root cause", "turned out", "turns out", "found",
         "confirmed", "the problem", "the issue", "the fix", "fixed", "caused", "so that", "result",
         "decide", "final", "it is settled", "picked", "we go with", "conclusion", "reason",
+        "the cause", "the culprit", "the bug is",
     ),
     revisions=(
         "instead", "actually", "rather than", "no longer", "change", "changed", "switch", "rather",
@@ -300,6 +309,29 @@ ENGLISH = Language(
         "please continue",
     ),
     task_lists=("todo list", "to-do list", "task list", "list of tasks", "todos", "todo items"),
+    wanted_failures=(
+        "should fail", "expected to fail", "expect it to fail", "expect them to fail", "will fail",
+        "must fail", "failing test", "failing tests", "fails first", "fail first", "see it fail",
+        "see them fail", "watch it fail", "confirm it fails", "confirm they fail",
+        "verify it fails", "verify they fail", "check that it fails", "make sure it fails",
+        "fails as expected", "fail as expected", "failed as expected", "expected failure",
+        "for the right reason", "reproduce", "reproduces", "reproduced", "reproduction",
+        "red phase", "is expected", "are expected", "as expected",
+    ),
+    all_tasks=(
+        "all tasks", "all the tasks", "all of the tasks", "all subtasks", "all items", "all todos",
+        "all steps", "every task", "all open tasks", "all my tasks", "all planned tasks",
+    ),
+    nothing_open=(
+        "none.", "none identified", "none at", "none currently", "nothing", "no pending", "no open",
+        "no remaining", "no outstanding", "no further", "no active", "awaiting", "waiting for user",
+        "waiting for the user", "waiting for further", "waiting for your", "waiting for next",
+    ),
+    withdrawals=(
+        "forget", "forget about", "skip", "cancel", "drop", "never mind", "nevermind", "no need",
+        "not needed", "don't bother", "don't need", "do not need", "leave out", "scrap",
+        "no longer need", "not necessary", "hold off on", "we won't", "i'll do", "i did",
+    ),
     acknowledged=(
         "ok", "okay", "k", "thanks", "thank", "you", "thx", "great", "nice", "good", "perfect",
         "cool", "fine", "lgtm", "yes", "yep", "yeah", "sure", "right", "alright", "all", "hm",
@@ -469,6 +501,10 @@ CHINESE = Language(
     refusals=("不要", "别", "不准", "不许", "禁止", "不用"),
     continuations=("请继续之前", "继续之前的对话", "从中断处继续", "接着上次的对话"),
     task_lists=("待办列表", "任务列表", "待办清单", "任务清单"),
+    wanted_failures=("应该失败", "应该会失败", "预期失败", "如预期", "符合预期", "复现"),
+    all_tasks=("所有任务", "全部任务", "任务都", "任务全部", "所有步骤", "全部步骤"),
+    nothing_open=("无待办", "没有待办", "暂无", "没有未完成", "等待用户", "等待下一步指示"),
+    withdrawals=("算了", "不用了", "不做了", "取消", "先不", "跳过", "不需要", "别做", "不必"),
     acknowledged=(
         "好的", "好", "谢谢", "多谢", "嗯", "行", "可以", "继续", "不错", "很好", "收到", "明白",
         "知道了", "辛苦了", "辛苦", "对", "是的", "吧", "了", "啊", "哦", "呢", "没问题", "你好",
@@ -525,6 +561,10 @@ GERMAN = Language(
         "noch nicht", "noch", "offen", "ausstehend", "wartet", "fehlt", "fehlen", "läuft",
         "steht aus",
     ),
+    wanted_failures=("soll fehlschlagen", "wie erwartet", "schlägt erwartungsgemäß fehl"),
+    all_tasks=("alle aufgaben", "alle punkte", "alle schritte"),
+    nothing_open=("nichts", "keine offenen", "keine weiteren"),
+    withdrawals=("vergiss", "lass weg", "nicht mehr nötig", "brauchen wir nicht", "überspringe"),
     objections=(
         "nein", "nee", "nö", "nicht so", "nicht das", "falsch", "lieber", "eher", "auf keinen fall",
         "stattdessen",
@@ -569,6 +609,10 @@ FRENCH = Language(
     ),
     remedies=("corrigé", "résolu", "réparé", "remarche"),
     unfinished=("pas encore", "encore", "en attente", "reste", "restent", "en cours", "manque"),
+    wanted_failures=("doit échouer", "comme prévu", "reproduire"),
+    all_tasks=("toutes les tâches", "tous les points", "toutes les étapes"),
+    nothing_open=("rien", "aucune tâche", "aucun point"),
+    withdrawals=("oublie", "laisse tomber", "plus besoin", "pas besoin", "annule"),
     objections=("non", "pas ça", "pas comme ça", "plutôt", "surtout pas", "faux"),
     refusals=("ne", "n'", "jamais", "arrête"),
     acknowledged=(
@@ -653,6 +697,11 @@ class Cues:
     refusals: re.Pattern[str]
     continuations: Presence
     task_lists: Presence
+    wanted_failures: Presence
+    all_tasks: Presence
+    nothing_open: re.Pattern[str]
+    withdrawals: Presence
+    negations: Presence
     acknowledged: re.Pattern[str]
     errands: Presence
     wishes: Presence
@@ -699,6 +748,11 @@ def cues_of(languages: tuple[Language, ...]) -> Cues:
         refusals=_any_folded(cues("refusals")),
         continuations=_presence_of(cues("continuations")),
         task_lists=_presence_of(cues("task_lists")),
+        wanted_failures=_presence_of(cues("wanted_failures")),
+        all_tasks=_presence_of(cues("all_tasks")),
+        nothing_open=_any_folded(cues("nothing_open")),
+        withdrawals=_presence_of(cues("withdrawals")),
+        negations=_presence_of(cues("negations")),
         acknowledged=_any_folded(cues("acknowledged")),
         errands=_presence_of(cues("errands")),
         wishes=_presence_of(cues("wishes")),

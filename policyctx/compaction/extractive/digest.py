@@ -42,6 +42,7 @@ class Group(StrEnum):
     RUNNING = "Running:"
     CHECKS = "Checks, last run:"
     REPORT = "Closing report:"
+    TASKS = "Finished, newest first:"
     DONE = "Done last:"
     NEXT = "Next:"
     OPEN = "Still open:"
@@ -148,6 +149,7 @@ class Digest:
     running: tuple[Statement, ...] = ()
     checks: tuple[Statement, ...] = ()
     report: tuple[Statement, ...] = ()
+    tasks: tuple[Statement, ...] = ()
     done: tuple[Statement, ...] = ()
     next: tuple[Statement, ...] = ()
     open: tuple[Statement, ...] = ()
@@ -226,6 +228,7 @@ def statements_of(digest: Digest, group: Group) -> tuple[Statement, ...]:
         Group.EDITS: digest.edits,
         Group.CHECKS: digest.checks,
         Group.REPORT: digest.report,
+        Group.TASKS: digest.tasks,
         Group.DONE: digest.done,
         Group.NEXT: digest.next,
         Group.OPEN: digest.open,
@@ -364,6 +367,7 @@ def _digest(found: dict[Group, list[tuple[str, dict[str, str]]]]) -> Digest:
         edits=statements(Group.EDITS),
         checks=statements(Group.CHECKS),
         report=statements(Group.REPORT),
+        tasks=statements(Group.TASKS),
         done=statements(Group.DONE),
         next=statements(Group.NEXT),
         open=statements(Group.OPEN),

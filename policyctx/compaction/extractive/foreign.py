@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.extractive.digest import Digest, Statement
-from policyctx.compaction.extractive.sentences import BULLET, one_line, sentences_in, shortened
+from policyctx.compaction.extractive.lines import BULLET
+from policyctx.compaction.extractive.sentences import one_line, sentences_in, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _ASKED = (Group.TOLD, Group.PASTED, Group.AGENT, Group.FOUND, Group.CARRIED)
 _BY_USER = (Group.TOLD, Group.PASTED)
 _STATUS = (
-    Group.REPOSITORY, Group.RUNNING, Group.CHECKS, Group.REPORT, Group.DONE, Group.NEXT, Group.OPEN,
+    Group.REPOSITORY, Group.RUNNING, Group.CHECKS, Group.REPORT, Group.TASKS, Group.DONE,
+    Group.NEXT, Group.OPEN,
 )  # fmt: skip
 _FILES = (Group.FILES, Group.EDITS)
 

@@ -31,7 +31,13 @@ _LAST_CALLS, _LAST_SENTENCES, _LAST_PLANS, _MOST_OPEN = 3, 2, 3, 30
 _LOOKED_BACK = 3
 _LONGEST = 300
 _CHECKBOX = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~/-])\]\s+(\S.*)$", re.MULTILINE)
-_SAME_TASK, _SAME_COMMAND = 1 / 3, 1 / 2
+# The shares of a task's words with which it is known again: in what is said of a task of an earlier
+# summary, of one of a list that the agent keeps, and in a command.
+_SAME_TASK, _SAME_LISTED, _SAME_COMMAND = 1 / 3, 1 / 2, 1 / 2
+_NUMBERS = re.compile(r"\d+ ?")
+_CLAUSE_END = re.compile(r"[,;.!?，。；！？]")
+# What is around the words of a task.
+_AROUND = " -*_([\"'"
 # Sentences behind an announcement in one message with which it is carried out.
 _CARRIED_OUT = 4
 _SAYING = ("user_message", "assistant_message")
@@ -57,16 +63,26 @@ def status_of(
 ) -> Status:
     """Return where the work stands; as an earlier summary says it while nothing was done since.
 
-    What an earlier summary announced and nothing since speaks of stays open.
+    What an earlier summary announced and nothing since speaks of stays open, for one summary. What
+    it had as open stays while the user says nothing new, or something since is about its list.
     """
-    listed = _listed(items, calls, cues)
     by_agent = [one for one in said if one.speaker == AGENT and not one.pasted]
+    by_user = [one for one in said if one.speaker == USER and not one.pasted]
+    listed = _listed(items, calls, cues)
+    listed = {
+        text: task if task.state == _CLOSED else task._replace(state=_since(text, task, said, cues))
+        for text, task in listed.items()
+    }
     open_before = [
         one
         for one in earlier.open
         if not cues.continuations.found_in(one.text)
+        and not cues.nothing_open.match(one.text.casefold().strip(_AROUND))
         and not _is_finished(one.text, by_agent, calls, cues)
+        and not _is_withdrawn(one.text, by_user, cues)
     ]
+    if _all_done(by_agent, cues) or (by_user and not _goes_on(earlier.open, said, calls, cues)):
+        open_before = []
     done, announced = earlier.done, earlier.next
     if by_agent or calls:
         # What the agent announced before it went on itself, it did.
@@ -86,13 +102,69 @@ def status_of(
         done = _done(by_agent, calls, announced)
     tasks = {one.text.removesuffix(_ACTIVE): one for one in open_before}
     tasks = {text: one for text, one in tasks.items() if text not in listed}
-    tasks |= {text: Statement(text + _ACTIVE) for text, task in listed.items() if task == "active"}
-    tasks |= {text: Statement(text) for text, task in listed.items() if task == "open"}
+    states = {text: task.state for text, task in listed.items()}
+    tasks |= {text: Statement(text + _ACTIVE) for text, one in states.items() if one == "active"}
+    tasks |= {text: Statement(text) for text, one in states.items() if one == "open"}
     planned = {one.text for one in announced}
     left = [one for text, one in tasks.items() if text not in planned]
     active = [one for one in left if one.text.endswith(_ACTIVE)]
     others = [one for one in left if not one.text.endswith(_ACTIVE)]
     return Status(done, announced, (*active, *others)[:_MOST_OPEN])
+
+
+def _since(text: str, task: _Listed, said: Iterable[Said], cues: Cues) -> Task:
+    """Return how far a task of a list is by what was said after its list."""
+    later = [one for one in said if one.message > task.message and not one.pasted]
+    by_agent = [one for one in later if one.speaker == AGENT]
+    told = (one.text for one in by_agent if _tells_end(one.text, cues))
+    done = _is_in(subject_words(text, cues), told, _SAME_LISTED, cues) or _all_done(by_agent, cues)
+    by_user = [one for one in later if one.speaker == USER]
+    return _CLOSED if done or _is_withdrawn(text, by_user, cues) else task.state
+
+
+def _all_done(said: Iterable[Said], cues: Cues) -> bool:
+    """Whether the agent says that all tasks are done."""
+    return any(
+        _tells_end(one.text, cues)
+        and cues.all_tasks.found_in(_NUMBERS.sub("", one.text))
+        and not cues.negations.found_in(one.text)
+        for one in said
+    )
+
+
+def _tells_end(text: str, cues: Cues) -> bool:
+    """Whether a sentence says that something is done, or mended, and nothing is left of it."""
+    ends = cues.finished.found_in(text) or cues.remedies.found_in(text)
+    return ends and not cues.unfinished.found_in(text)
+
+
+def _is_withdrawn(text: str, by_user: Iterable[Said], cues: Cues) -> bool:
+    """Whether the user took a task back: the words have half of its own, or all theirs are its."""
+    words = subject_words(text.removesuffix(_ACTIVE), cues)
+    for one in by_user:
+        if not words or len(one.text) > _LONGEST or not cues.withdrawals.found_in(one.text):
+            continue
+        for clause in _CLAUSE_END.split(one.text):
+            if cues.withdrawals.found_in(clause):
+                theirs = subject_words(cues.withdrawals.words.sub(" ", clause.casefold()), cues)
+                common = len(words & theirs)
+                if common and (common >= _SAME_COMMAND * len(words) or common == len(theirs)):
+                    return True
+    return False
+
+
+def _goes_on(
+    earlier: Sequence[Statement], said: Sequence[Said], calls: Sequence[Call], cues: Cues
+) -> bool:
+    """Whether anything new is about one of the tasks that an earlier summary has as open.
+
+    It has an exact value of the task, or words of it.
+    """
+    named = {value.text for one in earlier for value in values_in(one.text)}
+    named = {text for text in named if len(text) >= _SHORTEST}
+    if any(value.text in named for one in said for value in one.values):
+        return True
+    return any(_spoken_of(one.text.removesuffix(_ACTIVE), said, calls, cues) for one in earlier)
 
 
 def _is_housekeeping(text: str, cues: Cues) -> bool:
@@ -156,39 +228,46 @@ def _is_finished(text: str, said: Sequence[Said], calls: Sequence[Call], cues: C
     words = subject_words(text.removesuffix(_ACTIVE), cues)
     if not words:
         return False
-    told = (
-        one.text
-        for one in said
-        if cues.finished.found_in(one.text) and not cues.unfinished.found_in(one.text)
-    )
+    told = (one.text for one in said if _tells_end(one.text, cues))
     ran = (call.command for call in calls if call.command is not None and not call.failed)
     return _is_in(words, told, _SAME_TASK, cues) or _is_in(words, ran, _SAME_COMMAND, cues)
 
 
 def _is_in(words: frozenset[str], texts: Iterable[str], share: float, cues: Cues) -> bool:
-    """Whether one of the texts has such a share of the words."""
-    return any(len(words & subject_words(one, cues)) >= share * len(words) for one in texts)
+    """Whether one of the texts has such a share of the words, of which there are some."""
+    return bool(words) and any(
+        len(words & subject_words(one, cues)) >= share * len(words) for one in texts
+    )
 
 
-def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[str, Task]:
+class _Listed(NamedTuple):
+    """How far a task of a list is, and the message that has the list."""
+
+    state: Task
+    message: int
+
+
+def _listed(items: Iterable[Item], calls: Iterable[Call], cues: Cues) -> dict[str, _Listed]:
     """Return the tasks of the lists that were kept, each with how far it is.
 
     A list is what a call gives as objects with a `status`, of which the newest of each tool counts,
     or lines with a box to tick.
     """
-    lists: dict[str, dict[str, Task]] = {}
+    lists: dict[str, dict[str, _Listed]] = {}
     for call in calls:
         if '"status"' in call.text and (tasks := _tasks_in(call.fields, cues)):
             before = lists.get(call.tool, {})
             # What the agent has taken off its list is no longer open, but closes what it was.
-            lists[call.tool] = {**dict.fromkeys(before, _CLOSED), **tasks}
-    listed: dict[str, Task] = {}
-    for tasks in lists.values():
-        listed |= tasks
+            states = {**dict.fromkeys(before, _CLOSED), **tasks}
+            lists[call.tool] = {text: _Listed(one, call.message) for text, one in states.items()}
+    listed: dict[str, _Listed] = {}
+    for found in lists.values():
+        listed |= found
     for item in items:
         if item.kind in _SAYING and item.author != PROGRAM and "[" in item.text:
             for box, text in _CHECKBOX.findall(item.text):
-                listed[shortened(one_line(text), _LONGEST)] = "open" if box in " ~/-" else "closed"
+                state: Task = "open" if box in " ~/-" else "closed"
+                listed[shortened(one_line(text), _LONGEST)] = _Listed(state, item.message)
     return listed
 
 

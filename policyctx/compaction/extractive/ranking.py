@@ -72,6 +72,7 @@ _RATES = {
     Group.RUNNING: 10.0,
     Group.EDITS: 6.0,
     Group.CHECKS: 8.0,
+    Group.TASKS: 4.0,
     Group.DONE: 8.0,
     Group.NEXT: 10.0,
     Group.OPEN: 16.0,
@@ -236,7 +237,7 @@ def _weighed(entry: DigestEntry, position: int, count: int, cues: Cues) -> tuple
     line, _, notes = entry.text.partition("\n")
     recency = position / count
     match entry.group:
-        case Group.FILES | Group.TOOLS | Group.NEXT:
+        case Group.FILES | Group.TOOLS | Group.NEXT | Group.TASKS:
             return -position, False
         case (
             Group.DONE | Group.OPEN | Group.REPOSITORY | Group.RUNNING | Group.EDITS | Group.CHECKS

@@ -1,240 +1,26 @@
-"""The sentences of a text, in the writer's own words, and which of them were pasted.
-
-Typed text binds the agent; pasted text is mostly there to be read. The structure shows the
-difference: a fence of code, a quotation, an element with a compound name, consecutive lines with
-more signs and values than words, and any text that is longer than a person types, except for its
-beginning and its end.
-"""
+"""The sentences of a text, in the writer's own words."""
 
 from __future__ import annotations
 
 import json
 import re
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.compaction.extractive.lines import (
+    BULLET,
+    SAYS,
+    Line,
+    ends_typed,
+    lines_of,
+    negates,
+    opens_code,
+    spoken_words,
+)
 from policyctx.compaction.extractive.writing import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-# A text of more words than this was pasted, except what was typed before and after it.
-_MOST_TYPED = 400
-_TYPED_BEFORE, _TYPED_AFTER = 80, 50
-_CHARS_PER_WORD = 8
-# The shares of signs, and of words with a value, that printed lines have; and how long a run of
-# them was probably pasted.
-_MANY_SIGNS, _MANY_VALUES = 0.08, 0.3
-_PRINTED_LINES, _PRINTED_CHARS = 6, 600
-
-BULLET = re.compile(r"\s*(?:[-*+•·\u276f>]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
-SAYS = re.compile(r"[^\W_]")
-_HEADING = re.compile(r"\s*#{1,6}\s")
-_TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
-_ONLY_TAG = re.compile(r"\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,200})?>\s*")
-# Elements whose text the user wrote, though a program put them there: `<command-args>`.
-_TYPED_NAME = re.compile(
-    r"(?:[A-Za-z.]+[-_])*(?:args|arguments|query|request|task)|command[-_]name"
-)
-_TYPED = re.compile(
-    r"<((?:[A-Za-z.]+[-_])+(?:args|arguments|query|request|task)|command[-_]name)>(.*?)</\1>",
-    re.DOTALL,
-)
-_LINE_ENDS = re.compile(r"[ \t]*(?:\n|$)")
-# A prompt of a shell or of an interpreter with a command; the head of a stack trace.
-_BEGINS_OUTPUT = re.compile(
-    r"\s*(?:(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+[^\n$#%]{0,80})?[$\u276f➜]\s+\S|>>> \S|PS [A-Z]:\\"
-    r"|[\w.-]+@[\w.-]+:[^\n#]{0,80}#\s+\S|Traceback \(most recent call last\):)"
-)
-# The line of an error: an exception, or what a compiler or a runtime begins with.
-_BEGINS_ERROR = re.compile(
-    r"\s*(?:(?:Uncaught |Unhandled )?(?:[A-Za-z_$][\w.$]*)?(?:Error|Exception)"
-    r"(?: ?\[[^\]\n]+\])?: \S"
-    r"|error(?:\[\w+\])?: \S|panic: \S|fatal: \S|npm ERR! |node:internal/|at \S+ \([^)\n]*:\d+\))"
-)
-_QUOTING = re.compile(
-    r"(?i:\b(?:"
-    + "|".join(re.escape(one) for language in SHIPPED for one in language.quoting if one.isascii())
-    + r"))\s*[:：]\s*$|(?:"
-    + "|".join(one for language in SHIPPED for one in language.quoting if not one.isascii())
-    + r")\s*[:：]\s*$"
-)
-# Characters of a line that a program may have broken, and what it then does not end with.
-_SHORTEST_WRAPPED = 40
-_ENDS_LINE = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；")
-_SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
-_WITH_VALUE = re.compile(r"[\d=]\S*")
-
-
-class Line(NamedTuple):
-    """A line of a text."""
-
-    text: str
-    pasted: bool = False
-
-
-def lines_of(text: str) -> Iterator[Line]:
-    """Yield the lines that say something, bullets kept; what programs print comes in runs."""
-    run: list[Line] = []
-    for line in _marked_lines(text):
-        if _is_printed(line.text):
-            run.append(line)
-            continue
-        yield from _printed(run)
-        run = []
-        yield line
-    yield from _printed(run)
-
-
-def _printed(run: list[Line]) -> Iterator[Line]:
-    """Yield lines that look printed, as pasted if there are more of them than a person types."""
-    chars = sum(len(line.text) for line in run)
-    long = len(run) >= _PRINTED_LINES or (len(run) > 1 and chars >= _PRINTED_CHARS)
-    for line in run:
-        yield Line(line.text, pasted=line.pasted or long)
-
-
-def _is_printed(line: str) -> bool:
-    """Whether a line looks like code or what a program prints: signs and values, few words."""
-    if BULLET.match(line):
-        return False
-    if len(_SIGNS.findall(line)) >= _MANY_SIGNS * len(line) or line.startswith(("    ", "\t")):
-        return True
-    return len(_WITH_VALUE.findall(line)) >= _MANY_VALUES * len(line.split())
-
-
-def _marked_lines(text: str) -> Iterator[Line]:
-    """Yield the lines that say something; pasted are those in a fence, an element, a quotation."""
-    fenced = False
-    for piece, marked in _outside_and_inside_marks(text):
-        printed = leads = False
-        opened = 0
-        lines = piece.split("\n") if marked else _unwrapped(piece.split("\n"))
-        for line, after in zip_longest(lines, lines[1:], fillvalue=""):
-            if line.lstrip().startswith(("```", "~~~")):
-                fenced = not fenced
-                continue
-            if not line.strip():
-                printed, opened = False, 0
-            elif leads and not BULLET.match(line):
-                printed, leads = True, False
-            elif _BEGINS_OUTPUT.match(line) and after.strip():
-                printed = True
-            # The text of an error goes on where a bracket is open, or indented.
-            is_error = _BEGINS_ERROR.match(line) is not None
-            if line.strip():
-                is_error = is_error or (opened != 0 and (opened > 1 or line[0].isspace()))
-                opened = max(1, opened + _brackets(line) + (opened == 0)) if is_error else 0
-                leads = _QUOTING.search(line) is not None
-            if SAYS.search(line) and not _ONLY_TAG.fullmatch(line):
-                quoted = line.startswith("> ") or _HEADING.match(line) is not None
-                words = _TAG.sub("", line) if marked else line
-                if SAYS.search(words):
-                    yield Line(words.rstrip(), fenced or marked or quoted or printed or is_error)
-
-
-def _brackets(line: str) -> int:
-    """Return how many brackets a line opens and does not close."""
-    return sum(map(line.count, "{[(")) - sum(map(line.count, "}])"))
-
-
-def _unwrapped(lines: Sequence[str]) -> list[str]:
-    """Join the lines that an editor or a mail program has broken between two words."""
-    joined: list[str] = []
-    fenced = False
-    for line in lines:
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif joined and not fenced and _goes_on(joined[-1], line):
-            joined[-1] = f"{joined[-1].rstrip()} {line.strip()}"
-            continue
-        joined.append(line)
-    return joined
-
-
-def _goes_on(line: str, after: str) -> bool:
-    """Whether a line is the middle of a sentence that the next line, in small letters, goes on."""
-    last = line.rsplit("\n", 1)[-1]
-    if len(last) < _SHORTEST_WRAPPED or last.rstrip().endswith(_ENDS_LINE):
-        return False
-    first = after.lstrip()
-    is_plain = not (BULLET.match(after) or _HEADING.match(after) or _is_printed(line))
-    return is_plain and first[:1].islower() and not _is_printed(after.strip())
-
-
-def _outside_and_inside_marks(text: str) -> Iterator[tuple[str, bool]]:
-    """Cut a text where a program's elements begin and end; each piece with whether it is inside.
-
-    What the user gave a command is inside its element, and was typed all the same.
-    """
-    at = 0
-    for start, end in _marks(text):
-        yield text[at:start], False
-        inner = start
-        for typed in _TYPED.finditer(text, start, end):
-            yield text[inner : typed.start()], True
-            yield typed[2], False
-            inner = typed.end()
-        yield text[inner:end], True
-        at = end
-    yield text[at:], False
-
-
-def _marks(text: str) -> list[tuple[int, int]]:
-    """Return where the outermost elements of programs stand, in order.
-
-    Those have a compound name, or stand on lines of their own.
-    """
-    opened: dict[str, list[int]] = {}
-    closed: list[tuple[int, int]] = []
-    for tag in _TAG.finditer(text):
-        name = tag[2]
-        compound = "-" in name or "_" in name
-        if _TYPED_NAME.fullmatch(name) and "command" not in name:
-            continue
-        if not tag[1]:
-            before = text[text.rfind("\n", 0, tag.start()) + 1 : tag.start()]
-            if compound or not before.strip():
-                opened.setdefault(name, []).append(tag.start())
-        elif opened.get(name):
-            start = opened[name].pop()
-            lines_of_its_own = "\n" in text[start : tag.end()] and _ends_line(text, tag.end())
-            if compound or lines_of_its_own:
-                closed.append((start, tag.end()))
-    outermost: list[tuple[int, int]] = []
-    for start, end in sorted(closed):
-        if not outermost or start >= outermost[-1][1]:
-            outermost.append((start, end))
-    return outermost
-
-
-def _ends_line(text: str, at: int) -> bool:
-    return _LINE_ENDS.match(text, at) is not None
-
-
-def ends_typed(sentences: list[Line]) -> set[int]:
-    """Return the positions of the sentences that were typed: all, or the ends of a long text."""
-    sizes = [0 if sentence.pasted else _words(sentence.text) for sentence in sentences]
-    if sum(sizes) <= _MOST_TYPED:
-        return set(range(len(sentences)))
-    typed: set[int] = set()
-    for order, most in (
-        (range(len(sentences)), _TYPED_BEFORE),
-        (range(len(sentences))[::-1], _TYPED_AFTER),
-    ):
-        seen = 0
-        for i in order:
-            if seen >= most:
-                break
-            seen += sizes[i]
-            typed.add(i)
-    return typed
-
-
-def _words(text: str) -> int:
-    """Return about how many words a text has, one without spaces as well."""
-    return max(len(text.split()), len(text) // _CHARS_PER_WORD)
-
+    from collections.abc import Iterable, Iterator
 
 # Of a longer text only both ends are read; no one types as much.
 _MOST_READ = 400_000
@@ -247,6 +33,8 @@ _LONGEST_CLAUSE = 240
 _LONGEST_LIST = 40
 # Words of a lead that is the label of what follows it.
 _LONGEST_LABEL = 3
+# Words of a lead that each entry of its list repeats, and of one that turns the entries around.
+_SHORT_LEAD, _LONGEST_NEGATING = 3, 14
 
 
 def _both_cases(words: Iterable[str]) -> list[str]:
@@ -325,23 +113,22 @@ def sentences_in(text: str) -> Iterator[Sentence]:
 # Words of a message so short that it is one unit; characters of sentences put together.
 _SHORT_MESSAGE = 12
 _LONGEST_UNIT = 300
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _DEPENDS = re.compile(
     rf"(?i:(?:{'|'.join(re.escape(one) for one in _DEPENDENTS if one.isascii())})\b)"
     rf"|{'|'.join(one for one in _DEPENDENTS if not one.isascii())}"
 )
 
 
-def units_in(text: str) -> Iterator[Sentence]:
+def units_in(text: str, *, short_as_one: bool = True) -> Iterator[Sentence]:
     """Yield the sentences of a text, those together that say nothing without each other.
 
-    That is a short message of one line, and a sentence with the one before that it depends on
-    ("Use it for…").
+    That is a sentence with the one before that it depends on ("Use it for…") and, with
+    `short_as_one`, a short message of one line.
     """
     sentences = list(sentences_in(text))
     typed = [one.text for one in sentences if not one.pasted]
-    is_one_line = "\n" not in text.strip()
-    if is_one_line and len(typed) == len(sentences) > 1 and _spoken(text) <= _SHORT_MESSAGE:
+    is_one_line = short_as_one and "\n" not in text.strip()
+    if is_one_line and len(typed) == len(sentences) > 1 and spoken_words(text) <= _SHORT_MESSAGE:
         yield Sentence(_side_by_side(typed))
         return
     unit: Sentence | None = None
@@ -359,11 +146,6 @@ def units_in(text: str) -> Iterator[Sentence]:
         unit = one
     if unit is not None:
         yield unit
-
-
-def _spoken(text: str) -> int:
-    """Return about how many words a short text has, two characters of Chinese being one."""
-    return len(text.split()) + len(_CJK.findall(text)) // 2
 
 
 _ENDS = (".", "!", "?", ";", ":", ",", "。", "！", "？", "；", "：", "，")
@@ -414,7 +196,7 @@ def _with_lists_joined(lines: Iterator[Line]) -> Iterator[Line]:
 
 def _goes_before(lead: Line, line: Line) -> bool:
     """Whether a lead without a list is a label of the line behind it."""
-    is_short = _spoken(lead.text) <= _LONGEST_LABEL
+    is_short = spoken_words(lead.text) <= _LONGEST_LABEL
     return is_short and line.pasted == lead.pasted and not line.text.rstrip().endswith((":", "："))
 
 
@@ -425,14 +207,16 @@ def _led(lead: Line, items: list[str]) -> Iterator[Line]:
         return
     # A lead says nothing without its list, nor an item that is not a sentence without its lead.
     short = 6
+    words = spoken_words(lead.text)
+    whole = words <= _SHORT_LEAD or (words <= _LONGEST_NEGATING and negates(lead.text))
     for i, item in enumerate(items):
-        text = item if i and len(item.split()) > short else f"{lead.text} {item}"
+        text = item if i and not whole and len(item.split()) > short else f"{lead.text} {item}"
         yield Line(text, lead.pasted)
 
 
 def _split(line: str) -> Iterator[str]:
     number = ""
-    for piece in _SENTENCE_END.split(line):
+    for piece in _pieces(line):
         text = f"{number} {one_line(piece)}" if number else one_line(piece)
         number = text if _ONLY_NUMBER.fullmatch(text) else ""
         if number or not SAYS.search(text):
@@ -443,6 +227,31 @@ def _split(line: str) -> Iterator[str]:
             yield from _clauses(text)
     if number:
         yield number
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """Cut a line where sentences end, but not inside of brackets or code that end soon."""
+    if not ("`" in line or "(" in line or "..." in line):
+        yield from _SENTENCE_END.split(line)
+        return
+    start = 0
+    for found in _SENTENCE_END.finditer(line):
+        if not _is_inside(line, start, found):
+            yield line[start : found.start()]
+            start = found.end()
+    yield line[start:]
+
+
+def _is_inside(line: str, start: int, found: re.Match[str]) -> bool:
+    at = found.start()
+    if line.endswith("...", start, at) and line[found.end() : found.end() + 1].islower():
+        return True
+    if at - start > _LONGEST:
+        return False
+    before, rest = line[start:at], line[found.end() : start + _LONGEST]
+    return (opens_code(before) and "`" in rest) or (
+        before.count("(") > before.count(")") and ")" in rest
+    )
 
 
 def _clauses(text: str) -> Iterator[str]:

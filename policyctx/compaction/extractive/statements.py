@@ -227,7 +227,7 @@ def said_in(
 
 
 def _said_by_agent(item: Item, cues: Cues, *, last: bool) -> Iterator[Said]:
-    for text, pasted in sentences_in(item.text):
+    for text, pasted in units_in(item.text, short_as_one=False):
         if not pasted:
             yield Said(
                 Statement(text), item.message, AGENT, values_in(text), last=last,

@@ -30,6 +30,7 @@ from policyctx.compaction.extractive.digest import (
     entries_of,
     read_summary,
 )
+from policyctx.compaction.extractive.failures import failures_of
 from policyctx.compaction.extractive.foreign import read_foreign
 from policyctx.compaction.extractive.layout import Layout, SummaryLine
 from policyctx.compaction.extractive.objections import objected
@@ -39,7 +40,7 @@ from policyctx.compaction.extractive.places import places_of
 from policyctx.compaction.extractive.progress import findings_of, status_of
 from policyctx.compaction.extractive.ranking import ranked
 from policyctx.compaction.extractive.references import resolved
-from policyctx.compaction.extractive.reports import reports_of
+from policyctx.compaction.extractive.reports import closed_of, still_true
 from policyctx.compaction.extractive.revisions import Told, revised
 from policyctx.compaction.extractive.sentences import sentences_in, shortened
 from policyctx.compaction.extractive.statements import (
@@ -54,7 +55,6 @@ from policyctx.compaction.extractive.work import (
     calls_in,
     changed_in,
     counted,
-    failures_of,
     files_of,
 )
 from policyctx.messages.reading import Reading
@@ -124,11 +124,12 @@ def gathered(history: History, cues: Cues) -> Digest:
     spoken = [one for one in said if one.speaker != PROGRAM]
     places = places_of(calls, [path for paths in changed for path in paths], spoken)
     sources = [[path for path in paths if places.is_source(path)] for paths in changed]
-    report = reports_of(before, items, spoken, calls, rejected)
+    report, tasks = closed_of(before, items, spoken, calls, cues, rejected)
     reported = {one.source for one in report if one.source >= 0}
     status = status_of(before, items, spoken, calls, cues)
     told = _told({i: _with_done_told(found.digest) for i, found in read.items()}, said)
     standing = [_pointing(_with_source(one)) for one in revised(told, cues)]
+    tasks = still_true(tasks, told, standing)
     results = [item for item in items if item.kind == "tool_result"]
     in_status = {one.text for one in (*status.done, *status.next)}
     pasted = _once([*before.pasted, *(_with_source(one).statement for one in _pasted(said))])
@@ -151,6 +152,7 @@ def gathered(history: History, cues: Cues) -> Digest:
         edits=edits_of(before.edits, calls, changed, history.restored, places),
         checks=checks_of(before.checks, calls, sources, cues),
         report=report,
+        tasks=tasks,
         done=tuple(one for one in status.done if one.source not in reported),
         next=status.next,
         open=status.open,
@@ -249,6 +251,7 @@ def _joined(digests: Sequence[Digest]) -> Digest:
         edits=tuple(one for digest in digests for one in digest.edits),
         checks=tuple(one for digest in digests for one in digest.checks),
         report=tuple(one for digest in reversed(digests) for one in digest.report),
+        tasks=tuple(one for digest in reversed(digests) for one in digest.tasks),
         done=digests[-1].done,
         next=digests[-1].next,
         open=tuple(one for digest in digests for one in digest.open),

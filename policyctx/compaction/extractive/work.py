@@ -1,16 +1,14 @@
-"""What the agent did with its tools: calls, files and failures."""
+"""What the agent did with its tools: calls and files."""
 
 from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.compaction.assembly import path_in
-from policyctx.compaction.extractive.digest import FileState, ToolCount, ToolFailure
+from policyctx.compaction.extractive.digest import FileState, ToolCount
 from policyctx.compaction.extractive.sentences import one_line, shortened, words_of
-from policyctx.compaction.extractive.statements import AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,34 +16,25 @@ if TYPE_CHECKING:
     from policyctx.compaction.assembly import PathFields
     from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.places import Places
-    from policyctx.compaction.extractive.statements import Said
     from policyctx.messages.reading import Reading
 
-# Characters of a call's name in the summary, and of an error.
+# Characters of a call's name in the summary.
 _LONGEST_NAME = 100
-_LONGEST_ERROR = 200
 # What tells that a result failed is at its beginning or its end.
-_LOOKED_AT = 300
+LOOKED_AT = 300
 
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
-# The label above what a program printed, which stands below what the tool says of it.
-_PRINTED = re.compile(r"\s*(?:output|stdout|stderr):\s*", re.IGNORECASE)
-# Words of a line that tells why something failed, if nothing else marks it.
-_LEAST_WORDS = 3
-_ONLY_EXIT = re.compile(r"\W*exit(?:ed)?[ _](?:with )?(?:code|status)\W{0,3}\d+\W*", re.IGNORECASE)
 _SAID = re.compile(r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false)', re.IGNORECASE)
 _BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*")
-_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
-# A line that a compiler or a linter calls an error, with the place before it or not.
-_ERROR_LINE = re.compile(r"(?:^|[\s:])(?:fatal )?error(?:\[\w+\]|\s+[A-Z]+\d+)?: \S")
+EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
 # How programs sum up a failure, and the programs whose output is the text of something else.
-_REPORTS = re.compile(
+REPORTS = re.compile(
     r"(?:^|[\s,(])[1-9]\d* (?:failed|failures?|failing|errors?)\b|^error(?:\[\w+\])?: \S"
     r"|^make(?:\[\d+\])?: \*\*\* |^npm ERR! |^(?:FAILED|FAIL)\b|\bBUILD FAILED\b"
     r"|: (?:fatal )?error(?: [A-Z]+\d+)?: \S|^Traceback \(most recent call last\)|^panic: ",
     re.MULTILINE,
 )
-_COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
+COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
 _FIRST_WORD = re.compile(r"\s*(?:\w+=\S*\s+)*([\w./-]+)")
 _SHOWS_TEXT = frozenset(
     {
@@ -54,6 +43,20 @@ _SHOWS_TEXT = frozenset(
         "printf", "rg", "sed", "sleep", "sort", "tail", "tee", "tr", "true", "uniq", "wc", "xargs",
     }
 )  # fmt: skip
+# Programs whose exit code says whether they found something, and what may come before them.
+_PROBES = frozenset(
+    {
+        "[", "[[", "ag", "cmp", "command", "diff", "egrep", "fgrep", "find", "git check-ignore",
+        "git config", "git diff", "git grep", "git ls-files", "git merge-base", "git rev-parse",
+        "git show-ref", "grep", "lsof", "ls", "pgrep", "rg", "stat", "test", "type", "which",
+    }
+)  # fmt: skip
+_BEFORE_PROBE = frozenset({"cd", "echo", "export", "if", "printf", "sleep", "then", "fi", "else"})
+_FILTERS = frozenset(
+    {"cat", "column", "cut", "head", "jq", "nl", "sed", "sort", "tail", "tr", "true", "uniq", "wc"}
+)
+_LINE_OF_COMMANDS = re.compile(r"[;\n]")
+_ASSIGNED = re.compile(r"\w+=\S*$")
 _PATH_FIELDS = re.compile(r"path|file|uri|notebook", re.IGNORECASE)
 
 
@@ -123,6 +126,9 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
             item.tool or "unnamed", item.message, item.text, _fields(item.text),
             said, -1 if result is None else result.message, failed,
         )  # fmt: skip
+        if failed and _is_probe(call.command) and not _reported_failure(said or ""):
+            yield call._replace(failed=False)
+            continue
         # A pipe hides the exit code of what comes before it.
         if not failed and said and _runs(call.command) and _reported_failure(said):
             call = call._replace(failed=True)
@@ -144,8 +150,8 @@ def _is_path(value: str) -> bool:
 
 def _failed(text: str, cues: Cues) -> bool:
     """Whether a result reads like a failure, as those without a flag must be told."""
-    start, ends = text[:_LOOKED_AT], text[-_LOOKED_AT:]
-    said = _tells(start, cues) or _SAID.match(start)
+    start, ends = text[:LOOKED_AT], text[-LOOKED_AT:]
+    said = tells_failure(start, cues) or _SAID.match(start)
     return bool(said or _EXIT.search(start) or _EXIT.search(ends))
 
 
@@ -153,7 +159,7 @@ def command_parts(command: str) -> list[str]:
     """Return the commands that a text for a shell is put together from, quoted texts left out."""
     plain = _QUOTED_LINES.sub("''", _HERE_DOCUMENT.sub(r"<<\2\3", command))
     plain = _OPEN_QUOTE.sub("", _QUOTED.sub("''", plain))
-    return [part.strip() for part in _COMMAND_END.split(plain) if part.strip()]
+    return [part.strip() for part in COMMAND_END.split(plain) if part.strip()]
 
 
 def shows_text(part: str) -> bool:
@@ -176,48 +182,46 @@ def subject_of(part: str) -> str:
 
 def _runs(command: str | None) -> bool:
     """Whether a command runs a program that may fail; others show text that may speak of errors."""
-    return command is not None and not all(map(shows_text, _COMMAND_END.split(command)))
+    return command is not None and not all(map(shows_text, COMMAND_END.split(command)))
+
+
+def _is_probe(command: str | None) -> bool:
+    """Whether what ran last in a command only looks for something: its exit code is the answer."""
+    if command is None:
+        return False
+    plain = _QUOTED.sub("''", _QUOTED_LINES.sub("''", _HERE_DOCUMENT.sub(r"<<\2\3", command)))
+    *_, last = (part for part in _LINE_OF_COMMANDS.split(plain.strip(" ;\n")))
+    programs = [_program(part) for part in COMMAND_END.split(last) if part.strip()]
+    first = next((one for one in programs if one not in _BEFORE_PROBE), "")
+    return first in _PROBES and all(
+        one in _PROBES or one in _BEFORE_PROBE or one in _FILTERS for one in programs
+    )
+
+
+def _program(part: str) -> str:
+    """Return the program of one command; of git its subcommand as well."""
+    words = part.replace("!", " ").split()
+    words = [word for word in words if not _ASSIGNED.match(word) and not word.startswith("-")]
+    name = words[0].rpartition("/")[2] if words else ""
+    return " ".join([name, *words[1:2]]) if name == "git" else name
 
 
 def _reported_failure(text: str) -> bool:
     """Whether the last lines of what a program printed report a failure."""
-    end = text[-_LOOKED_AT * 4 :]
-    return _REPORTS.search(end) is not None
+    end = text[-LOOKED_AT * 4 :]
+    return REPORTS.search(end) is not None
 
 
-def error_in(text: str, cues: Cues) -> str:
-    """Return the line of a failed result that tells most.
-
-    That is the exception at the end of a traceback, else the first line that a compiler or a test
-    calls an error, else the last one that begins like a failure.
-    """
-    lines = [line for line in text[-_LOOKED_AT * 20 :].split("\n") if line.strip()]
-    printed = next((i for i, line in enumerate(lines) if _PRINTED.fullmatch(line)), -1)
-    lines = lines[printed + 1 :] or lines
-    line = (
-        next((line for line in reversed(lines) if _EXCEPTION.match(line, _words_at(line))), None)
-        or next((line for line in lines if _ERROR_LINE.search(line)), None)
-        or next((line for line in reversed(lines) if _tells(line, cues)), None)
-        or next((line for line in reversed(lines) if _REPORTS.search(line)), None)
-        or next((line for line in lines if _says_why(line)), None)
-        or (lines[0] if lines else "failed")
-    )
-    return shortened(one_line(line), _LONGEST_ERROR)
-
-
-def _says_why(line: str) -> bool:
-    return len(line.split()) >= _LEAST_WORDS and not _ONLY_EXIT.fullmatch(line)
-
-
-def _words_at(line: str) -> int:
+def words_at(line: str) -> int:
+    """Return where the words of a line begin: behind signs and elements."""
     begins = _BEFORE_WORDS.match(line)
     return begins.end() if begins else 0
 
 
-def _tells(line: str, cues: Cues) -> bool:
+def tells_failure(line: str, cues: Cues) -> bool:
     """Whether a line begins with a failure, or with an exception as it is printed."""
-    at = _words_at(line)
-    return bool(cues.failures.match(line, at) or _EXCEPTION.match(line, at))
+    at = words_at(line)
+    return bool(cues.failures.match(line, at) or EXCEPTION.match(line, at))
 
 
 def counted(earlier: Iterable[ToolCount], calls: Sequence[Call]) -> tuple[ToolCount, ...]:
@@ -258,7 +262,7 @@ _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # A field of an input that holds this many characters, or a line break, is text, not a name.
 _LONG = 80
 
-_ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
+ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
 # Lines that a path names behind it.
 _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
@@ -332,10 +336,10 @@ def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
     """
     absolute: dict[str, list[str]] = {}
     for path in files:
-        if _ABSOLUTE.match(path):
+        if ABSOLUTE.match(path):
             absolute.setdefault(path.rpartition("/")[2], []).append(path)
     names = {path: path.removeprefix("./") for path in files}
-    for path in [path for path in names.values() if not _ABSOLUTE.match(path)]:
+    for path in [path for path in names.values() if not ABSOLUTE.match(path)]:
         named_alike = absolute.get(path.rpartition("/")[2], ())
         ends = [one for one in named_alike if one.endswith(f"/{path}")]
         if len(ends) == 1:
@@ -452,80 +456,3 @@ def _uses_in_command(call: Call) -> Iterator[_Use]:
     for _, path, verb in sorted(uses):
         if not path.startswith("/dev/"):
             yield _Use(path, verb)
-
-
-# Files that a resolution names.
-_MOST_FILES = 3
-# Calls before the one that succeeded that are looked through for changes.
-_MOST_LOOKED_AT = 40
-_LONGEST_REASON = 240
-
-
-def failures_of(
-    earlier: Iterable[ToolFailure], calls: Sequence[Call], said: Sequence[Said], cues: Cues
-) -> tuple[ToolFailure, ...]:
-    """Return the failures, those of earlier summaries first; one call with one error is one.
-
-    A failure is resolved when the same call, by its name, succeeded later. How is told by what was
-    changed in between and by what the agent `said` then; an error that comes back is open again.
-    """
-    failures = {(failure.call, failure.error): failure for failure in earlier}
-    open_ones: dict[str, list[tuple[str, str]]] = {}
-    for key, failure in failures.items():
-        if not failure.resolved:
-            open_ones.setdefault(_things_of(failure.call)[-1], []).append(key)
-    failed_at: dict[str, int] = {}
-    for i, call in enumerate(calls):
-        *others, thing = _things_of(call.name)
-        if call.failed:
-            key = (call.name, error_in(call.result or "", cues))
-            before = failures.pop(key, ToolFailure(*key, times=0))
-            failures[key] = before._replace(
-                times=before.times + 1, resolved="", source=call.message
-            )
-            open_ones.setdefault(thing, []).append(key)
-            failed_at[thing] = i
-            continue
-        succeeded = () if call.result is None else (*others, thing)
-        for done in (one for one in succeeded if one in open_ones):
-            how = _resolution(calls, failed_at.pop(done, 0), i, said)
-            for key in open_ones.pop(done):
-                failures[key] = failures[key]._replace(resolved=how)
-    return tuple(failures.values())
-
-
-def _things_of(name: str) -> list[str]:
-    """Return what a call tried by its name, so that another way to try it has the same name.
-
-    Of several commands each is one; which of them failed is not known, and taken as the last.
-    """
-    tool, _, command = name.partition(" ")
-    if not _ABSOLUTE.match(command):
-        parts = command_parts(command)
-        ran = [part for part in parts if not shows_text(part) or part.startswith("git ")]
-        if ran:
-            return [f"{tool} {subject_of(part)}" for part in ran]
-    return [name]
-
-
-def _resolution(calls: Sequence[Call], start: int, end: int, said: Sequence[Said]) -> str:
-    """Say how what failed with call `start` came to succeed with call `end`."""
-    between = calls[max(start, end - _MOST_LOOKED_AT) : end]
-    changed = [file.path for file in files_of((), between, {}) if file.last in CHANGED]
-    after = f", after a change of {', '.join(changed[:_MOST_FILES])}" if changed else ""
-    how = f"succeeded later{after}"
-    reason = _reason(said, calls[start].message, calls[end].message)
-    return f"{how}. {reason}" if reason else how
-
-
-def _reason(said: Sequence[Said], first: int, last: int) -> str:
-    """Return what the agent said last between two messages that tells a choice or a finding."""
-    start = bisect_right(said, first, key=_message)
-    for one in reversed(said[start : bisect_right(said, last, key=_message)]):
-        if one.speaker == AGENT and one.tells and len(one.text) <= _LONGEST_REASON:
-            return one.text
-    return ""
-
-
-def _message(said: Said) -> int:
-    return said.message

@@ -17,6 +17,8 @@ class Writing:
     """Words before a number whose full stop makes it an ordinal: `im 3. Stock`."""
     dependents: tuple[str, ...] = ()
     """First words of a sentence that says nothing without the one before it."""
+    negating: tuple[str, ...] = ()
+    """Words of a heading, or of the line above a list, that say what shall not be."""
     quoting: tuple[str, ...] = ()
     """What is right before the colon above a text that a program wrote."""
 
@@ -24,7 +26,8 @@ class Writing:
 ENGLISH = Writing(
     abbreviations=(
         "mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "gen", "capt", "lt", "rev", "hon",
-        "e.g", "i.e", "etc", "vs", "cf", "approx", "dept", "fig", "figs", "vol", "resp",
+        "e.g", "i.e", "etc", "vs", "cf", "approx", "dept", "fig", "figs", "vol", "resp", "esp",
+        "incl", "excl", "misc", "w.r.t", "a.k.a", "al", "pp",
     ),
     months=(
         "january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -35,6 +38,10 @@ ENGLISH = Writing(
         "otherwise", "use it", "use them", "use that", "use this", "keep it", "keep them",
         "put it", "put them", "do it", "do that", "do this", "for that", "with that", "if so",
         "if not", "in that case",
+    ),
+    negating=(
+        "not", "never", "no", "non", "none", "don't", "dont", "avoid", "without", "out of scope",
+        "out-of-scope", "forbidden", "except", "unless", "instead of", "cannot", "can't",
     ),
     quoting=(
         "results in", "i get", "i got", "error", "errors", "error message", "output", "log", "logs",
@@ -56,6 +63,7 @@ GERMAN = Writing(
         "seit", "jeden", "jedes",
     ),
     dependents=("es", "das", "dies", "diese", "sie", "er", "sonst", "dafür", "damit", "davon"),
+    negating=("nicht", "nie", "niemals", "kein", "keine", "keinen", "ohne", "außer", "verboten"),
     quoting=("fehler", "fehlermeldung", "ausgabe"),
 )  # fmt: skip
 
@@ -71,6 +79,7 @@ OTHERS = Writing(
 
 CHINESE = Writing(
     dependents=("它", "这个", "那个", "这样", "那样", "否则", "不然"),
+    negating=("不", "别", "勿", "禁止", "避免", "除了", "严禁"),
     quoting=("报错", "报错信息", "日志", "输出"),
 )  # fmt: skip
 

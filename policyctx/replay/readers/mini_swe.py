@@ -2,12 +2,15 @@
 
 Commands are in the text of a reply and their output in a user message; later versions have a
 tool. What the provider answered lies in `extra`, beside the message; nothing of it is sent again.
+The texts that the agent itself writes into user messages begin as its templates do.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.authors import written_by
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, seconds, usage, word
 
@@ -19,6 +22,11 @@ if TYPE_CHECKING:
 
 FORMAT = "mini-swe-agent"
 
+# The templates of the first messages; where a field of a template begins; and the fewest characters
+# before it by which a text is known.
+_TASK = ("system_template", "instance_template")
+_FIELD = re.compile(r"\{[{%]")
+_SHORTEST = 8
 _ROLES = ("system", "user", "assistant", "tool")
 
 
@@ -33,6 +41,9 @@ def recordings(source: Source) -> Iterator[Recording]:
     """Yield the one conversation."""
     builder = RecordingBuilder()
     configured = source.field("info", "config", "model", "model_name")
+    # At the end the agent writes what it submits into a message.
+    submitted = word(source.field("info", "submission")).strip() or None
+    beginnings = tuple(_beginnings(mapping(source.field("info", "config", "agent"))))
     for message in map(mapping, source.elements("messages")):
         builder.records += 1
         role = message.get("role")
@@ -41,9 +52,20 @@ def recordings(source: Source) -> Iterator[Recording]:
             continue
         if role == "assistant":
             _call(builder, mapping(message.get("extra")), word(configured))
-        builder.add({key: value for key, value in message.items() if key != "extra"})
+        sent = {key: value for key, value in message.items() if key != "extra"}
+        text = word(message.get("content"))
+        is_agents = role == "user" and (text.startswith(beginnings) or text.strip() == submitted)
+        builder.add(written_by("program", sent) if is_agents else sent)
     if not builder.is_empty:
         yield builder.recording(source.name, FORMAT)
+
+
+def _beginnings(agent: Record) -> Iterator[str]:
+    """Yield how the texts begin that the agent writes, except the task: its templates."""
+    for name, template in agent.items():
+        begins = _FIELD.split(word(template), maxsplit=1)[0].lstrip()
+        if name.endswith("_template") and name not in _TASK and len(begins) >= _SHORTEST:
+            yield begins
 
 
 def _call(builder: RecordingBuilder, extra: Record, configured: str) -> None:

@@ -292,3 +292,18 @@ def test_thinking_is_not_a_statement() -> None:
     thought = {"type": "thinking", "thinking": "The key is 123-456, decided.", "signature": "x"}
     message = {"role": "assistant", "content": [thought, {"type": "text", "text": "Ready."}]}
     assert "123-456" not in summary_of(user("Go."), message)
+
+
+def test_a_sentence_of_the_agent_stands_with_the_one_that_it_depends_on() -> None:
+    words = "I chose RabbitMQ for the jobs. This is because Redis loses them. I look at it now."
+    lines = summary_of(user("Set up the queue."), said(words)).split("\n")
+    assert "- I chose RabbitMQ for the jobs. This is because Redis loses them." in lines
+
+
+def test_a_cause_that_the_agent_found_is_kept_before_its_talk() -> None:
+    talk = [f"I see what part {name} does with the jobs of the night." for name in "abcdefgh"]
+    found = "The cause is a lock that nobody releases."
+    messages = [user("Why does it hang?"), said(f"{found} {' '.join(talk)}"), user("Go on.")]
+    summary = summary_of(*messages, call("c1", "look", {}), results(("c1", "ok")), max_words=40)
+    assert f"- {found}" in summary
+    assert talk[0] not in summary

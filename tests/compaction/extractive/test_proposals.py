@@ -55,13 +55,22 @@ def test_more_than_an_agreement_is_no_approval_of_everything() -> None:
     assert "  answers: The gasket leaks.; Pump 3 needs a new one of 40 mm." not in lines
 
 
-def test_a_lead_stands_with_the_first_entry_of_a_long_list() -> None:
+def test_a_prohibition_stands_with_each_entry_of_a_long_list() -> None:
     entries = [
         f"The pump in hall {name} has to be drained before the inspection" for name in "ABCD"
     ]
     message = "Never touch these without asking the owner:\n" + "\n".join(f"- {e}" for e in entries)
     lines = group(summary_of(user(message)), TOLD)
-    assert lines[0] == f"- Never touch these without asking the owner: {entries[0]}"
+    assert lines == [f"- Never touch these without asking the owner: {entry}" for entry in entries]
+
+
+def test_a_long_request_stands_with_the_first_entry_of_a_long_list() -> None:
+    entries = [
+        f"The pump in hall {name} has to be drained before the inspection" for name in "ABCD"
+    ]
+    message = "Bring these to the owner in spring:\n" + "\n".join(f"- {e}" for e in entries)
+    lines = group(summary_of(user(message)), TOLD)
+    assert lines[0] == f"- Bring these to the owner in spring: {entries[0]}"
     assert lines[1:] == [f"- {entry}" for entry in entries[1:]]
 
 

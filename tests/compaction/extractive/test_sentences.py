@@ -119,3 +119,79 @@ UNITS = {
 @pytest.mark.parametrize(("text", "units"), UNITS.items())
 def test_sentences_that_need_each_other_are_one_unit(text: str, units: list[str]) -> None:
     assert [unit.text for unit in units_in(text)] == units
+
+
+WRAPPED = """\
+The importer reads the cellar lists that the growers send us, each with its own
+Excel template (e.g. the one of Maison Roux, which has no header at all), and it
+`skips` lines that it does not know. Cover at least the formats 2019, 2020 and
+2021 of the cooperative. Prices stay in cents, esp. Swiss ones, and the VAT of
+France is 20 %.
+- Keep the reader of the old lists until the growers of the valley, and those of
+  Geneva, have moved
+- Never read `notes ... end`, nor `a. b`"""
+
+
+def test_lines_that_were_broken_at_one_width_are_joined() -> None:
+    assert [one.text for one in sentences_in(WRAPPED)] == [
+        "The importer reads the cellar lists that the growers send us, each with its own Excel"
+        " template (e.g. the one of Maison Roux, which has no header at all), and it `skips` lines"
+        " that it does not know.",
+        "Cover at least the formats 2019, 2020 and 2021 of the cooperative.",
+        "Prices stay in cents, esp. Swiss ones, and the VAT of France is 20 %.",
+        "Keep the reader of the old lists until the growers of the valley, and those of Geneva,"
+        " have moved",
+        "Never read `notes ... end`, nor `a. b`",
+    ]
+
+
+def test_lines_that_a_person_ended_stay_apart() -> None:
+    lines = [
+        "Move the reader of the cellar lists into a module of its own",
+        "Use cents",
+        "Ask Ines before you touch the reader of the lists of the valley",
+        "No new libraries",
+    ]
+    assert [one.text for one in sentences_in("\n".join(lines))] == lines
+
+
+def test_no_sentence_ends_inside_of_brackets_or_code() -> None:
+    text = "Take the first (see a.md. It has two. Ask Ines.) and not the last. Then stop (now. Go"
+    assert [one.text for one in sentences_in(text)] == [
+        "Take the first (see a.md. It has two. Ask Ines.) and not the last.",
+        "Then stop (now.",
+        "Go",
+    ]
+
+
+def test_entries_of_a_long_list_keep_a_lead_that_turns_them_around() -> None:
+    items = [f"rename the table of cellar {i} in the old data base of growers" for i in range(5)]
+    text = "In this release we do not:\n" + "\n".join(f"- {item}" for item in items)
+    expected = [f"In this release we do not: {item}" for item in items]
+    assert [one.text for one in sentences_in(text)] == expected
+
+
+def test_lines_below_a_heading_that_excludes_them_have_it() -> None:
+    text = "Write the importer.\n\n## Out of scope\nThe export.\n- Old lists\n\n## Tests\n- Add two"
+    typed = [one.text for one in sentences_in(text) if not one.pasted]
+    assert typed == [
+        "Write the importer.",
+        "Out of scope: The export.",
+        "Out of scope: Old lists",
+        "Add two",
+    ]
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    text = "Mind this:\n```\n# no cache\nx = 1\n```\nThen go on."
+    assert [one.text for one in sentences_in(text) if not one.pasted] == [
+        "Mind this:",
+        "Then go on.",
+    ]
+
+
+def test_a_described_task_was_typed_if_nothing_else_was() -> None:
+    text = "<pr_description>\nMend the importer.\n</pr_description>\n<hook-note>\nbe\n</hook-note>"
+    assert [one.text for one in sentences_in(text) if not one.pasted] == ["Mend the importer."]
+    more = [one.text for one in sentences_in(f"{text}\nAsk Ines.") if not one.pasted]
+    assert more == ["Ask Ines."]

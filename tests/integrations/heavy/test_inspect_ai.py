@@ -409,3 +409,9 @@ def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> Non
         'policy = PolicyCompaction("small-context", threshold=12000)',
         "agent = react(tools=[read_file()], compaction=policy)",
     ]
+
+
+def test_a_summary_of_inspect_is_not_the_users() -> None:
+    summary = ChatMessageUser(content="The valve is open.", metadata={"summary": True})
+    assert [part.author for part in InspectShape().parts(summary)] == ["summary"]
+    assert [part.author for part in InspectShape().parts(ChatMessageUser(content="Go."))] == [""]

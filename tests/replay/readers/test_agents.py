@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from policyctx.definitions.authors import author_of
 from policyctx.replay.recording import SummedBill
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_document, read_lines, roles
@@ -304,3 +305,25 @@ def test_provider_responses_are_not_part_of_mini_swe_agent_prompts() -> None:
     (call,) = recording.calls
     assert (call.usage, call.language_model, call.at) == (Usage(100, output=5), "gpt-x", 86_400.0)
     assert recording.not_prompt == {"exit message": 1}
+
+
+def test_what_mini_swe_agent_writes_is_not_the_users() -> None:
+    templates = {
+        "instance_template": "Please solve this: {{task}}",
+        "format_error_template": "Please give ONE action, found {{actions|length}}.",
+        "action_observation_template": "<returncode>{{output.returncode}}</returncode>",
+        "timeout_template": "{{action}}",
+    }
+    texts = [
+        "Please solve this: x",
+        "<returncode>0</returncode>",
+        "Please give ONE action, found 2.",
+    ]
+    document = {
+        "info": {"config": {"agent": {**templates, "step_limit": 250}}, "submission": "+ x\n"},
+        "trajectory_format": "mini-swe-agent-1",
+        "messages": [{"role": "user", "content": text} for text in [*texts, "+ x", "Stop."]],
+    }
+    (recording,) = read_document(document)
+    written = [author_of(message) for message in recording.messages()]
+    assert written == ["", "program", "program", "program", ""]
