@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from policyctx.store.index import IndexEntry
     from policyctx.store.read import ContentReader, FoundLine, Verification
     from policyctx.store.remote.backend import RemoteBackend
-    from policyctx.store.retain import CollectionReport
+    from policyctx.store.retain import CollectionReport, StoredFile
 
 __all__ = ["Content", "ContextFileSystem"]
 
@@ -330,39 +330,62 @@ class ContextFileSystem:
         *,
         max_age: float | None = None,
         max_bytes: int | None = None,
+        max_contents: int | None = None,
+        idle: float | None = None,
         ended: bool = False,
         only_own: bool = False,
+        picked: Mapping[str, str] | None = None,
         dry_run: bool = False,
         progress: Progress = _silently,
     ) -> CollectionReport:
         """Remove what is older than `max_age` seconds, then the oldest until `max_bytes` are left.
 
-        A content that a live placeholder names stays, by the records of every session in this root,
-        and so does one that was saved in the last hour. What a living writer saved and has not
-        recorded yet stays whatever the clocks say. `ended` says that no session continues.
-        `only_own` keeps the contents of all sessions but this one; `ended` then means this one
-        alone. With `compress: zstd`, contents that stay and are not named are compressed. Raises
-        `StoreError`.
+        `max_contents` is the same for the number of contents. A content that a live placeholder
+        names stays, by the records of every session in this root, and so does one that was saved in
+        the last hour. What a living writer saved and has not
+        recorded yet stays whatever the clocks say. `ended` says that no session continues, and
+        `idle` that none does that wrote nothing for so many seconds. `only_own` keeps the contents
+        of all sessions but this one; `ended` then means this one alone. `picked` are paths, each
+        with a rule for the report: they are removed in place of what the limits say. With
+        `compress: zstd`, contents that stay and are not named are compressed. Raises `StoreError`.
         """
-        from policyctx.store.retain import Collector, Terms  # noqa: PLC0415 - seldom needed
+        from policyctx.store.retain import Collector, Limits, Terms  # noqa: PLC0415 - seldom needed
 
         own = self._state.folder if only_own and self._state is not None else None
         terms = Terms(
-            max_age=max_age,
-            max_bytes=max_bytes,
+            Limits(max_age, max_bytes, max_contents),
             packs=self._saver.rules.compresses,
             ended=ended,
+            idle=idle,
             only=own,
+            picked=picked,
         )
         with self._backend("collected", making=self.is_remote) as backend:
-            if backend.is_remote and not ended and len(state_folders(backend)) > 1:
+            collector = Collector(backend, self._states(backend), self._clock)
+            shared = backend.is_remote and not ended and len(state_folders(backend)) > 1
+            if shared and not collector.have_ended(terms):
                 raise StoreError(
                     f"{self.root}: several sessions share this prefix, and nothing keeps them from"
                     " using a content that is about to be removed; collect when they have ended",
                     path=str(self.root),
                 )
-            collector = Collector(backend, self._states(backend), self._clock)
             return collector.collect(terms, dry_run=dry_run, progress=progress)
+
+    def stored_files(
+        self, *, idle: float | None = None, ended: bool = False
+    ) -> tuple[StoredFile, ...]:
+        """Return the file of each content of every session in this root, oldest first.
+
+        Each says whether a placeholder may name it, by the rules of `collect`.
+        """
+        from policyctx.store.retain import Collector, Limits, Terms  # noqa: PLC0415 - seldom needed
+
+        terms = Terms(Limits(), packs=False, ended=ended, idle=idle)
+        with self._backend("read") as backend:
+            states = self._states(backend)
+            for state in states:
+                state.refresh(backend)
+            return tuple(Collector(backend, states, self._clock).files(terms))
 
     def export(self, target: str | os.PathLike[str], *, progress: Progress = _silently) -> int:
         """Write the session to one file and return the number of its contents.
@@ -544,6 +567,7 @@ def stores_in(
     *,
     session: str | None = None,
     compress: Literal["none", "zstd"] = "zstd",
+    clock: Callable[[], float] = time.time,
 ) -> dict[str, ContextFileSystem]:
     """Return every store of a folder by its session's id, "" for that of the folder itself.
 
@@ -558,7 +582,12 @@ def stores_in(
         }
         stores = {
             name: ContextFileSystem(
-                place, session=name or None, format=form, compress=compress, mode=mode
+                place,
+                session=name or None,
+                format=form,
+                compress=compress,
+                mode=mode,
+                clock=clock,
             )
             for name, (form, mode) in found.items()
             if session in {None, name}

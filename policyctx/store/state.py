@@ -26,6 +26,7 @@ from policyctx.store.in_flight import (
 )
 from policyctx.store.index import Index
 from policyctx.store.journal import (
+    JOURNAL,
     append_lines,
     continues,
     head_ids,
@@ -198,6 +199,13 @@ class State:
             for batch in flying.batches
             if is_living(backend, self.folder, batch)
         }
+
+    def written_at(self, backend: Backend) -> float:
+        """Return when the journal was last written, in seconds since 1970; 0.0 for none."""
+        try:
+            return backend.status(f"{self.folder}/{JOURNAL}").modified
+        except FileNotFoundError:
+            return 0.0
 
     def forget_dead(self, backend: Backend) -> None:
         """Settle the batches that a crash cut off, and remove their locks; only while `writing`."""

@@ -230,6 +230,28 @@ def test_reading_commands_change_no_file_once_the_index_is_complete(
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
+def test_gc_of_all_sessions_shows_a_row_for_each_and_the_sum(
+    policyctx: Command, root: Path
+) -> None:
+    tmp_path = root.parent
+    other = ContextFileSystem(tmp_path / "other", sync="never", clock=lambda: 1_600_000_000.0)
+    other.save([result("toolu_03", "y" * 3_000)])
+    told = policyctx("store", "gc", tmp_path, "--all", "--max-contents", "2", "--dry-run")
+    head, *rows, last = told.stdout.splitlines()
+    assert head.split() == ["store", "contents", "size", "removed", "compressed", "size", "after"]
+    assert [row.split()[0] for row in rows] == ["other", "root"]
+    assert last == "would remove 1 content and compress 1: 8.0 kB → 5.0 kB in 2 stores"
+    done = json.loads(
+        policyctx(
+            "store", "gc", tmp_path, "--all", "--max-age", "30d", "--idle", "1d", "--json"
+        ).stdout
+    )
+    assert (done["removed"], done["bytes_after"]) == (2, len(TEXT))  # a placeholder names that
+    assert [len(one["removed"]) for one in done["stores"]] == [1, 1]
+    refused = policyctx("store", "gc", tmp_path, "--all", "--session", "s")
+    assert (refused.returncode, "leave --session out" in refused.stderr) == (2, True)
+
+
 def test_gc_keeps_the_permissions_that_the_store_has(policyctx: Command, tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path / "root", mode="0640", clock=lambda: 1_700_000_000.0)
     store.save([result("toolu_01", "x" * 5_000)])

@@ -24,12 +24,14 @@ Escape: TypeAlias = Literal["percent", "_"]
 class Retention(Section):
     """How long files stay; what a live placeholder names always does."""
 
-    at_least_one: ClassVar = ("max_age", "max_bytes")
+    at_least_one: ClassVar = ("max_age", "max_bytes", "max_contents")
 
     max_age: Annotated[Duration | None, Field(examples=["30d"])] = None
     """Files older than this go."""
     max_bytes: Annotated[ByteSize | None, Field(examples=["5GB"])] = None
     """The oldest go until the store is this small."""
+    max_contents: Annotated[int | None, Field(ge=0, examples=[10_000])] = None
+    """The oldest go until the store holds this many texts."""
 
 
 class Store(Section, OfStore):

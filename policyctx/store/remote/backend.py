@@ -8,6 +8,8 @@ from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Self
 
 from policyctx.store.backend import FileStatus
+from policyctx.store.content import STATE_FOLDER
+from policyctx.store.journal import JOURNAL
 from policyctx.store.remote.batch import ObjectBatch
 from policyctx.store.remote.client import ObjectClient
 from policyctx.store.remote.log import SegmentedLog
@@ -34,6 +36,7 @@ class RemoteBackend:
         self._client = ObjectClient(url, timeout=timeout)
         self._logs: dict[str, SegmentedLog] = {}
         self._taken: dict[str, bytes] = {}
+        self._name = str(url)
 
     def __enter__(self) -> Self:
         return self
@@ -86,7 +89,7 @@ class RemoteBackend:
     def status(self, path: str) -> FileStatus:
         """Return the status of an object."""
         known = self._taken.get(path)
-        identity = (0, int.from_bytes(sha256(path.encode()).digest()[:8]))
+        identity = (0, int.from_bytes(sha256(f"{self._name}/{path}".encode()).digest()[:8]))
         if known is not None:
             return FileStatus(is_file=True, size=len(known), modified=0.0, identity=identity)
         found = self._client.info(path)
@@ -99,6 +102,21 @@ class RemoteBackend:
     def files(self, *, without: frozenset[str]) -> Iterator[str]:
         """Yield the path of every object, in order, but skip `without` in the root."""
         return (key for key in self._client.listed() if key.partition("/")[0] not in without)
+
+    def stores(self) -> Iterator[str]:
+        """Yield the prefix of each store below this one, in order; "" for this one itself.
+
+        What is in a store is none, whatever its name.
+        """
+        found = set()
+        for key in self._client.listed():
+            above, mark, state = f"/{key}".partition(f"/{STATE_FOLDER}/")
+            if mark and f"/{JOURNAL}/" in f"/{state}":
+                found.add(above)
+        for prefix in sorted(found):
+            parts = prefix.split("/")
+            if not any("/".join(parts[:end]) in found for end in range(1, len(parts))):
+                yield prefix.removeprefix("/")
 
     def write(self, path: str, content: bytes, *, flush: bool) -> FileStatus:  # noqa: ARG002
         """Write an object in the place of what is at `path`; return its status."""

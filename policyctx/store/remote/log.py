@@ -88,6 +88,12 @@ class SegmentedLog:
         whole = len(self._ends) - PACK_SEGMENTS
         self._due = whole if len(self._ends) % PACK_SEGMENTS == 0 else None
 
+    def written_at(self) -> float:
+        """Return when the last known segment was written, in seconds since 1970; 0.0 for none."""
+        if not self._ends:
+            return 0.0
+        return self._client.info(self._segment(len(self._ends) - 1)).modified
+
     def truncate(self, size: int) -> None:
         """Do nothing: a segment is whole or not there."""
 

@@ -109,6 +109,10 @@ class RemoteState(State):
         """Return nothing: no batch is announced."""
         return {}
 
+    def written_at(self, backend: Backend) -> float:
+        """Return when the last segment was written, by the service's clock; 0.0 for none."""
+        return cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}").written_at()
+
     def forget_dead(self, backend: Backend) -> None:
         """Do nothing: no batch is announced."""
 
