@@ -25,6 +25,10 @@ TEMPORARY = ".tmp"
 NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
 
 
+class AwayError(OSError):
+    """The service of a store did not answer within the time limit; a later try may succeed."""
+
+
 def random_name() -> str:
     """Return 16 random hex digits: a name that nothing else has."""
     return os.urandom(8).hex()
@@ -144,6 +148,14 @@ class Backend(Protocol):
     @property
     def is_remote(self) -> bool:
         """Whether each operation is a request: nothing is locked then, and a batch takes names."""
+        ...
+
+    @property
+    def is_spilling(self) -> bool:
+        """Whether what is written waits in a folder, since the service of a URL is away.
+
+        What has a name at the URL cannot be asked then.
+        """
         ...
 
     @property

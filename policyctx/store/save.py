@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import StoreError
+from policyctx.planning.paths import marked
+from policyctx.store.content import sha256_of
 from policyctx.store.files import prepare, sha256_in
 from policyctx.store.index import GRACE_S, Index
 from policyctx.store.naming import PathAllocator, check_inside
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 # How often a file that a save relies on may vanish before that is an error.
 _RACES = 100
+# Hex digits of a hash in a name. More than nine digits are never read as a number.
+_MARK_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +199,8 @@ class SuffixSave:
         check_inside(one.content.relative_path, self._backend)
         if one.content.wanted_path:
             check_inside(one.wanted, self._backend)
+        if self._backend.is_spilling:
+            return self._place_by_content(batch, one)
         exactly = self._rules.on_conflict == "error"
         path, occupant = (self._names.take_exactly if exactly else self._names.take)(one)
         if occupant == "itself" or (occupant == "itself packed" and one.is_packed):
@@ -209,6 +215,12 @@ class SuffixSave:
                 batch.expect(equal)
                 return _Placed(one, path, same_as=equal)
         return self._stage(batch, one, path)
+
+    def _place_by_content(self, batch: WriteBatch, one: Prepared) -> _Placed:
+        """Stage a content under a name that only its very bytes have."""
+        document = one.document(self._now)
+        path = marked(one.wanted, sha256_of(document)[:_MARK_LENGTH])
+        return _Placed(one, path, temporary=batch.stage(one.stored_path(path), document))
 
     def _stage(self, batch: WriteBatch, one: Prepared, path: str) -> _Placed:
         temporary = batch.stage(one.stored_path(path), one.document(self._now))

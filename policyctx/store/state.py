@@ -200,6 +200,15 @@ class State:
             if is_living(backend, self.folder, batch)
         }
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the journal was read."""
+        return self._is_loaded
+
+    def report(self, notice: str) -> None:
+        """Add a notice, and log it as a warning."""
+        self._notice(notice)
+
     def written_at(self, backend: Backend) -> float:
         """Return when the journal was last written, in seconds since 1970; 0.0 for none."""
         try:

@@ -13,6 +13,7 @@ from policyctx.cli import main
 from policyctx.store.content import Content, Origin
 from policyctx.store.filesystem import ContextFileSystem
 from tests.cli import running
+from tests.store.bucket import BUCKET, serving
 from tests.store.contents import names_below, result
 
 if TYPE_CHECKING:
@@ -359,6 +360,23 @@ def test_the_history_of_several_sessions_names_each(policyctx: Command, shared: 
     lines = policyctx("store", "history", shared).stdout.splitlines()
     assert lines[0].split()[0] == "session"
     assert {line.split()[0] for line in lines[1:]} == {"one", "two"}
+
+
+def test_upload_says_what_was_uploaded_and_what_is_left(policyctx: Command, tmp_path: Path) -> None:
+    with serving() as bucket:
+        url = f"s3://{BUCKET}/of_the_command"
+        store = ContextFileSystem(url, spill_to=tmp_path / "waiting/s1", timeout=0.3)
+        store.save([result("call_1", TEXT)])
+        bucket.is_away = True
+        store.save([result("call_2", "x")])
+        away = policyctx("store", "upload", tmp_path / "waiting", "--timeout", "1s")
+        assert (away.returncode, f"0 objects to {url}, 2 left: " in away.stdout) == (1, True)
+        bucket.is_away = False
+        done = policyctx("store", "upload", tmp_path / "waiting")
+        assert (done.returncode, done.stdout) == (0, f"2 objects to {url}\n")
+        [report] = json.loads(policyctx("store", "upload", tmp_path, "--json").stdout)
+        assert (report["url"], report["objects"], report["left"]) == (url, 0, 0)
+        assert policyctx("store", "cat", url, "call_2").stdout == "x"
 
 
 def test_the_commands_take_a_url(policyctx: Command, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""The commands of `policyctx store` that change: gc, rebuild, export, import, copy."""
+"""The commands of `policyctx store` that change: gc, rebuild, export, import, copy, upload."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
 from typing import Annotated, Literal
 
@@ -24,6 +25,7 @@ from policyctx.policy.loading import load_policy
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.retain import Limits
 from policyctx.store.retention import collect_below
+from policyctx.store.uploading import upload_below
 
 
 def gc(
@@ -215,6 +217,33 @@ def copy(
         with taking, shown_progress("copying") as progress:
             number = taking.import_from(source, progress=progress)
     _show_number(number, "copied to", target, as_json=as_json)
+
+
+def upload(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="What `store.spill_to` of the policy names.")
+    ],
+    timeout: Annotated[str, typer.Option(help="The longest that a request may take.")] = "30s",
+    as_json: arguments.Json = False,
+) -> None:
+    """Upload what waits in a folder for stores at a URL, of every session.
+
+    Exits with 1 if something is left, or if another process went on with a session meanwhile.
+
+    Example: policyctx store upload ~/.agent/waiting
+    """
+    with shown_progress("uploading") as progress:
+        done = []
+        for one in upload_below(folder, timeout=seconds(timeout) or 0.0):
+            done.append(one)
+            progress(len(done), len(done))
+    if as_json:
+        console().out(json_text([asdict(one) for one in done]), highlight=False)
+    for one in () if as_json else done:
+        left = f", {one.left:,} left: {one.error}" if one.error else ""
+        console().print(f"{counted(one.objects, 'object')} to {one.url}{left}", soft_wrap=True)
+    if any(one.error for one in done):
+        raise typer.Exit(1)
 
 
 def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from policyctx.policy.models.base import ByteSize, Duration, Section
 from policyctx.policy.values import (
     MODE_PATTERN,
     file_mode,
+    folder_path,
     path_template,
     store_root,
     template_of,
@@ -71,6 +72,13 @@ class Store(Section, OfStore):
     each call stands alone."""
     timeout: Annotated[Duration, Field(examples=["10s"])] = DurationValue(30)
     """At a URL, the longest that a request may take, with its retries."""
+    spill_to: Annotated[
+        str | None,
+        BeforeValidator(folder_path),
+        Field(min_length=1, examples=["~/.agent/waiting"]),
+    ] = None
+    """At a URL, the folder in which texts wait while the service is away, to be uploaded later;
+    each session gets a folder in it. Default: none, so `on_failure` says what happens."""
     sync: Literal["always", "never"] = "always"
     """`always`: on stable storage before a placeholder names it."""
     on_failure: Literal["keep", "raise"] = "keep"

@@ -27,6 +27,7 @@ class LocalBackend:
     """
 
     is_remote = False
+    is_spilling = False
 
     def __init__(
         self, root: Path, *, mode: int = 0o600, flushes: bool = True, making: bool = False

@@ -7,12 +7,13 @@ import time
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Self
 
-from policyctx.store.backend import FileStatus
+from policyctx.store.backend import AwayError, FileStatus
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.journal import JOURNAL
 from policyctx.store.remote.batch import ObjectBatch
 from policyctx.store.remote.client import ObjectClient
 from policyctx.store.remote.log import SegmentedLog
+from policyctx.store.remote.spill import Spill, SpillingClient, TakenOverError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +33,19 @@ class RemoteBackend:
 
     is_remote = True
 
-    def __init__(self, url: StoreUrl, *, timeout: float) -> None:
-        self._client = ObjectClient(url, timeout=timeout)
+    def __init__(self, url: StoreUrl, *, timeout: float, spill: Spill | None = None) -> None:
+        self._client = (
+            ObjectClient(url, timeout=timeout)
+            if spill is None
+            else SpillingClient(url, timeout=timeout, spill=spill)
+        )
+        self._spill = spill
+        self._timeout = timeout
+        self._next_upload = 0.0
+        self.is_taken_over = False
+        """Whether another process went on with the session while its objects waited."""
+        self.news: list[str] = []
+        """What the store is to report, a sentence each; whoever reports it empties the list."""
         self._logs: dict[str, SegmentedLog] = {}
         self._taken: dict[str, bytes] = {}
         self._name = str(url)
@@ -44,15 +56,75 @@ class RemoteBackend:
     def __exit__(self, *_: object) -> None:
         """Stay open for the next call."""
 
-    def prepare_to_write(self) -> None:
+    def prepare_to_write(self, *, may_spill: bool) -> None:
         """Raise `StoreError` for a service that overwrites what must only be created.
 
-        It is asked once for each bucket in a process.
+        It is asked once for each bucket in a process. What waits in a folder is uploaded. Where
+        the service is away and the session `may_spill`, what is written waits from now on.
         """
+        self.upload_waiting()
+        if self.is_spilling:
+            return
+        try:
+            self._check_creating()
+        except AwayError:
+            if not may_spill or not self.begin_spilling():
+                raise
+
+    @property
+    def is_spilling(self) -> bool:
+        """Whether what is written waits in a folder of this computer."""
+        return self._client.is_spilling
+
+    def begin_spilling(self) -> bool:
+        """Let all that is written wait in the folder, if there is one; return whether it does."""
+        if self._spill is None:
+            return False
+        self._spill.is_used = True
+        self._next_upload = time.monotonic() + self._timeout
+        self.news.append(f"the service is away; texts wait in {self._spill.folder}")
+        return True
+
+    def upload_waiting(self, *, at_once: bool = False) -> None:
+        """Upload what waits in a folder, unless the service was just found away.
+
+        It was if that is less than the time limit ago, where not `at_once`. Whether the service
+        answers is tried once. Raises `OSError` for what waiting does not cure.
+        """
+        if not isinstance(self._client, SpillingClient) or not self.is_spilling:
+            return
+        if not at_once and time.monotonic() < self._next_upload:
+            return
+        try:
+            self._check_creating(patient=False)
+            count = self._client.upload()
+        except AwayError:
+            self._next_upload = time.monotonic() + self._timeout
+        except TakenOverError as error:
+            self.is_taken_over = any(not log.is_empty for log in self._logs.values())
+            self._logs.clear()
+            self.news.append(str(error))
+        else:
+            if count:
+                objects = "1 object" if count == 1 else f"{count:,} objects"
+                self.news.append(f"the service answers again; {objects} that waited were uploaded")
+
+    def upload(self) -> None:
+        """Upload what waits in a folder. Raises `OSError`, and `StoreError` for a taken session."""
+        if isinstance(self._client, SpillingClient):
+            self._check_creating(patient=False)
+            self._client.upload()
+
+    @property
+    def waiting(self) -> int:
+        """How many objects wait in the folder."""
+        return 0 if self._spill is None else sum(map(len, self._spill.waiting()))
+
+    def _check_creating(self, *, patient: bool = True) -> None:
         scheme, _, rest = self._client.url.text.partition("://")
         bucket = scheme, "" if scheme == "file" else rest.partition("/")[0]
         if bucket not in _CREATES:
-            self._client.check_creating()
+            self._client.check_creating(patient=patient)
             _CREATES.add(bucket)
 
     @property

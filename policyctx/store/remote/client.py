@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from policyctx.errors import MissingExtraError, StoreError
+from policyctx.store.backend import AwayError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,20 +76,45 @@ class ObjectClient:
         except FileNotFoundError:
             return None
 
+    def _there(self, key: str) -> bytes | None:
+        """Return the bytes of an object of the service, None if there is none."""
+        try:
+            return ObjectClient.get(self, key)
+        except FileNotFoundError:
+            return None
+
     def info(self, key: str) -> ObjectInfo:
         """Return what is known of an object without its bytes."""
         return _info(self._tried(key, lambda: self._api.head(self._store, key)))
 
-    def create(self, key: str, raw: bytes) -> bytes | None:
+    @property
+    def is_spilling(self) -> bool:
+        """Whether what is created waits in a folder of this computer."""
+        return False
+
+    def waiting(self, key: str) -> bytes | None:  # noqa: ARG002
+        """Return the bytes of an object that waits in a folder; None for any other."""
+        return None
+
+    def create_segment(self, key: str, raw: bytes) -> bytes | None:
+        """Create an object whose name nobody else may have; see `create`."""
+        return self.create(key, raw)
+
+    def create(self, key: str, raw: bytes, *, patient: bool = True) -> bytes | None:
         """Create an object; return None, or the other bytes that have the name.
 
-        An object with these very bytes is the wanted one: an earlier try may have made it.
+        An object with these very bytes is the wanted one: an earlier try may have made it. Unless
+        `patient`, a request is not repeated.
         """
+
+        def put() -> object:
+            return self._api.put(self._store, key, raw, mode="create")
+
         while True:
             try:
-                self._tried(key, lambda: self._api.put(self._store, key, raw, mode="create"))
+                self._tried(key, put, patient=patient)
             except FileExistsError:
-                found = self.find(key)
+                found = self._there(key)
                 if found is None:  # another writer was at it and gave up
                     continue
                 return None if found == raw else found
@@ -132,11 +158,15 @@ class ObjectClient:
             raise errors[0]
         return [one.result() for one in waiting]
 
-    def check_creating(self) -> None:
+    def check_creating(self, *, patient: bool = True) -> None:
         """Raise `StoreError` when the service overwrites an object that must only be created."""
+
+        def put() -> object:
+            return self._api.put(self._store, _PROBE, b"", mode="create")
+
         for _ in range(2):
             try:
-                self._tried(_PROBE, lambda: self._api.put(self._store, _PROBE, b"", mode="create"))
+                self._tried(_PROBE, put, patient=patient)
             except FileExistsError:
                 return
             except FileNotFoundError as error:
@@ -147,7 +177,7 @@ class ObjectClient:
             path=str(self.url),
         )
 
-    def _tried(self, key: str, call: Callable[[], T]) -> T:
+    def _tried(self, key: str, call: Callable[[], T], *, patient: bool = True) -> T:
         if self._process != os.getpid():
             raise StoreError(
                 f"{self.url} was opened before this process was forked; open it again in a process"
@@ -155,7 +185,7 @@ class ObjectClient:
                 path=str(self.url),
             )
         # The last try begins early enough to end in time.
-        end = time.monotonic() + self._timeout * (1 - 1 / _TRIES)
+        end = time.monotonic() + (self._timeout * (1 - 1 / _TRIES) if patient else 0)
         pause = _FIRST_PAUSE_S
         while True:
             try:
@@ -164,9 +194,10 @@ class ObjectClient:
                 raise _os_error(error, f"{self.url}/{key}") from error
             except self._api.exceptions.BaseError as error:
                 found = _os_error(error, f"{self.url}/{key}")
-                left = end - time.monotonic()
-                if not _is_curable(error) or left < pause:
+                if not _is_curable(error) or isinstance(found, NotADirectoryError):
                     raise found from error
+                if end - time.monotonic() < pause:
+                    raise AwayError(errno.EIO, found.strerror, found.filename) from error
             time.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - no secret
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 

@@ -43,8 +43,9 @@ class SegmentedLog:
         self._raw = bytearray()
         self._ends: list[int] = []
         """For each segment where it ends in the joined bytes."""
-        self._due: int | None = None
-        """The first segment of a pack that the next write makes beside its own."""
+        self._is_read = False
+        self._due: list[int] = []
+        """The first segments of the packs that the next write makes beside its own."""
 
     @property
     def status(self) -> FileStatus:
@@ -59,6 +60,10 @@ class SegmentedLog:
     def refresh(self) -> None:
         """Read the segments that were written since."""
         count = 1
+        if self._is_read and self._client.is_spilling:  # only what waits is new
+            while (raw := self._client.waiting(self._segment(len(self._ends)))) is not None:
+                self._add(raw)
+            return
         if not self._ends:
             self._read_packs()
             count = _WINDOW
@@ -69,6 +74,7 @@ class SegmentedLog:
             for raw in found[:known]:
                 self._add(raw or b"")
             if known < count:
+                self._is_read = True
                 return
             count = _WINDOW
 
@@ -78,15 +84,16 @@ class SegmentedLog:
 
     def append(self, raw: bytes, *, flush: bool = True) -> None:  # noqa: ARG002 - always durable
         """Create the next segment. Raises `FileExistsError` when its name is taken."""
-        number, due = len(self._ends), self._due
-        calls = [lambda: self._client.create(self._segment(number), raw)]
-        if due is not None:
-            calls.append(lambda: self._pack(due))
+        number = len(self._ends)
+        due = [] if self._client.is_spilling else self._due
+        calls = [lambda: self._client.create_segment(self._segment(number), raw)]
+        calls += [partial(self._pack, first) for first in due]
         if self._client.all(calls)[0] is not None:
             raise FileExistsError(self._segment(number))
+        self._due = [first for first in self._due if first not in due]
         self._add(raw)
-        whole = len(self._ends) - PACK_SEGMENTS
-        self._due = whole if len(self._ends) % PACK_SEGMENTS == 0 else None
+        if len(self._ends) % PACK_SEGMENTS == 0:
+            self._due.append(len(self._ends) - PACK_SEGMENTS)
 
     def written_at(self) -> float:
         """Return when the last known segment was written, in seconds since 1970; 0.0 for none."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from policyctx.errors import StoreError
 from policyctx.store.backend import random_name
 from policyctx.store.content import PACKED
+from policyctx.store.index import Index
 from policyctx.store.journal import (
     JOURNAL,
     Position,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend
-    from policyctx.store.index import Index, IndexEntry
+    from policyctx.store.index import IndexEntry
     from policyctx.store.remote.backend import RemoteBackend
     from policyctx.store.roots import Root
     from policyctx.store.sessions import StateFolder
@@ -65,6 +66,7 @@ class RemoteState(State):
     def writing(self, backend: Backend) -> Iterator[Index]:
         """Provide the index as it was read; whether it is up to date shows when it is appended."""
         with self._threads:
+            self._note_taking_over(backend)
             if not self._is_loaded:
                 self._read(backend)
             self._check()
@@ -156,6 +158,7 @@ class RemoteState(State):
     def _read(self, backend: Backend, *, writing: bool = False) -> int:
         """Read what is new in the journal; a segment is never incomplete."""
         del writing
+        self._note_taking_over(backend)
         self._is_loaded, is_first = True, not self._is_loaded
         if not self._kept_back:
             self._gone.clear()
@@ -174,6 +177,13 @@ class RemoteState(State):
         if damage:
             self._repair(backend, None, " and ".join(damage))
         return 0
+
+    def _note_taking_over(self, backend: Backend) -> None:
+        """End this writer if another one went on while segments of this one waited."""
+        if not self._other and cast("RemoteBackend", backend).is_taken_over:
+            self._other = "another"
+            self._kept_back.clear()
+            self.index, self._position, self._is_loaded = Index(), None, False
 
     def _note_others(self, lines: Iterable[Mapping[str, JSON]]) -> None:
         """Note what other writers did since the journal was read last."""
