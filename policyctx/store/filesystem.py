@@ -335,8 +335,10 @@ class ContextFileSystem:
         if self._state is None:
             return Rebuilt(0, (), ())
         with self._backend("rebuilt") as existing:
-            existing.names("")
+            if not existing.names("") and existing.is_remote:
+                raise StoreError(f"{self.root} holds no store", path=str(self.root))
         with self._backend("rebuilt", making=True) as backend:
+            self._check_reachable(backend)
             return self._state.rebuild(backend)
 
     def collect(

@@ -280,11 +280,15 @@ class State:
             found = [*self._adopted(backend)]
             for entry in found:
                 self.index.add(entry)
-            gone = [entry for entry in self.index if not is_stored(backend, entry.path)]
+            gone = self._gone_from(backend)
             for entry in gone:
                 self.index.remove(entry.path)
             self.write_anew(backend)
             return Rebuilt(len(self.index), tuple(found), tuple(gone))
+
+    def _gone_from(self, backend: Backend) -> list[IndexEntry]:
+        """Return the entries whose files are not there."""
+        return [entry for entry in self.index if not is_stored(backend, entry.path)]
 
     def take_over(self, backend: Backend, index: Callable[[], Index]) -> int:
         """Take over the index of another store. Raises `StoreError` when this one has entries."""

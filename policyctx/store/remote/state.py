@@ -19,6 +19,7 @@ from policyctx.store.index import Index
 from policyctx.store.journal import (
     JOURNAL,
     Position,
+    head_ids,
     new_head,
     numbered,
     open_journal,
@@ -41,6 +42,8 @@ _OF_A_SESSION = frozenset({"saved", "record"})
 # How often upkeep may be faster before that is an error.
 _RACES = 100
 _NAMES = ("path", "archive")
+# A journal names this many of the journals that it replaces.
+_REMEMBERED_JOURNALS = 8
 
 
 class RemoteState(State):
@@ -132,17 +135,35 @@ class RemoteState(State):
     def shorten(self, backend: Backend) -> None:
         """Do nothing: segments stay."""
 
-    def write_anew(self, backend: Backend) -> None:  # noqa: ARG002
-        """Raise `StoreError`: segments stay."""
-        raise StoreError(
-            f"{self._root}/{self.folder}: a journal at a URL is never written anew",
-            path=str(self._root),
-        )
+    def write_anew(self, backend: Backend) -> None:
+        """Add a segment that replaces what is before it by just the index.
+
+        Raises `StoreError` when another process has written meanwhile.
+        """
+        log = cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}")
+        known = head_ids(self._position.head) if self._position else ()
+        head = new_head(known[:_REMEMBERED_JOURNALS])
+        lines = numbered([{"writer": self._writer}, *self.index.lines()])
+        try:
+            log.append(head + b"".join(lines))
+        except FileExistsError as error:
+            raise StoreError(
+                f"{self._root}/{self.folder}: another process wrote the journal meanwhile; run it"
+                " again when the session does not go on",
+                path=str(self._root),
+            ) from error
+        self._position = Position(head, log.status.identity, log.status.size, len(lines))
+        self._is_followed, self._is_damaged, self._other = True, False, ""
 
     def rebuild(self, backend: Backend) -> Rebuilt:
-        """Raise `StoreError`: segments stay."""
-        self.write_anew(backend)
-        raise AssertionError
+        """Rebuild as in a folder; a writer that goes on meanwhile is ended by it."""
+        with self._threads:
+            self._kept_back.clear()
+            return super().rebuild(backend)
+
+    def _gone_from(self, backend: Backend) -> list[IndexEntry]:
+        there = {path.removesuffix(PACKED) for path in backend.files(without=frozenset())}
+        return [entry for entry in self.index if entry.path not in there]
 
     def take_over(self, backend: Backend, index: Callable[[], Index]) -> int:
         """Take over the index of another store. Raises `StoreError` when this one has entries."""
@@ -167,6 +188,8 @@ class RemoteState(State):
         except FileNotFoundError:
             return 0
         read = read_journal(log, self._position)
+        if read.is_new:  # the first one, or it was rebuilt
+            self.index = Index()
         if not is_first:
             self._note_others(read.lines)
         unknown = sum(not self.index.apply(line) for line in read.lines)
