@@ -121,6 +121,10 @@ class WriteBatch(Protocol):
         """Wait until the disk keeps the contents of everything staged or expected."""
         ...
 
+    def is_taken(self, path: str) -> bool:
+        """Whether `flush` found that the name of a staged file is taken."""
+        ...
+
     def publish(self, temporary: str, path: str) -> None:
         """Give a staged file its name. Raises `FileExistsError` when the name is taken."""
         ...

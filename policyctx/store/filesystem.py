@@ -503,6 +503,8 @@ class ContextFileSystem:
         if self._remote is None:
             self._remote = _remote_at(url, self._timeout, self._spill_to)
             self._remote.upload_waiting(at_once=True)
+        if making and self._state is None:
+            self._remote.forget_created()  # nothing would say that they were removed
         if making:
             self._remote.prepare_to_write(may_spill=self._may_spill)
         return self._remote

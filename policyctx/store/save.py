@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import StoreError
@@ -184,6 +185,9 @@ class SuffixSave:
         with self._backend.batch(self._id) as batch:
             placed = [self._place(batch, i, one) for i, one in enumerate(contents)]
             batch.flush()
+            if any(map(partial(self._is_taken, batch), placed)):
+                placed = [self._moved(batch, one) for one in placed]
+                batch.flush()
             named: list[_Placed] = []
             for one in placed:
                 named.append(self._name(batch, one, named))
@@ -215,6 +219,15 @@ class SuffixSave:
                 batch.expect(equal)
                 return _Placed(one, path, same_as=equal)
         return self._stage(batch, one, path)
+
+    def _is_taken(self, batch: WriteBatch, placed: _Placed) -> bool:
+        return bool(placed.temporary) and batch.is_taken(placed.one.stored_path(placed.path))
+
+    def _moved(self, batch: WriteBatch, placed: _Placed) -> _Placed:
+        """Stage a content whose name is taken anew, without a look at what has the name."""
+        if self._rules.on_conflict == "error" or not self._is_taken(batch, placed):
+            return placed
+        return self._place_by_content(batch, placed.one)
 
     def _place_by_content(self, batch: WriteBatch, one: Prepared) -> _Placed:
         """Stage a content under a name that only its very bytes have."""

@@ -132,6 +132,24 @@ def test_a_content_that_another_process_collects_is_not_named(url: str) -> None:
     assert ContextFileSystem(url).read("new.md") == "the same"
 
 
+def test_a_name_that_is_taken_by_something_unknown_gets_a_part_of_the_hash(
+    folder: Path, url: str
+) -> None:
+    left = folder / "tool_result/Bash"
+    left.mkdir(parents=True)
+    for number in (1, 2):
+        (left / f"call_{number}.md").write_text("of a crash")
+    store = ContextFileSystem(url)
+    one, two, three = offloaded(store, ("call_1", "one"), ("call_2", "two"), ("call_3", "three"))
+    assert one.relative_path.startswith("tool_result/Bash/call_1-")
+    assert three.relative_path == "tool_result/Bash/call_3.md"
+    found = ContextFileSystem(url)
+    assert [found.read(file.path) for file in (one, two, three)] == ["one", "two", "three"]
+    assert found.read("tool_result/Bash/call_1.md") == "of a crash"
+    [again] = offloaded(found, ("call_1", "one"))
+    assert again == one
+
+
 def test_a_prefix_of_several_sessions_is_collected_when_they_have_ended(url: str) -> None:
     clock = Clock()
     for session in "ab":

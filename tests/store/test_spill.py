@@ -57,8 +57,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "waiting"
 
 
+def take_away(bucket: Bucket, store: object) -> None:
+    """Let the service be away, and spare the store the time to find that out."""
+    bucket.is_away = True
+    assert isinstance(store, ContextFileSystem)
+    assert store._remote is not None
+    assert store._remote.begin_spilling()
+
+
 def opened(url: str, folder: Path | None, *, form: Format = "text") -> ContextFileSystem:
-    return ContextFileSystem(url, spill_to=folder, timeout=0.3, format=form)
+    return ContextFileSystem(url, spill_to=folder, format=form)
 
 
 @pytest.mark.parametrize("form", ["text", "envelope"])
@@ -67,7 +75,7 @@ def test_texts_wait_in_a_folder_and_are_uploaded_by_the_next_call_that_reaches_t
 ) -> None:
     store = opened(url, folder, form=form)
     [first] = offloaded(store, ("call_1", "one"))
-    bucket.is_away = True
+    take_away(bucket, store)
     second, twin = offloaded(store, ("call_2", "two"), ("call_3", "two"))
     [third] = offloaded(store, ("call_1", "another one"))
     assert second.path.startswith(f"{url}/tool_result/Bash/call_2-")
@@ -98,11 +106,28 @@ def test_texts_wait_in_a_folder_and_are_uploaded_by_the_next_call_that_reaches_t
 
 
 def test_without_a_folder_a_save_fails(bucket: Bucket, url: str) -> None:
-    store = opened(url, None)
+    store = ContextFileSystem(url, timeout=1)
     offloaded(store, ("call_1", "one"))
     bucket.is_away = True
     with pytest.raises(StoreError, match="cannot be written"):
         offloaded(store, ("call_2", "two"))
+
+
+def test_what_was_created_before_an_error_is_used_again(bucket: Bucket, url: str) -> None:
+    store = ContextFileSystem(url, timeout=1)
+    offloaded(store, ("call_1", "one"))
+    bucket.away_after = 1  # one content is created
+    texts = ("call_2", "two"), ("call_3", "three")
+    with pytest.raises(StoreError, match="cannot be written"):
+        offloaded(store, *texts)
+    bucket.is_away, bucket.away_after = False, None
+    bucket.seen.clear()
+    files = offloaded(store, *texts)
+    assert [file.relative_path for file in files] == [
+        f"tool_result/Bash/call_{number}.md" for number in (2, 3)
+    ]
+    assert [method for method, _ in bucket.seen] == ["PUT", "PUT"]  # the other one, the journal
+    assert [opened(url, None).read(file.path) for file in files] == ["two", "three"]
 
 
 def test_a_process_that_ended_is_followed_by_one_that_uploads(
@@ -110,11 +135,11 @@ def test_a_process_that_ended_is_followed_by_one_that_uploads(
 ) -> None:
     store = opened(url, folder)
     offloaded(store, ("call_1", "one"))
-    bucket.is_away = True
+    take_away(bucket, store)
     [file] = offloaded(store, ("call_2", "two"))
     del store
     with pytest.raises(StoreError, match="cannot be read"):  # what was decided is not all here
-        opened(url, folder).records()
+        ContextFileSystem(url, spill_to=folder, timeout=0.3).records()
     bucket.is_away = False
     again = opened(url, folder)
     assert len(again.records()) == 2
@@ -129,7 +154,7 @@ def test_an_upload_that_is_cut_off_anywhere_goes_on(
 ) -> None:
     store = opened(url, folder)
     offloaded(store, ("call_0", "zero"))
-    bucket.is_away = True
+    take_away(bucket, store)
     files = [
         file
         for turn in range(2)
@@ -165,7 +190,7 @@ def test_a_session_that_another_process_went_on_with_is_not_merged(
 ) -> None:
     store = opened(url, folder)
     offloaded(store, ("call_1", "one"))
-    bucket.is_away = True
+    take_away(bucket, store)
     [waiting] = offloaded(store, ("call_2", "two"))
     bucket.is_away = False
     other = opened(url, None)
@@ -189,20 +214,20 @@ def test_a_folder_is_uploaded_while_its_session_runs(
 ) -> None:
     store = opened(url, folder / "s1")
     offloaded(store, ("call_1", "one"))
-    bucket.is_away = True
+    take_away(bucket, store)
     [file] = offloaded(store, ("call_2", "two"))
-    [away] = upload_below(folder, timeout=0.3)
+    [away] = upload_below(folder, timeout=30)
     assert (away.url, away.objects, away.left, bool(away.error)) == (url, 0, 2, True)
     bucket.is_away = False
-    [done] = upload_below(folder, timeout=0.3)
+    [done] = upload_below(folder, timeout=30)
     assert (done.objects, done.left, done.error) == (2, 0, "")
     assert store.read(file.path) == "two"
     offloaded(store, ("call_3", "three"))
     store.close()
     assert len(opened(url, None).records()) == 3
-    assert [one.objects for one in upload_below(folder, timeout=0.3)] == [0]
+    assert [one.objects for one in upload_below(folder, timeout=30)] == [0]
     with pytest.raises(StoreError, match="nothing ever waited"):
-        next(upload_below(folder / "other", timeout=0.3))
+        next(upload_below(folder / "other", timeout=30))
 
 
 def test_a_placeholder_names_the_url_and_its_text_is_read_from_the_folder(
@@ -210,7 +235,7 @@ def test_a_placeholder_names_the_url_and_its_text_is_read_from_the_folder(
 ) -> None:
     text = f"""
 min_tokens: 50
-store: {{root: "{url}/{{session_id}}", spill_to: {folder}, timeout: 1s}}
+store: {{root: "{url}/{{session_id}}", spill_to: {folder}}}
 items: {{tool_result: {{offload: true}}}}
 steps: [{{name: retire, do: offload, select: {{types: [tool_result], keep_recent: 1}}}}]
 """
@@ -218,7 +243,7 @@ steps: [{{name: retire, do: offload, select: {{types: [tool_result], keep_recent
     session = Session(policy(text), session_id="s1")
     tools = [{"name": "read_offloaded"}]
     first = session.apply(session_of(*texts[:2]), tools=tools)
-    bucket.is_away = True
+    take_away(bucket, session.store)
     second = session.apply(session_of(*texts[:3]), tools=tools)
     assert any(f"texts wait in {folder}/s1" in warning for warning in second.warnings)
     [path] = second.files
@@ -240,7 +265,7 @@ WRITER = """
 import json, sys
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import result
-store = ContextFileSystem(sys.argv[1], spill_to=sys.argv[2], timeout=1)
+store = ContextFileSystem(sys.argv[1], spill_to=sys.argv[2], timeout=3)
 store.records()
 for turn in range(10**9):
     ids = [f"{sys.argv[3]}_{turn}_{i}" for i in range(1 + turn % 3)]
@@ -293,7 +318,7 @@ def test_a_folder_that_waits_for_another_store_is_refused(
 ) -> None:
     store = opened(url, folder)
     offloaded(store, ("call_1", "one"))
-    bucket.is_away = True
+    take_away(bucket, store)
     offloaded(store, ("call_2", "two"))
     with pytest.raises(StoreError, match="objects that wait for another store"):
         opened(f"{url}-other", folder).list()
@@ -302,7 +327,7 @@ def test_a_folder_that_waits_for_another_store_is_refused(
 def test_while_the_service_is_away_a_save_does_not_wait_for_it(
     bucket: Bucket, url: str, folder: Path
 ) -> None:
-    store = ContextFileSystem(url, spill_to=folder, timeout=1)
+    store = ContextFileSystem(url, spill_to=folder, timeout=2)
     offloaded(store, ("call_1", "one"))
     bucket.is_away = True
     offloaded(store, ("call_2", "two"))

@@ -47,7 +47,7 @@ class RemoteBackend:
         self.news: list[str] = []
         """What the store is to report, a sentence each; whoever reports it empties the list."""
         self._logs: dict[str, SegmentedLog] = {}
-        self._taken: dict[str, bytes] = {}
+        self._created: dict[str, bytes] = {}
         self._name = str(url)
 
     def __enter__(self) -> Self:
@@ -138,8 +138,7 @@ class RemoteBackend:
 
     def read(self, path: str) -> bytes:
         """Return the bytes of an object."""
-        known = self._taken.get(path)
-        return self._client.get(path) if known is None else known
+        return self._client.get(path)
 
     def open(self, path: str) -> IO[bytes]:
         """Return an object as a file; it is read whole."""
@@ -160,10 +159,7 @@ class RemoteBackend:
 
     def status(self, path: str) -> FileStatus:
         """Return the status of an object."""
-        known = self._taken.get(path)
         identity = (0, int.from_bytes(sha256(f"{self._name}/{path}".encode()).digest()[:8]))
-        if known is not None:
-            return FileStatus(is_file=True, size=len(known), modified=0.0, identity=identity)
         found = self._client.info(path)
         return FileStatus(is_file=True, size=found.size, modified=found.modified, identity=identity)
 
@@ -197,7 +193,11 @@ class RemoteBackend:
 
     def batch(self, name: str | None = None) -> ObjectBatch:  # noqa: ARG002 - no temporary names
         """Return a batch to create objects with."""
-        return ObjectBatch(self._client, self._taken)
+        return ObjectBatch(self._client, self._created)
+
+    def forget_created(self) -> None:
+        """Forget which objects no journal names yet: one was written, or there is none."""
+        self._created.clear()
 
     def remove(self, path: str) -> None:
         """Remove an object."""

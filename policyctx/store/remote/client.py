@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 # A server that does not answer at all is asked so often.
 _TRIES = 3
+# A name may be taken and free again so often while one object is created.
+_MOST_TURNS = 20
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _LONGEST_CONNECT_S = 5.0
@@ -100,6 +102,26 @@ class ObjectClient:
         """Create an object whose name nobody else may have; see `create`."""
         return self.create(key, raw)
 
+    def create_new(self, key: str, raw: bytes) -> bool:
+        """Create an object; return whether its name was free, without a look at what has it.
+
+        Where a try failed, the object may be its own, and is looked at.
+        """
+        tries = 0
+
+        def put() -> object:
+            nonlocal tries
+            tries += 1
+            return self._api.put(self._store, key, raw, mode="create")
+
+        try:
+            self._tried(key, put)
+        except FileExistsError:
+            return tries > 1 and self._there(key) == raw
+        except FileNotFoundError as error:
+            raise OSError(errno.ENOENT, "no such bucket", str(self.url)) from error
+        return True
+
     def create(self, key: str, raw: bytes, *, patient: bool = True) -> bytes | None:
         """Create an object; return None, or the other bytes that have the name.
 
@@ -110,7 +132,7 @@ class ObjectClient:
         def put() -> object:
             return self._api.put(self._store, key, raw, mode="create")
 
-        while True:
+        for _ in range(_MOST_TURNS):
             try:
                 self._tried(key, put, patient=patient)
             except FileExistsError:
@@ -121,6 +143,7 @@ class ObjectClient:
             except FileNotFoundError as error:
                 raise OSError(errno.ENOENT, "no such bucket", str(self.url)) from error
             return None
+        raise OSError(errno.EIO, "the name is taken, and nothing has it", f"{self.url}/{key}")
 
     def put(self, key: str, raw: bytes) -> None:
         """Write an object, in the place of what has the name."""

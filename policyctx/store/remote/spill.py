@@ -175,6 +175,12 @@ class SpillingClient(ObjectClient):
         found = self.waiting(key)
         return super().info(key) if found is None else ObjectInfo(len(found), 0.0)
 
+    def create_new(self, key: str, raw: bytes) -> bool:
+        """Create an object where the others are; return whether its name was free, or its own."""
+        if self.is_spilling:
+            return self._spill.keep(key, raw) is None
+        return super().create_new(key, raw)
+
     def create(self, key: str, raw: bytes, *, patient: bool = True) -> bytes | None:
         """Create an object where the others are."""
         if self.is_spilling and patient:

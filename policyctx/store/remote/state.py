@@ -242,6 +242,7 @@ class RemoteState(State):
                 continue
             self._is_followed = True
             self._gone.clear()
+            cast("RemoteBackend", backend).forget_created()
             self._position = Position(
                 head if known is None else known.head,
                 log.status.identity,
