@@ -471,15 +471,25 @@ class ContextFileSystem:
         """Bring `index.json` up to date, so that it lists every item, and release all locks.
 
         Nothing is written where nothing was ever saved or recorded, or where the index is complete.
-        A closed store can be used and closed again. Raises `StoreError` when the index cannot be
-        written; the journal then holds what it lacks.
+        No folder and no connection stays open. A closed store can be used and closed again. Raises
+        `StoreError` when the index cannot be written; the journal then holds what it lacks.
         """
-        if self._state is None:
-            return
+        try:
+            self._complete()
+        finally:
+            if self._remote is not None:
+                self._remote.close()
+            for folder in (self.root, self._spill_to):
+                if isinstance(folder, Path):
+                    LocalBackend.release(folder)
+
+    def _complete(self) -> None:
+        """Write what is kept back, the index, and what waits to be uploaded."""
         if isinstance(self.root, StoreUrl) and self._remote is None:
             return
         with self._backend("written") as backend, suppress(NotADirectoryError):
-            self._state.close(backend)
+            if self._state is not None:
+                self._state.close(backend)
             if self._remote is not None:
                 self._remote.upload_waiting(at_once=True)
 

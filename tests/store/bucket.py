@@ -33,12 +33,24 @@ class Bucket:
     """Whether requests that write are carried out and answered by the status 503."""
     seen: list[tuple[str, str]] = field(default_factory=list)
     """The method and the key of each request."""
+    connections: int = 0
+    """How many are open."""
     lock: Lock = field(default_factory=Lock)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     bucket: Bucket
+
+    def setup(self) -> None:
+        super().setup()
+        with self.bucket.lock:
+            self.bucket.connections += 1
+
+    def finish(self) -> None:
+        super().finish()
+        with self.bucket.lock:
+            self.bucket.connections -= 1
 
     def _answer(self) -> None:
         url = urlsplit(self.path)

@@ -56,6 +56,10 @@ class RemoteBackend:
     def __exit__(self, *_: object) -> None:
         """Stay open for the next call."""
 
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        self._client.close()
+
     def prepare_to_write(self, *, may_spill: bool) -> None:
         """Raise `StoreError` for a service that overwrites what must only be created.
 

@@ -65,7 +65,17 @@ class ObjectClient:
         self.url = url
         self._timeout = timeout
         self._process = os.getpid()
-        self._api, self._store = _opened(url, timeout)
+        self._api, self._opened = _opened(url, timeout)
+
+    @property
+    def _store(self) -> Any:  # noqa: ANN401 - a class of a package loaded late
+        if self._opened is None:
+            _, self._opened = _opened(self.url, self._timeout)
+        return self._opened
+
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        self._opened = None
 
     def get(self, key: str) -> bytes:
         """Return the bytes of an object."""
@@ -176,9 +186,6 @@ class ObjectClient:
         # Threads cost little beside a request, and hundreds of stores may wait for their next turn.
         with ThreadPoolExecutor(min(len(calls), _AT_A_TIME)) as threads:
             waiting = [threads.submit(call) for call in calls]
-        errors = [error for one in waiting if (error := one.exception()) is not None]
-        if errors:
-            raise errors[0]
         return [one.result() for one in waiting]
 
     def check_creating(self, *, patient: bool = True) -> None:
@@ -216,11 +223,11 @@ class ObjectClient:
             except (FileNotFoundError, ValueError) as error:
                 raise _os_error(error, f"{self.url}/{key}") from error
             except self._api.exceptions.BaseError as error:
-                found = _os_error(error, f"{self.url}/{key}")
-                if not _is_curable(error) or isinstance(found, NotADirectoryError):
-                    raise found from error
+                where = f"{self.url}/{key}"
+                if not _is_curable(error):
+                    raise _os_error(error, where) from error
                 if end - time.monotonic() < pause:
-                    raise AwayError(errno.EIO, found.strerror, found.filename) from error
+                    raise AwayError(errno.EIO, _reason(error), where) from error
             time.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - no secret
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
@@ -261,6 +268,8 @@ def _is_curable(error: Exception) -> bool:
     """Whether another try may succeed: no answer, or one that is not about the request itself."""
     if type(error).__name__ != "GenericError" or "builder error" in str(error):
         return False
+    if "Not a directory" in str(error):  # of `file://`
+        return False
     status = _STATUS.search(str(error))
     return status is None or int(status[1]) >= 500 or int(status[1]) in _MAY_BE_CURED  # noqa: PLR2004
 
@@ -280,8 +289,12 @@ def _os_error(error: Exception, where: str) -> OSError:
     if "Not a directory" in str(error):  # of `file://`
         return NotADirectoryError(errno.ENOTDIR, "not a folder", where)
     kind = _KINDS.get(type(error).__name__, OSError)
-    reason = _REASON.search(str(error))
-    return kind(_NUMBERS.get(kind, errno.EIO), reason[1] if reason else _first_line(error), where)
+    return kind(_NUMBERS.get(kind, errno.EIO), _reason(error), where)
+
+
+def _reason(error: Exception) -> str:
+    found = _REASON.search(str(error))
+    return found[1] if found else _first_line(error)
 
 
 def _first_line(error: Exception) -> str:
