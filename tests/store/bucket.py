@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 import pytest
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUCKET = "bucket"
+_KEY = re.compile("<Key>([^<]*)</Key>")
 _TIME = "2026-01-01T00:00:00.000Z"
 _HTTP_TIME = "Thu, 01 Jan 2026 00:00:00 GMT"
 
@@ -29,6 +31,8 @@ class Bucket:
     """Whether each request gets the status 503."""
     away_after: int | None = None
     """So many requests are still answered; then the service is away."""
+    refuses_after: int | None = None
+    """So many requests are still answered; then each gets the status 403, which no retry cures."""
     loses_answers: bool = False
     """Whether requests that write are carried out and answered by the status 503."""
     seen: list[tuple[str, str]] = field(default_factory=list)
@@ -59,27 +63,45 @@ class _Handler(BaseHTTPRequestHandler):
         bucket = self.bucket
         with bucket.lock:
             bucket.seen.append((self.command, key))
-            if bucket.away_after is not None:
-                bucket.away_after -= 1
-                bucket.is_away = bucket.away_after < 0
-            if bucket.is_away:
-                self._send(503, b"away")
-            elif self.command == "PUT":
-                is_taken = key in bucket.objects and self.headers.get("if-none-match") == "*"
-                if not is_taken:
-                    bucket.objects[key] = body
-                self._send(412 if is_taken else 503 if bucket.loses_answers else 200, b"")
-            elif self.command == "DELETE":
-                bucket.objects.pop(key, None)
-                self._send(204, b"")
-            elif "list-type" in url.query:
-                self._send(200, self._listing(parse_qs(url.query)))
-            elif key in bucket.objects:
-                self._send(200, bucket.objects[key])
+            status = self._refusal()
+            if status:
+                self._send(status, b"")
             else:
-                self._send(404, b"<Error><Code>NoSuchKey</Code></Error>")
+                self._carry_out(key, parse_qs(url.query), body)
 
-    do_GET = do_PUT = do_DELETE = do_HEAD = _answer  # noqa: N815 - the base's names
+    def _refusal(self) -> int:
+        """Return the status of a request that is not carried out; 0 for none."""
+        bucket = self.bucket
+        if bucket.away_after is not None:
+            bucket.away_after -= 1
+            bucket.is_away = bucket.away_after < 0
+        if bucket.refuses_after is not None:
+            bucket.refuses_after -= 1
+        if bucket.is_away:
+            return 503
+        return 403 if bucket.refuses_after is not None and bucket.refuses_after < 0 else 0
+
+    def _carry_out(self, key: str, query: dict[str, list[str]], body: bytes) -> None:
+        bucket = self.bucket
+        if self.command == "PUT":
+            is_taken = key in bucket.objects and self.headers.get("if-none-match") == "*"
+            if not is_taken:
+                bucket.objects[key] = body
+            self._send(412 if is_taken else 503 if bucket.loses_answers else 200, b"")
+        elif self.command == "POST":  # to delete several
+            keys = [unescape(found) for found in _KEY.findall(body.decode())]
+            for one in keys:
+                bucket.objects.pop(one, None)
+            inner = "".join(f"<Deleted><Key>{escape(one)}</Key></Deleted>" for one in keys)
+            self._send(200, f"<DeleteResult>{inner}</DeleteResult>".encode())
+        elif "list-type" in query:
+            self._send(200, self._listing(query))
+        elif key in bucket.objects:
+            self._send(200, bucket.objects[key])
+        else:
+            self._send(404, b"<Error><Code>NoSuchKey</Code></Error>")
+
+    do_GET = do_PUT = do_POST = do_HEAD = _answer  # noqa: N815 - the base's names
 
     def _listing(self, query: dict[str, list[str]]) -> bytes:
         prefix, ends = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]

@@ -185,8 +185,9 @@ def test_a_write_whose_answer_was_lost_is_there_once(
     assert found.notices == ()
 
 
+@pytest.mark.parametrize("by", ["close", "upload", "command"])
 def test_a_session_that_another_process_went_on_with_is_not_merged(
-    bucket: Bucket, url: str, folder: Path
+    bucket: Bucket, url: str, folder: Path, by: str
 ) -> None:
     store = opened(url, folder)
     offloaded(store, ("call_1", "one"))
@@ -196,11 +197,17 @@ def test_a_session_that_another_process_went_on_with_is_not_merged(
     other = opened(url, None)
     assert len(other.records()) == 1
     offloaded(other, ("call_3", "three"))
+    if by == "command":
+        [done] = upload_below(folder, timeout=30)
+        assert "another process went on" in done.error
+    if by == "upload":
+        with pytest.raises(StoreError, match="another process went on"):
+            store.upload()
     store.close()
     for _ in range(2):
         with pytest.raises(StoreError, match="another process writes this session"):
             offloaded(store, ("call_4", "four"))
-    assert "another process went on with this session" in store.notices[-1]
+    assert by == "upload" or "another process went on with this session" in store.notices[-1]
     assert store.read(waiting.path) == "two"  # what a placeholder names is there
     assert len([*(folder / ".policyctx/set-aside").rglob("0000000001")]) == 1
     again = opened(url, folder)

@@ -105,8 +105,7 @@ class RemoteBackend:
         except AwayError:
             self._next_upload = time.monotonic() + self._timeout
         except TakenOverError as error:
-            self.is_taken_over = any(not log.is_empty for log in self._logs.values())
-            self._logs.clear()
+            self._end()
             self.news.append(str(error))
         else:
             if count:
@@ -117,7 +116,16 @@ class RemoteBackend:
         """Upload what waits in a folder. Raises `OSError`, and `StoreError` for a taken session."""
         if isinstance(self._client, SpillingClient):
             self._check_creating(patient=False)
-            self._client.upload()
+            try:
+                self._client.upload()
+            except TakenOverError:
+                self._end()
+                raise
+
+    def _end(self) -> None:
+        """Read the journal anew, and end the writer that relied on it as it was."""
+        self.is_taken_over = any(not log.is_empty for log in self._logs.values())
+        self._logs.clear()
 
     @property
     def waiting(self) -> int:

@@ -155,6 +155,8 @@ class SpillingClient(ObjectClient):
         super().__init__(url, timeout=timeout)
         self._spill = spill
         self._uploading = RLock()
+        self._own: dict[str, bytes] = {}
+        """The segments that this client let wait, until it knows that they are at the service."""
 
     @property
     def is_spilling(self) -> bool:
@@ -190,9 +192,14 @@ class SpillingClient(ObjectClient):
     def create_segment(self, key: str, raw: bytes) -> bytes | None:
         """Create an object whose name nobody else may have; it waits where the service is away."""
         try:
-            return self.create(key, raw)
+            if not self.is_spilling:
+                return super().create(key, raw)
         except AwayError:
-            return self._spill.keep(key, raw)
+            pass
+        other = self._spill.keep(key, raw)
+        if other is None:
+            self._own[key] = raw
+        return other
 
     def upload(self) -> int:
         """Create everything that waits; return how many objects that were.
@@ -208,18 +215,26 @@ class SpillingClient(ObjectClient):
                 if raw is None:
                     continue
                 if super().create(key, raw, patient=False) is not None:
-                    aside = self._spill.set_aside(segments[i:])
-                    self._spill.is_used = False
-                    raise TakenOverError(
-                        f"another process went on with this session while {self.url} was away; the"
-                        f" contents were uploaded, and what was decided here is in {aside}",
-                        path=str(self.url),
-                    )
+                    raise self._taken_over(self._spill.set_aside(segments[i:]))
                 self._spill.remove(key)
+                self._own.pop(key, None)
                 done += 1
+            for key, raw in [*self._own.items()]:  # which another process uploaded, or set aside
+                if self._there(key) != raw:
+                    raise self._taken_over(str(self._spill.folder))
+                del self._own[key]
             self._spill.is_used = any(self._spill.waiting())
             self._spill.tidy()
             return done
+
+    def _taken_over(self, aside: str) -> TakenOverError:
+        self._spill.is_used = False
+        self._own.clear()
+        return TakenOverError(
+            f"another process went on with this session while {self.url} was away; the contents"
+            f" were uploaded, and what was decided here is in {aside}",
+            path=str(self.url),
+        )
 
     def _uploaded(self, key: str) -> bool:
         raw = self._spill.get(key)
