@@ -87,6 +87,11 @@ class StoreRule(NamedTuple):
     mode: str
     compress: Literal["none", "zstd"]
 
+    @property
+    def spill_to(self) -> None:
+        """None: whoever goes by a rule saves to folders alone, and a folder is never away."""
+        return
+
 
 class ArrivalRule(NamedTuple):
     """The offloading of one tool's results on arrival, by their length in characters."""

@@ -137,6 +137,12 @@ def numbered(path: str, number: int) -> str:
     return f"{stem}-{number}{end}"
 
 
+def marked(path: str, mark: str) -> str:
+    """Return `path` with `-mark` before its extension."""
+    stem, end = _split(path)
+    return f"{stem}-{mark}{end}"
+
+
 def numbered_forms(path: str) -> str:
     """Return the regular expression of `path` and all that `numbered` makes of it."""
     stem, extension = _split(path)

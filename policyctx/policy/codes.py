@@ -233,6 +233,18 @@ FINDINGS: dict[str, Code] = {
         "is durable and who may read it. `timeout` is for stores at a URL. Remove the key, or "
         "change `store.root`.",
     ),
+    "PC350": Code(
+        "a `spill_to` without effect",
+        "`spill_to` names a folder in which texts wait while the service of a store at a URL is "
+        "away. Where `store.root` is a folder, nothing is ever away. Remove the key, or change "
+        "`store.root`.",
+    ),
+    "PC351": Code(
+        "a `spill_to` that changes names",
+        "With `on_conflict: error` each text has the very name that `store.path` gives it. While "
+        "the service is away, nobody can ask whether that name is taken, so a text that waits in "
+        "`spill_to` gets a name with a part of its hash. Remove one of the two keys.",
+    ),
 }
 
 

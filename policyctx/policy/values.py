@@ -191,6 +191,13 @@ def store_root(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
     return checked
 
 
+def folder_path(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    """Check the path of a folder of this computer: no URL."""
+    if isinstance(value, str) and is_url(value):
+        raise ValueError("expected the path of a folder of this computer, not a URL")
+    return value
+
+
 def path_template(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
     """Check a file's path below the root: known fields, and no part that leads out of it."""
     checked = template_of(PATH_FIELDS)(value)

@@ -25,6 +25,10 @@ TEMPORARY = ".tmp"
 NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
 
 
+class AwayError(OSError):
+    """The service of a store did not answer within the time limit; a later try may succeed."""
+
+
 def random_name() -> str:
     """Return 16 random hex digits: a name that nothing else has."""
     return os.urandom(8).hex()
@@ -117,6 +121,10 @@ class WriteBatch(Protocol):
         """Wait until the disk keeps the contents of everything staged or expected."""
         ...
 
+    def is_taken(self, path: str) -> bool:
+        """Whether `flush` found that the name of a staged file is taken."""
+        ...
+
     def publish(self, temporary: str, path: str) -> None:
         """Give a staged file its name. Raises `FileExistsError` when the name is taken."""
         ...
@@ -144,6 +152,14 @@ class Backend(Protocol):
     @property
     def is_remote(self) -> bool:
         """Whether each operation is a request: nothing is locked then, and a batch takes names."""
+        ...
+
+    @property
+    def is_spilling(self) -> bool:
+        """Whether what is written waits in a folder, since the service of a URL is away.
+
+        What has a name at the URL cannot be asked then.
+        """
         ...
 
     @property

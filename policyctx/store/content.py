@@ -227,6 +227,8 @@ def _block_with(block: JSON, place: BlockPath, value: JSON) -> JSON:
 
 
 STATE_FOLDER = ".policyctx"
+# In a folder whose objects wait for a store at a URL: that URL.
+URL_FILE = f"{STATE_FOLDER}/url"
 # The ending of the name of a compressed file.
 PACKED = ".zst"
 

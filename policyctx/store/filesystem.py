@@ -14,11 +14,12 @@ from policyctx.definitions.fields import ROOT_FIELDS
 from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.planning.paths import File, item_path, path_parts, safe_part
 from policyctx.policy.templates import parsed_template
+from policyctx.store.backend import AwayError
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
 from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
-from policyctx.store.roots import Root, StoreUrl, store_root
+from policyctx.store.roots import Root, StoreUrl, absolute_root, store_root
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.sessions import (
     INDEX,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from policyctx.store.index import IndexEntry
     from policyctx.store.read import ContentReader, FoundLine, Verification
     from policyctx.store.remote.backend import RemoteBackend
-    from policyctx.store.retain import CollectionReport
+    from policyctx.store.retain import CollectionReport, StoredFile
 
 __all__ = ["Content", "ContextFileSystem"]
 
@@ -82,6 +83,10 @@ class ContextFileSystem:
     At a URL `sync` and `mode` have no effect, and a request, its retries included, takes `timeout`
     seconds at most. One store at a time writes a session there: where another one has written it,
     saving raises `StoreError`. `on_conflict: overwrite` raises it at once.
+
+    `spill_to` is a folder of this store alone. While the service is away, contents and records wait
+    there, on stable storage; they are read from there, and uploaded by the next call that writes
+    and reaches the service, by `close`, or by the next store with this root and folder.
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class ContextFileSystem:
         format: Format = "text",  # noqa: A002 - the policy's word
         compress: Literal["none", "zstd"] = "zstd",
         timeout: float = _TIMEOUT_S,
+        spill_to: str | os.PathLike[str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.root: Root = store_root(root)
@@ -105,6 +111,7 @@ class ContextFileSystem:
                 path=str(self.root),
             )
         self._timeout = timeout
+        self._spill_to = None if spill_to is None else absolute_root(spill_to)
         self._remote: RemoteBackend | None = None
         self._mode = int(mode, 8)
         self._flushes = sync == "always"
@@ -180,7 +187,14 @@ class ContextFileSystem:
             return []
         ready = self._saver.prepare(contents)
         with self._backend("written", making=True) as backend:
-            return [*self._saver.save(backend, ready, recorded=recorded)]
+            try:
+                return [*self._saver.save(backend, ready, recorded=recorded)]
+            except AwayError:
+                if not self._may_spill or self._remote is None:
+                    raise
+                if not self._remote.begin_spilling():
+                    raise
+                return [*self._saver.save(backend, ready, recorded=recorded)]
 
     def offload(
         self,
@@ -321,8 +335,10 @@ class ContextFileSystem:
         if self._state is None:
             return Rebuilt(0, (), ())
         with self._backend("rebuilt") as existing:
-            existing.names("")
+            if not existing.names("") and existing.is_remote:
+                raise StoreError(f"{self.root} holds no store", path=str(self.root))
         with self._backend("rebuilt", making=True) as backend:
+            self._check_reachable(backend)
             return self._state.rebuild(backend)
 
     def collect(
@@ -330,39 +346,63 @@ class ContextFileSystem:
         *,
         max_age: float | None = None,
         max_bytes: int | None = None,
+        max_contents: int | None = None,
+        idle: float | None = None,
         ended: bool = False,
         only_own: bool = False,
+        picked: Mapping[str, str] | None = None,
         dry_run: bool = False,
         progress: Progress = _silently,
     ) -> CollectionReport:
         """Remove what is older than `max_age` seconds, then the oldest until `max_bytes` are left.
 
-        A content that a live placeholder names stays, by the records of every session in this root,
-        and so does one that was saved in the last hour. What a living writer saved and has not
-        recorded yet stays whatever the clocks say. `ended` says that no session continues.
-        `only_own` keeps the contents of all sessions but this one; `ended` then means this one
-        alone. With `compress: zstd`, contents that stay and are not named are compressed. Raises
-        `StoreError`.
+        `max_contents` is the same for the number of contents. A content that a live placeholder
+        names stays, by the records of every session in this root, and so does one that was saved in
+        the last hour. What a living writer saved and has not
+        recorded yet stays whatever the clocks say. `ended` says that no session continues, and
+        `idle` that none does that wrote nothing for so many seconds. `only_own` keeps the contents
+        of all sessions but this one; `ended` then means this one alone. `picked` are paths, each
+        with a rule for the report: they are removed in place of what the limits say. With
+        `compress: zstd`, contents that stay and are not named are compressed. Raises `StoreError`.
         """
-        from policyctx.store.retain import Collector, Terms  # noqa: PLC0415 - seldom needed
+        from policyctx.store.retain import Collector, Limits, Terms  # noqa: PLC0415 - seldom needed
 
         own = self._state.folder if only_own and self._state is not None else None
         terms = Terms(
-            max_age=max_age,
-            max_bytes=max_bytes,
+            Limits(max_age, max_bytes, max_contents),
             packs=self._saver.rules.compresses,
             ended=ended,
+            idle=idle,
             only=own,
+            picked=picked,
         )
         with self._backend("collected", making=self.is_remote) as backend:
-            if backend.is_remote and not ended and len(state_folders(backend)) > 1:
+            self._check_reachable(backend)
+            collector = Collector(backend, self._states(backend), self._clock)
+            shared = backend.is_remote and not ended and len(state_folders(backend)) > 1
+            if shared and not collector.have_ended(terms):
                 raise StoreError(
                     f"{self.root}: several sessions share this prefix, and nothing keeps them from"
                     " using a content that is about to be removed; collect when they have ended",
                     path=str(self.root),
                 )
-            collector = Collector(backend, self._states(backend), self._clock)
             return collector.collect(terms, dry_run=dry_run, progress=progress)
+
+    def stored_files(
+        self, *, idle: float | None = None, ended: bool = False
+    ) -> tuple[StoredFile, ...]:
+        """Return the file of each content of every session in this root, oldest first.
+
+        Each says whether a placeholder may name it, by the rules of `collect`.
+        """
+        from policyctx.store.retain import Collector, Limits, Terms  # noqa: PLC0415 - seldom needed
+
+        terms = Terms(Limits(), packs=False, ended=ended, idle=idle)
+        with self._backend("read") as backend:
+            states = self._states(backend)
+            for state in states:
+                state.refresh(backend)
+            return tuple(Collector(backend, states, self._clock).files(terms))
 
     def export(self, target: str | os.PathLike[str], *, progress: Progress = _silently) -> int:
         """Write the session to one file and return the number of its contents.
@@ -389,11 +429,16 @@ class ContextFileSystem:
         if self._state is None:
             raise StoreError("a store without state cannot take a session up", path=str(self.root))
         with self._backend("imported", making=True) as backend:
+            self._check_reachable(backend)
             if isinstance(source, ContextFileSystem):
                 copied = source._copied  # noqa: SLF001 - another store of this class
                 return self._state.take_over(backend, lambda: copied(backend, progress))
             path = Path(source)
             return self._state.take_over(backend, lambda: import_session(backend, path, progress))
+
+    def _check_reachable(self, backend: Backend) -> None:
+        if backend.is_spilling:
+            raise StoreError(f"{self.root} is away; texts wait to be uploaded", path=str(self.root))
 
     def _copied(self, target: Backend, progress: Progress) -> Index:
         """Copy every content to another store, and return its index."""
@@ -403,26 +448,60 @@ class ContextFileSystem:
             reader, index = self._reader(backend), self._index(backend)
             return copy_session(index, reader, target, progress)
 
+    @property
+    def waiting(self) -> int:
+        """The number of objects that wait in `spill_to`; segments of the journal count too."""
+        if not isinstance(self.root, StoreUrl) or self._spill_to is None:
+            return 0
+        with _failing_as("read", self.root, str(self._spill_to)):
+            return (self._remote or _remote_at(self.root, self._timeout, self._spill_to)).waiting
+
+    def upload(self) -> None:
+        """Upload what waits in `spill_to`; each request is made once.
+
+        Raises `StoreError` when the service is away, and when another process has written the
+        session meanwhile: its contents are uploaded then, and its segments are set aside.
+        """
+        if isinstance(self.root, StoreUrl):
+            with _failing_as("uploaded", self.root):
+                remote = self._remote or _remote_at(self.root, self._timeout, self._spill_to)
+                remote.upload()
+
     def close(self) -> None:
         """Bring `index.json` up to date, so that it lists every item, and release all locks.
 
         Nothing is written where nothing was ever saved or recorded, or where the index is complete.
-        A closed store can be used and closed again. Raises `StoreError` when the index cannot be
-        written; the journal then holds what it lacks.
+        No folder and no connection stays open. A closed store can be used and closed again. Raises
+        `StoreError` when the index cannot be written; the journal then holds what it lacks.
         """
-        if self._state is None:
-            return
+        try:
+            self._complete()
+        finally:
+            if self._remote is not None:
+                self._remote.close()
+            for folder in (self.root, self._spill_to):
+                if isinstance(folder, Path):
+                    LocalBackend.release(folder)
+
+    def _complete(self) -> None:
+        """Write what is kept back, the index, and what waits to be uploaded."""
         if isinstance(self.root, StoreUrl) and self._remote is None:
             return
         with self._backend("written") as backend, suppress(NotADirectoryError):
-            self._state.close(backend)
+            if self._state is not None:
+                self._state.close(backend)
+            if self._remote is not None:
+                self._remote.upload_waiting(at_once=True)
 
     @contextmanager
     def _backend(self, verb: str, path: str = "", *, making: bool = False) -> Iterator[Backend]:
         """Provide the store's files; an error says that `path` cannot be `verb`."""
         with _failing_as(verb, self.root, path):
             if isinstance(self.root, StoreUrl):
-                yield self._remote_backend(self.root, making=making)
+                try:
+                    yield self._remote_backend(self.root, making=making)
+                finally:
+                    self._report_news()
                 return
             with LocalBackend(
                 self.root, mode=self._mode, flushes=self._flushes, making=making
@@ -432,10 +511,23 @@ class ContextFileSystem:
     def _remote_backend(self, url: StoreUrl, *, making: bool) -> RemoteBackend:
         """Return the backend of a URL, which is kept, since it knows what was read."""
         if self._remote is None:
-            self._remote = _remote_at(url, self._timeout)
+            self._remote = _remote_at(url, self._timeout, self._spill_to)
+            self._remote.upload_waiting(at_once=True)
+        if making and self._state is None:
+            self._remote.forget_created()  # nothing would say that they were removed
         if making:
-            self._remote.prepare_to_write()
+            self._remote.prepare_to_write(may_spill=self._may_spill)
         return self._remote
+
+    @property
+    def _may_spill(self) -> bool:
+        """Whether new contents may wait in a folder: what the session had before is known."""
+        return self._state is None or self._state.is_loaded
+
+    def _report_news(self) -> None:
+        if self._remote is not None and self._state is not None:
+            while self._remote.news:
+                self._state.report(self._remote.news.pop(0))
 
     @contextmanager
     def _reading(self, key: str | os.PathLike[str]) -> Iterator[ContentReader]:
@@ -462,6 +554,8 @@ class ContextFileSystem:
     def _check_session(self, backend: Backend) -> None:
         """Raise `AmbiguousSessionError` where only sessions have an index, and none is chosen."""
         if self._state is None or self._session is not None:
+            return
+        if backend.is_spilling:  # which it only does after it read this session's journal
             return
         names = session_ids(backend)
         if names and "" not in names:
@@ -511,6 +605,10 @@ class StoreSettings(Protocol):
     def compress(self) -> Literal["none", "zstd"]:
         """How contents may be compressed."""
 
+    @property
+    def spill_to(self) -> str | None:
+        """The folder in which files wait while the service of a URL is away."""
+
 
 def session_store(
     settings: StoreSettings,
@@ -521,6 +619,7 @@ def session_store(
     clock: Callable[[], float] = time.time,
 ) -> ContextFileSystem:
     """Return the store of a session; `root` replaces the folder of the settings."""
+    folder = settings.spill_to
     shared = root is not None or "{session_id}" not in settings.root
     if root is None:
         values = {"session_id": safe_part(session_id)}
@@ -535,6 +634,7 @@ def session_store(
         format=settings.format,
         compress=settings.compress,
         timeout=timeout,
+        spill_to=None if folder is None else absolute_root(folder) / safe_part(session_id),
         clock=clock,
     )
 
@@ -544,6 +644,7 @@ def stores_in(
     *,
     session: str | None = None,
     compress: Literal["none", "zstd"] = "zstd",
+    clock: Callable[[], float] = time.time,
 ) -> dict[str, ContextFileSystem]:
     """Return every store of a folder by its session's id, "" for that of the folder itself.
 
@@ -558,7 +659,12 @@ def stores_in(
         }
         stores = {
             name: ContextFileSystem(
-                place, session=name or None, format=form, compress=compress, mode=mode
+                place,
+                session=name or None,
+                format=form,
+                compress=compress,
+                mode=mode,
+                clock=clock,
             )
             for name, (form, mode) in found.items()
             if session in {None, name}
@@ -625,10 +731,15 @@ def _state_at(root: Root, place: StateFolder) -> State:
     return RemoteState(root, place)
 
 
-def _remote_at(url: StoreUrl, timeout: float) -> RemoteBackend:
+def _remote_at(url: StoreUrl, timeout: float, spill_to: Path | None = None) -> RemoteBackend:
     from policyctx.store.remote.backend import RemoteBackend  # noqa: PLC0415 - only for a URL
 
-    return RemoteBackend(url, timeout=timeout)
+    if spill_to is None:
+        return RemoteBackend(url, timeout=timeout)
+    from policyctx.store.remote.spill import Spill  # noqa: PLC0415 - only for such a store
+
+    spill = Spill(spill_to, url, lambda making: LocalBackend(spill_to, making=making))
+    return RemoteBackend(url, timeout=timeout, spill=spill)
 
 
 @contextmanager

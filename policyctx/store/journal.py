@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 JOURNAL = "journal.jsonl"
 SCHEMA_VERSION = "2.0"
+# How the first line of a journal begins.
+JOURNAL_HEAD = b'{"journal":'
 
 _CHECKSUM = b',"crc32":"'
 _CHECKSUM_BYTES = len(_CHECKSUM) + len('00000000"}')

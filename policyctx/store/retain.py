@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
 from policyctx.store.content import PACKED
-from policyctx.store.files import packed, stored_bytes, stored_status
+from policyctx.store.files import packed, sha256_in, stored_bytes, stored_status
 from policyctx.store.index import GRACE_S, is_young
 from policyctx.store.naming import is_temporary
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend, WriteBatch
+    from policyctx.store.files import Format
     from policyctx.store.index import Index, IndexEntry
     from policyctx.store.state import State
 
@@ -67,6 +68,32 @@ class CollectionPlan:
     """Bytes after the removals; what compression saves is not counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may stay: contents of an age in seconds, and how many bytes and contents of them."""
+
+    max_age: float | None = None
+    max_bytes: int | None = None
+    max_contents: int | None = None
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether what may stay of one content depends on how many others there are."""
+        return self.max_bytes is not None or self.max_contents is not None
+
+    def rule(self, age: float, size: int, contents: int) -> str:
+        """Return the limit that removes a content of this age; `""`: none.
+
+        `size` and `contents` are those of everything that is left, the content included.
+        """
+        if self.max_age is not None and age > self.max_age:
+            return "max_age"
+        if self.max_bytes is not None and size > self.max_bytes:
+            return "max_bytes"
+        is_over = self.max_contents is not None and contents > self.max_contents
+        return "max_contents" if is_over else ""
+
+
 def live_paths(index: Index, *, ended: bool) -> frozenset[str]:
     """Return the paths that the placeholders of a session name, by its records.
 
@@ -95,21 +122,25 @@ def chosen(
     files: Sequence[StoredFile],
     now: float,
     *,
-    max_age: float | None,
-    max_bytes: int | None,
+    limits: Limits,
     packs: bool,
+    picked: Mapping[str, str] | None = None,
 ) -> CollectionPlan:
-    """Choose the files to remove and to compress; `files` are in the order of their saving."""
+    """Choose the files to remove and to compress; `files` are in the order of their saving.
+
+    `picked` are paths with their rules, chosen over several roots; they replace the limits.
+    """
     names = Counter(file.number for file in files)
     before = left = size_of(files)
     removed: list[tuple[StoredFile, str]] = []
     for file in _removable(files):
-        if max_age is not None and now - file.saved_at > max_age:
-            removed.append((file, "max_age"))
-        elif max_bytes is not None and left > max_bytes:
-            removed.append((file, "max_bytes"))
+        if picked is None:
+            why = limits.rule(now - file.saved_at, left, len(files) - len(removed))
         else:
+            why = picked.get(file.path, "")
+        if not why:
             continue
+        removed.append((file, why))
         names[file.number] -= 1
         left -= 0 if names[file.number] else file.size
     gone = {file.path for file, _ in removed}
@@ -193,14 +224,17 @@ _LINKED = "linked"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The arguments of `collect`: limits in seconds and bytes, and which sessions have ended."""
+    """The arguments of `collect`: what may stay, and which sessions have ended."""
 
-    max_age: float | None
-    max_bytes: int | None
+    limits: Limits
     packs: bool
     ended: bool
+    idle: float | None = None
+    """A session that wrote nothing for so many seconds has ended."""
     only: str | None = None
     """The state folder of the one session whose contents may go; None for all in the root."""
+    picked: Mapping[str, str] | None = None
+    """The paths to remove in place of what the limits say, each with its rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +248,21 @@ class CollectionReport:
     """Bytes of all contents on the disk."""
     size_after: int
     is_dry_run: bool
+    contents_before: int
+    """The number of contents on the disk."""
+
+
+def _removal(entry: IndexEntry, now: float, why: str) -> dict[str, JSON]:
+    """Return the line that records a removal."""
+    line: dict[str, JSON] = {"path": entry.path, "time": now, "why": why, "sha256": entry.sha256}
+    return line if entry.format == "text" else {**line, "format": entry.format}
 
 
 class Collector:
-    """The collection over all sessions of a root. Raises `OSError` and `StoreError`."""
+    """The collection over all sessions of a root. Raises `OSError` and `StoreError`.
+
+    What a crash cut off while contents were removed is removed by the next collection.
+    """
 
     def __init__(
         self, backend: Backend, states: Sequence[State], clock: Callable[[], float]
@@ -232,36 +277,49 @@ class Collector:
         """Remove, then compress; `progress` gets the number of files compressed and the total."""
         for state in self._states:
             state.refresh(self._backend)
-        choice = self._choice(terms)
+        files = self.files(terms)
+        choice = self._choice(files, terms)
         if not dry_run:
             choice = self._remove(terms)
             self._pack(choice.packed, terms, progress)
             self._remove_left_over()
-        size = choice.size_after if dry_run else size_of(self._files(terms))
+        size = choice.size_after if dry_run else size_of(self.files(terms))
         return CollectionReport(
             tuple((kept.entries[-1], rule) for kept, rule in choice.removed),
             tuple(kept.entries[-1] for kept in choice.packed),
             choice.size_before,
             size,
             dry_run,
+            len(files),
         )
 
-    def _choice(self, terms: Terms) -> CollectionPlan:
+    def have_ended(self, terms: Terms) -> bool:
+        """Whether by the terms every session has ended."""
+        for state in self._states:
+            state.refresh(self._backend)
+        return all(self._has_ended(state, terms) for state in self._states)
+
+    def _has_ended(self, state: State, terms: Terms) -> bool:
+        """Whether the session has ended: it wrote nothing for long, and has nothing in flight."""
+        if terms.ended or terms.idle is None:
+            return terms.ended
+        last = max((entry.saved_at for entry in state.index), default=0.0)
+        written = max(last, state.written_at(self._backend))
+        return self._clock() - written > terms.idle and not state.living(self._backend)
+
+    def _choice(self, files: Sequence[StoredFile], terms: Terms) -> CollectionPlan:
         return chosen(
-            self._files(terms),
-            self._clock(),
-            max_age=terms.max_age,
-            max_bytes=terms.max_bytes,
-            packs=terms.packs,
+            files, self._clock(), limits=terms.limits, packs=terms.packs, picked=terms.picked
         )
 
-    def _files(self, terms: Terms, only: frozenset[str] | None = None) -> list[StoredFile]:
+    def files(self, terms: Terms, only: frozenset[str] | None = None) -> list[StoredFile]:
         """Return every existing file that an entry names, or `only` these, oldest first."""
         now = self._clock()
         live: set[str] = set()
         for state in self._states:
             is_other = terms.only not in {None, state.folder}
-            live |= live_paths(state.index, ended=terms.ended and not is_other)
+            ended = not is_other and self._has_ended(state, terms)
+            live |= live_paths(state.index, ended=ended)
             live.update(*state.living(self._backend).values())
             if is_other:  # everything that it names stays
                 live |= {entry.path for entry in state.index}
@@ -299,20 +357,56 @@ class Collector:
     def _remove(self, terms: Terms) -> CollectionPlan:
         """Choose again while no other process writes, and remove: first entries, then files."""
         with self._locked():
-            choice = self._choice(terms)
+            choice = self._choice(self.files(terms), terms)
             now = self._clock()
-            lines: list[dict[str, JSON]] = [
-                {"path": kept.path, "time": now, "why": why} for kept, why in choice.removed
-            ]
+            lines = [_removal(kept.entries[-1], now, why) for kept, why in choice.removed]
+            gone = {kept.path for kept, _ in choice.removed}
+            told = []
             for state in self._states:
                 known = [line for line in lines if state.index.at(str(line["path"]))]
+                known += self._cut_off(state)
+                gone |= {str(line["path"]) for line in known}
                 if known:
                     state.append(self._backend, removed=known)
-                    state.shorten(self._backend)
-            for kept, _ in choice.removed:
-                self._unlink(kept.path)
-                self._unlink(kept.path + PACKED)
+                    told.append(state)
+            for path in sorted(gone):
+                self._unlink(path)
+                self._unlink(path + PACKED)
+            for state in told:  # the lines say what is to be removed, so they stay until it is
+                state.shorten(self._backend)
         return choice
+
+    def _cut_off(self, state: State) -> list[dict[str, JSON]]:
+        """Return the removals of an earlier collection whose files are still there.
+
+        A file that was written in the last hour, by either clock, or that holds another text is
+        none of them: somebody may be about to save it.
+        """
+        lines = [line for line in state.lines(self._backend) if isinstance(line, dict)]
+        removed = {
+            str(one.get("path")): one
+            for line in lines
+            if isinstance(one := line.get("removed"), dict) and "sha256" in one
+        }
+        for one in self._states:
+            for path in removed.keys() & {entry.path for entry in one.index}:
+                del removed[path]
+            for path in removed.keys() & live_paths(one.index, ended=False):
+                del removed[path]
+            for paths in one.living(self._backend).values():
+                for path in removed.keys() & paths:
+                    del removed[path]
+        return [dict(one) for path, one in removed.items() if self._is_cut_off(path, one)]
+
+    def _is_cut_off(self, path: str, removal: Mapping[str, JSON]) -> bool:
+        form: Format = "envelope" if removal.get("format") == "envelope" else "text"
+        try:
+            written = stored_status(self._backend, path)[0].modified
+            now = min(self._clock(), self._backend.time_in(path.rpartition("/")[0]))
+            is_old = now - written > GRACE_S
+            return is_old and sha256_in(self._backend, path, form) == removal["sha256"]
+        except (FileNotFoundError, ValueError):
+            return False
 
     def _remove_left_over(self) -> None:
         """Remove what crashes left behind, while no other process begins to write."""
@@ -337,7 +431,7 @@ class Collector:
                 staged = {kept.path: self._stage(batch, kept, firsts) for kept in some}
                 batch.flush()
                 with self._locked():
-                    still = self._files(terms, only=frozenset(p for p in staged if staged[p]))
+                    still = self.files(terms, only=frozenset(p for p in staged if staged[p]))
                     self._put(batch, [k for k in still if not k.is_live], staged, firsts)
             done += len(some)
         progress(done, len(files))

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import StoreError
+from policyctx.planning.paths import marked
+from policyctx.store.content import sha256_of
 from policyctx.store.files import prepare, sha256_in
 from policyctx.store.index import GRACE_S, Index
 from policyctx.store.naming import PathAllocator, check_inside
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 # How often a file that a save relies on may vanish before that is an error.
 _RACES = 100
+# Hex digits of a hash in a name. More than nine digits are never read as a number.
+_MARK_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +185,9 @@ class SuffixSave:
         with self._backend.batch(self._id) as batch:
             placed = [self._place(batch, i, one) for i, one in enumerate(contents)]
             batch.flush()
+            if any(map(partial(self._is_taken, batch), placed)):
+                placed = [self._moved(batch, one) for one in placed]
+                batch.flush()
             named: list[_Placed] = []
             for one in placed:
                 named.append(self._name(batch, one, named))
@@ -195,6 +203,8 @@ class SuffixSave:
         check_inside(one.content.relative_path, self._backend)
         if one.content.wanted_path:
             check_inside(one.wanted, self._backend)
+        if self._backend.is_spilling:
+            return self._place_by_content(batch, one)
         exactly = self._rules.on_conflict == "error"
         path, occupant = (self._names.take_exactly if exactly else self._names.take)(one)
         if occupant == "itself" or (occupant == "itself packed" and one.is_packed):
@@ -209,6 +219,21 @@ class SuffixSave:
                 batch.expect(equal)
                 return _Placed(one, path, same_as=equal)
         return self._stage(batch, one, path)
+
+    def _is_taken(self, batch: WriteBatch, placed: _Placed) -> bool:
+        return bool(placed.temporary) and batch.is_taken(placed.one.stored_path(placed.path))
+
+    def _moved(self, batch: WriteBatch, placed: _Placed) -> _Placed:
+        """Stage a content whose name is taken anew, without a look at what has the name."""
+        if self._rules.on_conflict == "error" or not self._is_taken(batch, placed):
+            return placed
+        return self._place_by_content(batch, placed.one)
+
+    def _place_by_content(self, batch: WriteBatch, one: Prepared) -> _Placed:
+        """Stage a content under a name that only its very bytes have."""
+        document = one.document(self._now)
+        path = marked(one.wanted, sha256_of(document)[:_MARK_LENGTH])
+        return _Placed(one, path, temporary=batch.stage(one.stored_path(path), document))
 
     def _stage(self, batch: WriteBatch, one: Prepared, path: str) -> _Placed:
         temporary = batch.stage(one.stored_path(path), one.document(self._now))

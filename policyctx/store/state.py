@@ -26,6 +26,7 @@ from policyctx.store.in_flight import (
 )
 from policyctx.store.index import Index
 from policyctx.store.journal import (
+    JOURNAL,
     append_lines,
     continues,
     head_ids,
@@ -199,6 +200,22 @@ class State:
             if is_living(backend, self.folder, batch)
         }
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the journal was read."""
+        return self._is_loaded
+
+    def report(self, notice: str) -> None:
+        """Add a notice, and log it as a warning."""
+        self._notice(notice)
+
+    def written_at(self, backend: Backend) -> float:
+        """Return when the journal was last written, in seconds since 1970; 0.0 for none."""
+        try:
+            return backend.status(f"{self.folder}/{JOURNAL}").modified
+        except FileNotFoundError:
+            return 0.0
+
     def forget_dead(self, backend: Backend) -> None:
         """Settle the batches that a crash cut off, and remove their locks; only while `writing`."""
         living = self.living(backend)
@@ -263,11 +280,15 @@ class State:
             found = [*self._adopted(backend)]
             for entry in found:
                 self.index.add(entry)
-            gone = [entry for entry in self.index if not is_stored(backend, entry.path)]
+            gone = self._gone_from(backend)
             for entry in gone:
                 self.index.remove(entry.path)
             self.write_anew(backend)
             return Rebuilt(len(self.index), tuple(found), tuple(gone))
+
+    def _gone_from(self, backend: Backend) -> list[IndexEntry]:
+        """Return the entries whose files are not there."""
+        return [entry for entry in self.index if not is_stored(backend, entry.path)]
 
     def take_over(self, backend: Backend, index: Callable[[], Index]) -> int:
         """Take over the index of another store. Raises `StoreError` when this one has entries."""

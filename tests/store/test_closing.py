@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import time
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -14,6 +17,7 @@ from policyctx.errors import StoreError
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import session_of
 from tests.policies import policy
+from tests.store.bucket import BUCKET, serving
 from tests.store.contents import result
 
 if TYPE_CHECKING:
@@ -188,3 +192,52 @@ def test_closing_a_store_removes_its_lock_file(tmp_path: Path) -> None:
     store.save([result("call_1", "one")], recorded=True)
     store.close()
     assert not list(tmp_path.rglob("writing-*"))
+
+
+def open_below(folder: Path) -> int:
+    """Return how many files and folders below a folder this process holds open."""
+    found = 0
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names of descriptors
+        with suppress(FileNotFoundError):  # the one that lists them
+            found += os.readlink(f"/proc/self/fd/{name}").startswith(f"{folder}/")  # noqa: PTH115
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system has no /proc")
+@pytest.mark.parametrize("state", ["kept", "none"])
+def test_a_closed_store_holds_no_folder_open(
+    tmp_path: Path, state: Literal["kept", "none"]
+) -> None:
+    stores = [ContextFileSystem(tmp_path / str(i), state=state) for i in range(3)]
+    for store in stores:
+        for tool in ("Bash", "Read"):
+            store.save([result("call_1", "one", tool=tool)])
+    assert open_below(tmp_path) > 0
+    for store in stores:
+        store.close()
+        store.close()
+    assert open_below(tmp_path) == 0
+    assert stores[0].read("tool_result/Bash/call_1.md") == "one"
+    stores[0].close()
+    assert open_below(tmp_path) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system has no /proc")
+def test_a_closed_store_at_a_url_holds_no_folder_and_no_connection_open(tmp_path: Path) -> None:
+    with serving() as bucket:
+        with ContextFileSystem(f"s3://{BUCKET}/1", spill_to=tmp_path / "waiting") as store:
+            store.save([result("call_1", "one")])
+            assert store._remote is not None
+            store._remote.begin_spilling()
+            store.save([result("call_2", "two")])
+            assert open_below(tmp_path) > 0
+            assert bucket.connections > 0
+        assert open_below(tmp_path) == 0
+        for _ in range(200):  # the service notices a little later
+            if not bucket.connections:
+                break
+            time.sleep(0.02)
+        assert bucket.connections == 0
+        assert store.read("call_2") == "two"
+        store.save([result("call_3", "three")])
+        assert len(store.list()) == 3

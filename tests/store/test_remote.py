@@ -132,6 +132,24 @@ def test_a_content_that_another_process_collects_is_not_named(url: str) -> None:
     assert ContextFileSystem(url).read("new.md") == "the same"
 
 
+def test_a_name_that_is_taken_by_something_unknown_gets_a_part_of_the_hash(
+    folder: Path, url: str
+) -> None:
+    left = folder / "tool_result/Bash"
+    left.mkdir(parents=True)
+    for number in (1, 2):
+        (left / f"call_{number}.md").write_text("of a crash")
+    store = ContextFileSystem(url)
+    one, two, three = offloaded(store, ("call_1", "one"), ("call_2", "two"), ("call_3", "three"))
+    assert one.relative_path.startswith("tool_result/Bash/call_1-")
+    assert three.relative_path == "tool_result/Bash/call_3.md"
+    found = ContextFileSystem(url)
+    assert [found.read(file.path) for file in (one, two, three)] == ["one", "two", "three"]
+    assert found.read("tool_result/Bash/call_1.md") == "of a crash"
+    [again] = offloaded(found, ("call_1", "one"))
+    assert again == one
+
+
 def test_a_prefix_of_several_sessions_is_collected_when_they_have_ended(url: str) -> None:
     clock = Clock()
     for session in "ab":
@@ -184,6 +202,39 @@ def test_a_lost_segment_is_noticed_and_nothing_is_added(folder: Path, url: str) 
     assert "missing" in notice
     with pytest.raises(StoreError, match="the journal is damaged"):
         offloaded(again, ("call_5", "five"))
+    (folder / "tool_result/Bash/call_0.md").unlink()
+    rebuilt = ContextFileSystem(url).rebuild()
+    assert rebuilt.entries == 4
+    assert [entry.item_id for entry in rebuilt.gone] == ["call_0"]
+    whole = ContextFileSystem(url)
+    offloaded(whole, ("call_5", "five"))
+    found = ContextFileSystem(url)
+    assert {entry.item_id for entry in found.list()} == {f"call_{n}" for n in range(1, 6)}
+    assert found.verify().is_clean
+    assert found.notices == whole.notices == ()
+    assert len(found.records()) == 5  # the one that was lost is lost
+
+
+def test_a_rebuilt_journal_is_read_from_packs_and_ends_an_earlier_writer(
+    folder: Path, url: str
+) -> None:
+    store = written(url, PACK_SEGMENTS - 2)
+    offloaded(store, ("call_1", "one"))
+    (folder / "tool_result/Bash/mine.md").write_text("mine")
+    rebuilt = ContextFileSystem(url).rebuild()
+    assert [entry.path for entry in rebuilt.found] == ["tool_result/Bash/mine.md"]
+    with pytest.raises(StoreError, match="another process writes this session"):
+        offloaded(store, ("call_2", "two"))
+    again = ContextFileSystem(url)
+    for number in range(PACK_SEGMENTS):
+        again.remember([{"late": number}])
+    assert len([*(folder / JOURNAL / "packs").iterdir()]) == 1
+    found = ContextFileSystem(url)
+    assert len(found.records()) == 2 * PACK_SEGMENTS - 1
+    assert [entry.item_id for entry in found.list()] == ["call_1", "mine"]
+    assert found.notices == ()
+    with pytest.raises(StoreError, match="holds no store"):
+        ContextFileSystem(f"{url}-none").rebuild()
 
 
 def test_a_save_and_its_records_are_one_segment(folder: Path, url: str) -> None:

@@ -1,17 +1,18 @@
-"""The commands of `policyctx store` that change: gc, rebuild, export, import, copy."""
+"""The commands of `policyctx store` that change: gc, rebuild, export, import, copy, upload."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console, json_text
 from policyctx.cli.store import showing  # noqa: TC001 - typer reads the annotations at run time  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.store.collecting import collection_summary, did, show_collections
 from policyctx.cli.store.showing import (
-    bytes_shown,
     collection_report,
     counted,
     opened_stores,
@@ -22,9 +23,9 @@ from policyctx.cli.store.showing import (
 from policyctx.errors import AmbiguousSessionError
 from policyctx.policy.loading import load_policy
 from policyctx.store.filesystem import ContextFileSystem
-
-if TYPE_CHECKING:
-    from policyctx.store.retain import CollectionReport
+from policyctx.store.retain import Limits
+from policyctx.store.retention import collect_below
+from policyctx.store.uploading import upload_below
 
 
 def gc(
@@ -33,12 +34,23 @@ def gc(
     max_bytes: Annotated[
         str | None, typer.Option(help="Remove the oldest until so much is left: 5GB.")
     ] = None,
+    max_contents: Annotated[
+        int | None, typer.Option(min=0, help="Remove the oldest until so many texts are left.")
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(help="Take `store.retention` and `store.compress` of this policy."),
     ] = None,
     ended: Annotated[
         bool, typer.Option("--ended", help="No session here goes on: no placeholder is live.")
+    ] = False,
+    idle: Annotated[
+        str | None,
+        typer.Option(help="A session that wrote nothing for so long does not go on: 7d."),
+    ] = None,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Every store at ROOT and below; the limits hold for all of it."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go; change nothing.")
@@ -50,27 +62,39 @@ def gc(
 
     What a live placeholder names always stays, and so does what was saved in the last hour. Without
     a limit nothing is removed. Acts on every session in the folder; with `--session`, on what only
-    that one names.
+    that one names; with `--all`, on every session in ROOT and in the folders below it.
 
-    Example: policyctx store gc ~/.agent/context/session_1 --max-age 30d --dry-run
+    Example: policyctx store gc ~/.agent/context --all --max-bytes 5GB --idle 7d --dry-run
     """
-    age, bytes_left, compresses = seconds(max_age), size(max_bytes), True
-    if policy is not None:
-        settings = load_policy(policy).store
-        compresses = settings.compress == "zstd"
-        limits = settings.retention
-        if limits is not None:
-            age = limits.max_age.seconds if age is None and limits.max_age else age
-            known = limits.max_bytes
-            bytes_left = known.bytes if bytes_left is None and known else bytes_left
+    if every and session is not None:
+        raise typer.BadParameter("--all is for every session; leave --session out")
+    given = Limits(seconds(max_age), size(max_bytes), max_contents)
+    limits, compress = _terms(given, policy)
+    if every:
+        with shown_progress("collecting") as progress:
+            every_store = [
+                *collect_below(
+                    root,
+                    limits,
+                    idle=seconds(idle),
+                    ended=ended,
+                    compress=compress,
+                    dry_run=dry_run,
+                    progress=progress,
+                )
+            ]
+        show_collections(every_store, root, as_json=as_json, dry_run=dry_run)
+        return
     with (
-        opened_stores(root, session=session, compress="zstd" if compresses else "none") as stores,
+        opened_stores(root, session=session, compress=compress) as stores,
         shown_progress("compressing") as progress,
     ):
         store = next(iter(stores.values()))
         done = store.collect(
-            max_age=age,
-            max_bytes=bytes_left,
+            max_age=limits.max_age,
+            max_bytes=limits.max_bytes,
+            max_contents=limits.max_contents,
+            idle=seconds(idle),
             ended=ended,
             only_own=session is not None,
             dry_run=dry_run,
@@ -81,10 +105,27 @@ def gc(
         out.out(json_text(collection_report(done)), highlight=False)
         return
     for entry, rule in done.removed:
-        out.print(f"{_verb('remove', done)} {store.root}/{entry.path} ({rule})", soft_wrap=True)
+        out.print(f"{did('remove', done)} {store.root}/{entry.path} ({rule})", soft_wrap=True)
     for entry in done.packed:
-        out.print(f"{_verb('compress', done)} {store.root}/{entry.path}", soft_wrap=True)
-    out.print(_summary(done))
+        out.print(f"{did('compress', done)} {store.root}/{entry.path}", soft_wrap=True)
+    out.print(collection_summary([done], dry_run=done.is_dry_run))
+
+
+def _terms(given: Limits, policy: str | None) -> tuple[Limits, Literal["none", "zstd"]]:
+    """Return the limits, those that were not given by the policy, and how it compresses."""
+    if policy is None:
+        return given, "zstd"
+    settings = load_policy(policy).store
+    known = settings.retention
+    if known is None:
+        return given, settings.compress
+    age = known.max_age.seconds if known.max_age else None
+    size = known.max_bytes.bytes if known.max_bytes else None
+    return Limits(
+        age if given.max_age is None else given.max_age,
+        size if given.max_bytes is None else given.max_bytes,
+        known.max_contents if given.max_contents is None else given.max_contents,
+    ), settings.compress
 
 
 def rebuild(
@@ -178,18 +219,35 @@ def copy(
     _show_number(number, "copied to", target, as_json=as_json)
 
 
+def upload(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="What `store.spill_to` of the policy names.")
+    ],
+    timeout: Annotated[str, typer.Option(help="The longest that a request may take.")] = "30s",
+    as_json: arguments.Json = False,
+) -> None:
+    """Upload what waits in a folder for stores at a URL, of every session.
+
+    Exits with 1 if something is left, or if another process went on with a session meanwhile.
+
+    Example: policyctx store upload ~/.agent/waiting
+    """
+    with shown_progress("uploading") as progress:
+        done = []
+        for one in upload_below(folder, timeout=seconds(timeout) or 0.0):
+            done.append(one)
+            progress(len(done), len(done))
+    if as_json:
+        console().out(json_text([asdict(one) for one in done]), highlight=False)
+    for one in () if as_json else done:
+        left = f", {one.left:,} left: {one.error}" if one.error else ""
+        console().print(f"{counted(one.objects, 'object')} to {one.url}{left}", soft_wrap=True)
+    if any(one.error for one in done):
+        raise typer.Exit(1)
+
+
 def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) -> None:
     if as_json:
         console().out(json_text({"contents": number, "to": str(where)}), highlight=False)
     else:
         console().print(f"{counted(number, 'content')} {done} {where}", soft_wrap=True)
-
-
-def _verb(verb: str, done: CollectionReport) -> str:
-    return f"would {verb}" if done.is_dry_run else f"{verb}{'d' if verb[-1] == 'e' else 'ed'}"
-
-
-def _summary(done: CollectionReport) -> str:
-    would = "would remove {} and compress {}" if done.is_dry_run else "removed {}, compressed {}"
-    what = would.format(counted(len(done.removed), "content"), f"{len(done.packed):,}")
-    return f"{what}: {bytes_shown(done.size_before)} → {bytes_shown(done.size_after)}"

@@ -50,7 +50,7 @@ from policyctx.policy.findings.steps import (
     steps_that_never_fire,
     superseded_steps,
 )
-from policyctx.policy.findings.stores import keys_of_another_root
+from policyctx.policy.findings.stores import keys_of_another_root, useless_spilling
 from policyctx.policy.reach import Checked, TooLargeError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ _CHECKS = (
     unknown_summarizers,
     unknown_tokenizers,
     keys_of_another_root,
+    useless_spilling,
     gates_that_never_open,
     disagreeing_globs,
     unused_keep_recent,

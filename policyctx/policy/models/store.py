@@ -12,6 +12,7 @@ from policyctx.policy.models.base import ByteSize, Duration, Section
 from policyctx.policy.values import (
     MODE_PATTERN,
     file_mode,
+    folder_path,
     path_template,
     store_root,
     template_of,
@@ -24,12 +25,14 @@ Escape: TypeAlias = Literal["percent", "_"]
 class Retention(Section):
     """How long files stay; what a live placeholder names always does."""
 
-    at_least_one: ClassVar = ("max_age", "max_bytes")
+    at_least_one: ClassVar = ("max_age", "max_bytes", "max_contents")
 
     max_age: Annotated[Duration | None, Field(examples=["30d"])] = None
     """Files older than this go."""
     max_bytes: Annotated[ByteSize | None, Field(examples=["5GB"])] = None
     """The oldest go until the store is this small."""
+    max_contents: Annotated[int | None, Field(ge=0, examples=[10_000])] = None
+    """The oldest go until the store holds this many texts."""
 
 
 class Store(Section, OfStore):
@@ -69,6 +72,13 @@ class Store(Section, OfStore):
     each call stands alone."""
     timeout: Annotated[Duration, Field(examples=["10s"])] = DurationValue(30)
     """At a URL, the longest that a request may take, with its retries."""
+    spill_to: Annotated[
+        str | None,
+        BeforeValidator(folder_path),
+        Field(min_length=1, examples=["~/.agent/waiting"]),
+    ] = None
+    """At a URL, the folder in which texts wait while the service is away, to be uploaded later;
+    each session gets a folder in it. Default: none, so `on_failure` says what happens."""
     sync: Literal["always", "never"] = "always"
     """`always`: on stable storage before a placeholder names it."""
     on_failure: Literal["keep", "raise"] = "keep"

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from policyctx.store.local.folder import NEW_FILE, READING, check_regular
 from policyctx.store.local.lock import Lock, is_held
-from policyctx.store.local.tree import Tree
+from policyctx.store.local.tree import Tree, release_kept
 from policyctx.store.local.write import Batch, LogFile, status_of, temporary_name, write_file
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class LocalBackend:
     """
 
     is_remote = False
+    is_spilling = False
 
     def __init__(
         self, root: Path, *, mode: int = 0o600, flushes: bool = True, making: bool = False
@@ -45,6 +46,11 @@ class LocalBackend:
         at: TracebackType | None,
     ) -> None:
         self._tree.close()
+
+    @staticmethod
+    def release(root: Path) -> None:
+        """Close what stays open between calls, so that the file system can be unmounted."""
+        release_kept(root)
 
     @property
     def root(self) -> Path:

@@ -143,6 +143,11 @@ def _keep(root: str, folders: OpenFolders) -> None:
         _close(_kept.pop(next(iter(tuple(_kept)), ""), None))
 
 
+def release_kept(root: Path) -> None:
+    """Close the folders of a root that stay open between calls; a later call opens them again."""
+    _close(_kept.pop(str(root), None))
+
+
 def _close(folders: OpenFolders | None) -> None:
     while folders:
         folders.popitem()[1].close()

@@ -7,10 +7,13 @@ import time
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Self
 
-from policyctx.store.backend import FileStatus
+from policyctx.store.backend import AwayError, FileStatus
+from policyctx.store.content import STATE_FOLDER
+from policyctx.store.journal import JOURNAL
 from policyctx.store.remote.batch import ObjectBatch
 from policyctx.store.remote.client import ObjectClient
 from policyctx.store.remote.log import SegmentedLog
+from policyctx.store.remote.spill import Spill, SpillingClient, TakenOverError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +33,22 @@ class RemoteBackend:
 
     is_remote = True
 
-    def __init__(self, url: StoreUrl, *, timeout: float) -> None:
-        self._client = ObjectClient(url, timeout=timeout)
+    def __init__(self, url: StoreUrl, *, timeout: float, spill: Spill | None = None) -> None:
+        self._client = (
+            ObjectClient(url, timeout=timeout)
+            if spill is None
+            else SpillingClient(url, timeout=timeout, spill=spill)
+        )
+        self._spill = spill
+        self._timeout = timeout
+        self._next_upload = 0.0
+        self.is_taken_over = False
+        """Whether another process went on with the session while its objects waited."""
+        self.news: list[str] = []
+        """What the store is to report, a sentence each; whoever reports it empties the list."""
         self._logs: dict[str, SegmentedLog] = {}
-        self._taken: dict[str, bytes] = {}
+        self._created: dict[str, bytes] = {}
+        self._name = str(url)
 
     def __enter__(self) -> Self:
         return self
@@ -41,15 +56,87 @@ class RemoteBackend:
     def __exit__(self, *_: object) -> None:
         """Stay open for the next call."""
 
-    def prepare_to_write(self) -> None:
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        self._client.close()
+
+    def prepare_to_write(self, *, may_spill: bool) -> None:
         """Raise `StoreError` for a service that overwrites what must only be created.
 
-        It is asked once for each bucket in a process.
+        It is asked once for each bucket in a process. What waits in a folder is uploaded. Where
+        the service is away and the session `may_spill`, what is written waits from now on.
         """
+        self.upload_waiting()
+        if self.is_spilling:
+            return
+        try:
+            self._check_creating()
+        except AwayError:
+            if not may_spill or not self.begin_spilling():
+                raise
+
+    @property
+    def is_spilling(self) -> bool:
+        """Whether what is written waits in a folder of this computer."""
+        return self._client.is_spilling
+
+    def begin_spilling(self) -> bool:
+        """Let all that is written wait in the folder, if there is one; return whether it does."""
+        if self._spill is None:
+            return False
+        self._spill.is_used = True
+        self._next_upload = time.monotonic() + self._timeout
+        self.news.append(f"the service is away; texts wait in {self._spill.folder}")
+        return True
+
+    def upload_waiting(self, *, at_once: bool = False) -> None:
+        """Upload what waits in a folder, unless the service was just found away.
+
+        It was if that is less than the time limit ago, where not `at_once`. Whether the service
+        answers is tried once. Raises `OSError` for what waiting does not cure.
+        """
+        if not isinstance(self._client, SpillingClient) or not self.is_spilling:
+            return
+        if not at_once and time.monotonic() < self._next_upload:
+            return
+        try:
+            self._check_creating(patient=False)
+            count = self._client.upload()
+        except AwayError:
+            self._next_upload = time.monotonic() + self._timeout
+        except TakenOverError as error:
+            self._end()
+            self.news.append(str(error))
+        else:
+            if count:
+                objects = "1 object" if count == 1 else f"{count:,} objects"
+                self.news.append(f"the service answers again; {objects} that waited were uploaded")
+
+    def upload(self) -> None:
+        """Upload what waits in a folder. Raises `OSError`, and `StoreError` for a taken session."""
+        if isinstance(self._client, SpillingClient):
+            self._check_creating(patient=False)
+            try:
+                self._client.upload()
+            except TakenOverError:
+                self._end()
+                raise
+
+    def _end(self) -> None:
+        """Read the journal anew, and end the writer that relied on it as it was."""
+        self.is_taken_over = any(not log.is_empty for log in self._logs.values())
+        self._logs.clear()
+
+    @property
+    def waiting(self) -> int:
+        """How many objects wait in the folder."""
+        return 0 if self._spill is None else sum(map(len, self._spill.waiting()))
+
+    def _check_creating(self, *, patient: bool = True) -> None:
         scheme, _, rest = self._client.url.text.partition("://")
         bucket = scheme, "" if scheme == "file" else rest.partition("/")[0]
         if bucket not in _CREATES:
-            self._client.check_creating()
+            self._client.check_creating(patient=patient)
             _CREATES.add(bucket)
 
     @property
@@ -63,8 +150,7 @@ class RemoteBackend:
 
     def read(self, path: str) -> bytes:
         """Return the bytes of an object."""
-        known = self._taken.get(path)
-        return self._client.get(path) if known is None else known
+        return self._client.get(path)
 
     def open(self, path: str) -> IO[bytes]:
         """Return an object as a file; it is read whole."""
@@ -85,10 +171,7 @@ class RemoteBackend:
 
     def status(self, path: str) -> FileStatus:
         """Return the status of an object."""
-        known = self._taken.get(path)
-        identity = (0, int.from_bytes(sha256(path.encode()).digest()[:8]))
-        if known is not None:
-            return FileStatus(is_file=True, size=len(known), modified=0.0, identity=identity)
+        identity = (0, int.from_bytes(sha256(f"{self._name}/{path}".encode()).digest()[:8]))
         found = self._client.info(path)
         return FileStatus(is_file=True, size=found.size, modified=found.modified, identity=identity)
 
@@ -100,6 +183,21 @@ class RemoteBackend:
         """Yield the path of every object, in order, but skip `without` in the root."""
         return (key for key in self._client.listed() if key.partition("/")[0] not in without)
 
+    def stores(self) -> Iterator[str]:
+        """Yield the prefix of each store below this one, in order; "" for this one itself.
+
+        What is in a store is none, whatever its name.
+        """
+        found = set()
+        for key in self._client.listed():
+            above, mark, state = f"/{key}".partition(f"/{STATE_FOLDER}/")
+            if mark and f"/{JOURNAL}/" in f"/{state}":
+                found.add(above)
+        for prefix in sorted(found):
+            parts = prefix.split("/")
+            if not any("/".join(parts[:end]) in found for end in range(1, len(parts))):
+                yield prefix.removeprefix("/")
+
     def write(self, path: str, content: bytes, *, flush: bool) -> FileStatus:  # noqa: ARG002
         """Write an object in the place of what is at `path`; return its status."""
         self._client.put(path, content)
@@ -107,7 +205,11 @@ class RemoteBackend:
 
     def batch(self, name: str | None = None) -> ObjectBatch:  # noqa: ARG002 - no temporary names
         """Return a batch to create objects with."""
-        return ObjectBatch(self._client, self._taken)
+        return ObjectBatch(self._client, self._created)
+
+    def forget_created(self) -> None:
+        """Forget which objects no journal names yet: one was written, or there is none."""
+        self._created.clear()
 
     def remove(self, path: str) -> None:
         """Remove an object."""

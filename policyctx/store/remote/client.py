@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from policyctx.errors import MissingExtraError, StoreError
+from policyctx.store.backend import AwayError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 # A server that does not answer at all is asked so often.
 _TRIES = 3
+# A name may be taken and free again so often while one object is created.
+_MOST_TURNS = 20
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
 _LONGEST_CONNECT_S = 5.0
@@ -62,7 +65,17 @@ class ObjectClient:
         self.url = url
         self._timeout = timeout
         self._process = os.getpid()
-        self._api, self._store = _opened(url, timeout)
+        self._api, self._opened = _opened(url, timeout)
+
+    @property
+    def _store(self) -> Any:  # noqa: ANN401 - a class of a package loaded late
+        if self._opened is None:
+            _, self._opened = _opened(self.url, self._timeout)
+        return self._opened
+
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        self._opened = None
 
     def get(self, key: str) -> bytes:
         """Return the bytes of an object."""
@@ -75,26 +88,72 @@ class ObjectClient:
         except FileNotFoundError:
             return None
 
+    def _there(self, key: str) -> bytes | None:
+        """Return the bytes of an object of the service, None if there is none."""
+        try:
+            return ObjectClient.get(self, key)
+        except FileNotFoundError:
+            return None
+
     def info(self, key: str) -> ObjectInfo:
         """Return what is known of an object without its bytes."""
         return _info(self._tried(key, lambda: self._api.head(self._store, key)))
 
-    def create(self, key: str, raw: bytes) -> bytes | None:
+    @property
+    def is_spilling(self) -> bool:
+        """Whether what is created waits in a folder of this computer."""
+        return False
+
+    def waiting(self, key: str) -> bytes | None:  # noqa: ARG002
+        """Return the bytes of an object that waits in a folder; None for any other."""
+        return None
+
+    def create_segment(self, key: str, raw: bytes) -> bytes | None:
+        """Create an object whose name nobody else may have; see `create`."""
+        return self.create(key, raw)
+
+    def create_new(self, key: str, raw: bytes) -> bool:
+        """Create an object; return whether its name was free, without a look at what has it.
+
+        Where a try failed, the object may be its own, and is looked at.
+        """
+        tries = 0
+
+        def put() -> object:
+            nonlocal tries
+            tries += 1
+            return self._api.put(self._store, key, raw, mode="create")
+
+        try:
+            self._tried(key, put)
+        except FileExistsError:
+            return tries > 1 and self._there(key) == raw
+        except FileNotFoundError as error:
+            raise OSError(errno.ENOENT, "no such bucket", str(self.url)) from error
+        return True
+
+    def create(self, key: str, raw: bytes, *, patient: bool = True) -> bytes | None:
         """Create an object; return None, or the other bytes that have the name.
 
-        An object with these very bytes is the wanted one: an earlier try may have made it.
+        An object with these very bytes is the wanted one: an earlier try may have made it. Unless
+        `patient`, a request is not repeated.
         """
-        while True:
+
+        def put() -> object:
+            return self._api.put(self._store, key, raw, mode="create")
+
+        for _ in range(_MOST_TURNS):
             try:
-                self._tried(key, lambda: self._api.put(self._store, key, raw, mode="create"))
+                self._tried(key, put, patient=patient)
             except FileExistsError:
-                found = self.find(key)
+                found = self._there(key)
                 if found is None:  # another writer was at it and gave up
                     continue
                 return None if found == raw else found
             except FileNotFoundError as error:
                 raise OSError(errno.ENOENT, "no such bucket", str(self.url)) from error
             return None
+        raise OSError(errno.EIO, "the name is taken, and nothing has it", f"{self.url}/{key}")
 
     def put(self, key: str, raw: bytes) -> None:
         """Write an object, in the place of what has the name."""
@@ -127,16 +186,17 @@ class ObjectClient:
         # Threads cost little beside a request, and hundreds of stores may wait for their next turn.
         with ThreadPoolExecutor(min(len(calls), _AT_A_TIME)) as threads:
             waiting = [threads.submit(call) for call in calls]
-        errors = [error for one in waiting if (error := one.exception()) is not None]
-        if errors:
-            raise errors[0]
         return [one.result() for one in waiting]
 
-    def check_creating(self) -> None:
+    def check_creating(self, *, patient: bool = True) -> None:
         """Raise `StoreError` when the service overwrites an object that must only be created."""
+
+        def put() -> object:
+            return self._api.put(self._store, _PROBE, b"", mode="create")
+
         for _ in range(2):
             try:
-                self._tried(_PROBE, lambda: self._api.put(self._store, _PROBE, b"", mode="create"))
+                self._tried(_PROBE, put, patient=patient)
             except FileExistsError:
                 return
             except FileNotFoundError as error:
@@ -147,7 +207,7 @@ class ObjectClient:
             path=str(self.url),
         )
 
-    def _tried(self, key: str, call: Callable[[], T]) -> T:
+    def _tried(self, key: str, call: Callable[[], T], *, patient: bool = True) -> T:
         if self._process != os.getpid():
             raise StoreError(
                 f"{self.url} was opened before this process was forked; open it again in a process"
@@ -155,7 +215,7 @@ class ObjectClient:
                 path=str(self.url),
             )
         # The last try begins early enough to end in time.
-        end = time.monotonic() + self._timeout * (1 - 1 / _TRIES)
+        end = time.monotonic() + (self._timeout * (1 - 1 / _TRIES) if patient else 0)
         pause = _FIRST_PAUSE_S
         while True:
             try:
@@ -163,10 +223,11 @@ class ObjectClient:
             except (FileNotFoundError, ValueError) as error:
                 raise _os_error(error, f"{self.url}/{key}") from error
             except self._api.exceptions.BaseError as error:
-                found = _os_error(error, f"{self.url}/{key}")
-                left = end - time.monotonic()
-                if not _is_curable(error) or left < pause:
-                    raise found from error
+                where = f"{self.url}/{key}"
+                if not _is_curable(error):
+                    raise _os_error(error, where) from error
+                if end - time.monotonic() < pause:
+                    raise AwayError(errno.EIO, _reason(error), where) from error
             time.sleep(pause * (0.5 + random.random() / 2))  # noqa: S311 - no secret
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
@@ -207,6 +268,8 @@ def _is_curable(error: Exception) -> bool:
     """Whether another try may succeed: no answer, or one that is not about the request itself."""
     if type(error).__name__ != "GenericError" or "builder error" in str(error):
         return False
+    if "Not a directory" in str(error):  # of `file://`
+        return False
     status = _STATUS.search(str(error))
     return status is None or int(status[1]) >= 500 or int(status[1]) in _MAY_BE_CURED  # noqa: PLR2004
 
@@ -226,8 +289,12 @@ def _os_error(error: Exception, where: str) -> OSError:
     if "Not a directory" in str(error):  # of `file://`
         return NotADirectoryError(errno.ENOTDIR, "not a folder", where)
     kind = _KINDS.get(type(error).__name__, OSError)
-    reason = _REASON.search(str(error))
-    return kind(_NUMBERS.get(kind, errno.EIO), reason[1] if reason else _first_line(error), where)
+    return kind(_NUMBERS.get(kind, errno.EIO), _reason(error), where)
+
+
+def _reason(error: Exception) -> str:
+    found = _REASON.search(str(error))
+    return found[1] if found else _first_line(error)
 
 
 def _first_line(error: Exception) -> str:

@@ -5,9 +5,10 @@
     .policyctx/journal.jsonl/packs/0000000000    64 segments, joined
 
 A segment is created and never changed or removed, so its name decides which of two writers was
-first. The number of the next one is known, so nobody depends on a listing that may come late: a
-pack that a listing does not show yet only means that its segments are read one by one. A pack holds
-the bytes of its segments, and whoever writes it writes the same.
+first. A segment that begins with the first line of a journal replaces what is before it: then the
+journal was rebuilt. The number of the next one is known, so nobody depends on a listing that may
+come late: a pack that a listing does not show yet only means that its segments are read one by one.
+A pack holds the bytes of its segments, and whoever writes it writes the same.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from policyctx.store.backend import FileStatus
+from policyctx.store.journal import JOURNAL_HEAD
 
 if TYPE_CHECKING:
     from policyctx.store.remote.client import ObjectClient
@@ -30,7 +32,7 @@ _NUMBER = re.compile(r"[0-9]{10}")
 
 
 class SegmentedLog:
-    """The joined segments of a journal, read so far; see `AppendLog`.
+    """The joined segments of a journal, read so far, from where it begins; see `AppendLog`.
 
     `append` creates one segment, and raises `FileExistsError` when another writer created it. A
     segment that somebody removed counts as empty: the numbers of the lines show what is missing.
@@ -43,13 +45,17 @@ class SegmentedLog:
         self._raw = bytearray()
         self._ends: list[int] = []
         """For each segment where it ends in the joined bytes."""
-        self._due: int | None = None
-        """The first segment of a pack that the next write makes beside its own."""
+        self._start = 0
+        """Where the journal begins in the joined bytes."""
+        self._is_read = False
+        self._due: list[int] = []
+        """The first segments of the packs that the next write makes beside its own."""
 
     @property
     def status(self) -> FileStatus:
         """The status of the joined bytes."""
-        return FileStatus(is_file=True, size=len(self._raw), modified=0.0, identity=self._identity)
+        size = len(self._raw) - self._start
+        return FileStatus(is_file=True, size=size, modified=0.0, identity=self._identity)
 
     @property
     def is_empty(self) -> bool:
@@ -59,9 +65,14 @@ class SegmentedLog:
     def refresh(self) -> None:
         """Read the segments that were written since."""
         count = 1
+        if self._is_read and self._client.is_spilling:  # only what waits is new
+            while (raw := self._client.waiting(self._segment(len(self._ends)))) is not None:
+                self._add(raw)
+            return
+        packed = 0
         if not self._ends:
             self._read_packs()
-            count = _WINDOW
+            packed, count = len(self._ends), _WINDOW
         while True:
             first = len(self._ends)
             found = self._segments(range(first, first + count))
@@ -69,24 +80,36 @@ class SegmentedLog:
             for raw in found[:known]:
                 self._add(raw or b"")
             if known < count:
+                if not self._is_read:  # packs that a process that ended did not write any more
+                    whole = len(self._ends) - len(self._ends) % PACK_SEGMENTS
+                    self._due = [*range(packed, whole, PACK_SEGMENTS)]
+                self._is_read = True
                 return
             count = _WINDOW
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """Return `size` bytes from `start` on, by default all."""
+        start += self._start
         return bytes(self._raw[start : None if size is None else start + size])
 
     def append(self, raw: bytes, *, flush: bool = True) -> None:  # noqa: ARG002 - always durable
         """Create the next segment. Raises `FileExistsError` when its name is taken."""
-        number, due = len(self._ends), self._due
-        calls = [lambda: self._client.create(self._segment(number), raw)]
-        if due is not None:
-            calls.append(lambda: self._pack(due))
+        number = len(self._ends)
+        due = [] if self._client.is_spilling else self._due
+        calls = [lambda: self._client.create_segment(self._segment(number), raw)]
+        calls += [partial(self._pack, first) for first in due]
         if self._client.all(calls)[0] is not None:
             raise FileExistsError(self._segment(number))
+        self._due = [first for first in self._due if first not in due]
         self._add(raw)
-        whole = len(self._ends) - PACK_SEGMENTS
-        self._due = whole if len(self._ends) % PACK_SEGMENTS == 0 else None
+        if len(self._ends) % PACK_SEGMENTS == 0:
+            self._due.append(len(self._ends) - PACK_SEGMENTS)
+
+    def written_at(self) -> float:
+        """Return when the last known segment was written, in seconds since 1970; 0.0 for none."""
+        if not self._ends:
+            return 0.0
+        return self._client.info(self._segment(len(self._ends) - 1)).modified
 
     def truncate(self, size: int) -> None:
         """Do nothing: a segment is whole or not there."""
@@ -95,6 +118,8 @@ class SegmentedLog:
         """Do nothing: no connection is held."""
 
     def _add(self, raw: bytes) -> None:
+        if raw.startswith(JOURNAL_HEAD):
+            self._start = len(self._raw)
         self._raw += raw if raw.endswith(b"\n") or not raw else raw + b"\n"
         self._ends.append(len(self._raw))
 
@@ -111,7 +136,7 @@ class SegmentedLog:
         ends = [end - begin for end in self._ends[first : first + PACK_SEGMENTS]]
         head = ",".join(map(str, ends)).encode() + b"\n"
         with contextlib.suppress(OSError):
-            pack = head + self.read(begin, ends[-1])
+            pack = head + bytes(self._raw[begin : begin + ends[-1]])
             self._client.create(f"{self._path}/packs/{first:010}", pack)
 
     def _read_packs(self) -> None:

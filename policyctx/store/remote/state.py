@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, cast
 from policyctx.errors import StoreError
 from policyctx.store.backend import random_name
 from policyctx.store.content import PACKED
+from policyctx.store.index import Index
 from policyctx.store.journal import (
     JOURNAL,
     Position,
+    head_ids,
     new_head,
     numbered,
     open_journal,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend
-    from policyctx.store.index import Index, IndexEntry
+    from policyctx.store.index import IndexEntry
     from policyctx.store.remote.backend import RemoteBackend
     from policyctx.store.roots import Root
     from policyctx.store.sessions import StateFolder
@@ -40,6 +42,8 @@ _OF_A_SESSION = frozenset({"saved", "record"})
 # How often upkeep may be faster before that is an error.
 _RACES = 100
 _NAMES = ("path", "archive")
+# A journal names this many of the journals that it replaces.
+_REMEMBERED_JOURNALS = 8
 
 
 class RemoteState(State):
@@ -65,6 +69,7 @@ class RemoteState(State):
     def writing(self, backend: Backend) -> Iterator[Index]:
         """Provide the index as it was read; whether it is up to date shows when it is appended."""
         with self._threads:
+            self._note_taking_over(backend)
             if not self._is_loaded:
                 self._read(backend)
             self._check()
@@ -109,6 +114,10 @@ class RemoteState(State):
         """Return nothing: no batch is announced."""
         return {}
 
+    def written_at(self, backend: Backend) -> float:
+        """Return when the last segment was written, by the service's clock; 0.0 for none."""
+        return cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}").written_at()
+
     def forget_dead(self, backend: Backend) -> None:
         """Do nothing: no batch is announced."""
 
@@ -126,17 +135,35 @@ class RemoteState(State):
     def shorten(self, backend: Backend) -> None:
         """Do nothing: segments stay."""
 
-    def write_anew(self, backend: Backend) -> None:  # noqa: ARG002
-        """Raise `StoreError`: segments stay."""
-        raise StoreError(
-            f"{self._root}/{self.folder}: a journal at a URL is never written anew",
-            path=str(self._root),
-        )
+    def write_anew(self, backend: Backend) -> None:
+        """Add a segment that replaces what is before it by just the index.
+
+        Raises `StoreError` when another process has written meanwhile.
+        """
+        log = cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}")
+        known = head_ids(self._position.head) if self._position else ()
+        head = new_head(known[:_REMEMBERED_JOURNALS])
+        lines = numbered([{"writer": self._writer}, *self.index.lines()])
+        try:
+            log.append(head + b"".join(lines))
+        except FileExistsError as error:
+            raise StoreError(
+                f"{self._root}/{self.folder}: another process wrote the journal meanwhile; run it"
+                " again when the session does not go on",
+                path=str(self._root),
+            ) from error
+        self._position = Position(head, log.status.identity, log.status.size, len(lines))
+        self._is_followed, self._is_damaged, self._other = True, False, ""
 
     def rebuild(self, backend: Backend) -> Rebuilt:
-        """Raise `StoreError`: segments stay."""
-        self.write_anew(backend)
-        raise AssertionError
+        """Rebuild as in a folder; a writer that goes on meanwhile is ended by it."""
+        with self._threads:
+            self._kept_back.clear()
+            return super().rebuild(backend)
+
+    def _gone_from(self, backend: Backend) -> list[IndexEntry]:
+        there = {path.removesuffix(PACKED) for path in backend.files(without=frozenset())}
+        return [entry for entry in self.index if entry.path not in there]
 
     def take_over(self, backend: Backend, index: Callable[[], Index]) -> int:
         """Take over the index of another store. Raises `StoreError` when this one has entries."""
@@ -152,6 +179,7 @@ class RemoteState(State):
     def _read(self, backend: Backend, *, writing: bool = False) -> int:
         """Read what is new in the journal; a segment is never incomplete."""
         del writing
+        self._note_taking_over(backend)
         self._is_loaded, is_first = True, not self._is_loaded
         if not self._kept_back:
             self._gone.clear()
@@ -160,6 +188,8 @@ class RemoteState(State):
         except FileNotFoundError:
             return 0
         read = read_journal(log, self._position)
+        if read.is_new:  # the first one, or it was rebuilt
+            self.index = Index()
         if not is_first:
             self._note_others(read.lines)
         unknown = sum(not self.index.apply(line) for line in read.lines)
@@ -170,6 +200,13 @@ class RemoteState(State):
         if damage:
             self._repair(backend, None, " and ".join(damage))
         return 0
+
+    def _note_taking_over(self, backend: Backend) -> None:
+        """End this writer if another one went on while segments of this one waited."""
+        if not self._other and cast("RemoteBackend", backend).is_taken_over:
+            self._other = "another"
+            self._kept_back.clear()
+            self.index, self._position, self._is_loaded = Index(), None, False
 
     def _note_others(self, lines: Iterable[Mapping[str, JSON]]) -> None:
         """Note what other writers did since the journal was read last."""
@@ -205,6 +242,7 @@ class RemoteState(State):
                 continue
             self._is_followed = True
             self._gone.clear()
+            cast("RemoteBackend", backend).forget_created()
             self._position = Position(
                 head if known is None else known.head,
                 log.status.identity,

@@ -28,7 +28,8 @@ def _(policyctx_world: World) -> None:
     limits = policyctx_world.policy.store.retention
     age = limits.max_age.seconds if limits and limits.max_age else None
     size = limits.max_bytes.bytes if limits and limits.max_bytes else None
-    policyctx_world.store.collect(max_age=age, max_bytes=size)
+    number = limits.max_contents if limits else None
+    policyctx_world.store.collect(max_age=age, max_bytes=size, max_contents=number)
 
 
 @then(

@@ -172,6 +172,20 @@ def test_a_turn_is_two_requests_one_after_the_other(faults: Faults) -> None:
     assert names[3] == f"{1:010}"
 
 
+def test_a_taken_name_costs_one_more_request(faults: Faults) -> None:
+    url = new_url("s3")
+    one, two = (ContextFileSystem(url, session=session) for session in "ab")
+    for store in (one, two):
+        store.remember([{"n": 0}])
+    names = [(f"call_{number}", f"text {number}") for number in range(3)]
+    offloaded(one, *names)
+    faults.seen.clear()
+    files = offloaded(two, *((item_id, f"another {text}") for item_id, text in names))
+    assert [method for method, _ in faults.seen] == ["PUT"] * 7
+    assert faults.seen[-1][1].endswith(f"/b/journal.jsonl/{1:010}")
+    assert [two.read(file.path) for file in files] == [f"another {text}" for _, text in names]
+
+
 AZURITE = os.environ.get("POLICYCTX_AZURITE")
 ACCOUNT = "devstoreaccount1"
 # The account of the emulator, which its documentation states.

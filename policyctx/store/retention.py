@@ -1,0 +1,166 @@
+"""Retention over every store below a root: one folder or prefix for each session, as a rule.
+
+Age is a matter of each store alone. Size and number count over all of them, so the contents of all
+are looked at first, and then each store removes what was picked of it. A store is collected by its
+own rules: nothing that a live placeholder names is ever picked, and each store looks again, with
+its locks held, before it removes anything.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from policyctx.errors import StoreError
+from policyctx.store.content import STATE_FOLDER
+from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.retain import CollectionReport, Limits, chosen
+from policyctx.store.roots import StoreUrl, store_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from policyctx.store.retain import StoredFile
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCollection:
+    """What the collection did in one store, or why it left the store alone."""
+
+    root: str
+    sessions: tuple[str, ...]
+    """Their ids; "" for the session that owns the root."""
+    report: CollectionReport | None
+    """None after an error."""
+    error: str = ""
+
+
+def _silently(_done: int, _of: int) -> None:
+    """Show no progress."""
+
+
+def collect_below(
+    root: str | os.PathLike[str],
+    limits: Limits,
+    *,
+    idle: float | None = None,
+    ended: bool = False,
+    compress: Literal["none", "zstd"] = "zstd",
+    dry_run: bool = False,
+    clock: Callable[[], float] = time.time,
+    progress: Callable[[int, int], object] = _silently,
+) -> Iterator[StoreCollection]:
+    """Collect in every store at and below a root, and yield what was done in each.
+
+    The limits hold for all stores together; the rules of `ContextFileSystem.collect` hold in each.
+    After an error in one store the others are collected all the same. `progress` is called with the
+    number of stores done and the total. Raises `StoreError` where there is no store.
+    """
+    places = store_places(root)
+    if not places:
+        raise StoreError(f"{root} holds no store, and nothing below it does", path=str(root))
+    rules = _Rules(limits, idle, ended, compress, clock)
+    picked = _picked(places, rules) if limits.are_shared else None
+    for done, place in enumerate(places):
+        progress(done, len(places))
+        paths = None if picked is None else picked.get(place, {})
+        yield _collected(place, rules, paths, dry_run=dry_run)
+    progress(len(places), len(places))
+
+
+def store_places(root: str | os.PathLike[str]) -> list[str]:
+    """Return the folder, or the URL, of each store at and below a root, in order.
+
+    A store's own folder is not searched for others, and links are not followed.
+    """
+    place = store_root(root)
+    if isinstance(place, StoreUrl):
+        from policyctx.store.remote.backend import RemoteBackend  # noqa: PLC0415 - only for a URL
+
+        try:
+            found = [*RemoteBackend(place, timeout=_TIMEOUT_S).stores()]
+        except OSError as error:
+            reason = error.strerror or error
+            raise StoreError(f"{place} cannot be read: {reason}", path=str(place)) from error
+        return [f"{place}/{prefix}" if prefix else str(place) for prefix in found]
+    places = []
+    for folder, below, _ in os.walk(place):
+        below.sort()
+        if STATE_FOLDER in below and ContextFileSystem.sessions(folder):
+            below.clear()
+            places.append(folder)
+    return places
+
+
+# Seconds that a request may take while stores are looked for.
+_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The arguments of `collect_below` that each store needs."""
+
+    limits: Limits
+    idle: float | None
+    ended: bool
+    compress: Literal["none", "zstd"]
+    clock: Callable[[], float]
+
+    def stores(self, place: str) -> dict[str, ContextFileSystem]:
+        """Return the store of each session in a root."""
+        return stores_in(place, compress=self.compress, clock=self.clock)
+
+
+def _picked(places: list[str], rules: _Rules) -> dict[str, dict[str, str]]:
+    """Return the paths to remove in each store, each with its rule, by what is in all of them."""
+    every: list[StoredFile] = []
+    where: dict[str, tuple[str, str]] = {}
+    for place in places:
+        try:
+            store = next(iter(rules.stores(place).values()))
+            files = store.stored_files(idle=rules.idle, ended=rules.ended)
+        except StoreError:
+            continue  # reported when its turn comes
+        for file in files:
+            path = f"{store.root}/{file.path}"
+            where[path] = place, file.path
+            every.append(_lightened(file, path))
+    every.sort(key=lambda file: file.saved_at)
+    plan = chosen(every, rules.clock(), limits=rules.limits, packs=False)
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for file, why in plan.removed:
+        place, path = where[file.path]
+        found[place][path] = why
+    return found
+
+
+def _lightened(file: StoredFile, path: str) -> StoredFile:
+    """Return a file without what its items were, as there may be very many."""
+    entries = (replace(entry, origin=None, hollow=None) for entry in file.entries)
+    return replace(file, path=path, entries=tuple(entries))
+
+
+def _collected(
+    place: str, rules: _Rules, picked: Mapping[str, str] | None, *, dry_run: bool
+) -> StoreCollection:
+    sessions: tuple[str, ...] = ()
+    try:
+        stores = rules.stores(place)
+        sessions = tuple(stores)
+        limits = rules.limits
+        report = next(iter(stores.values())).collect(
+            max_age=limits.max_age,
+            idle=rules.idle,
+            ended=rules.ended,
+            picked=picked,
+            dry_run=dry_run,
+        )
+        if not dry_run:
+            for store in stores.values():
+                store.close()
+    except StoreError as error:
+        return StoreCollection(place, sessions, None, str(error))
+    return StoreCollection(place, sessions, report)
