@@ -232,6 +232,7 @@ class Collector:
         """Remove, then compress; `progress` gets the number of files compressed and the total."""
         for state in self._states:
             state.refresh(self._backend)
+            state.adopt_left(self._backend)
         choice = self._choice(terms)
         if not dry_run:
             choice = self._remove(terms)

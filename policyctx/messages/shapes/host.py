@@ -103,9 +103,7 @@ class HostShape(Shape):
     def _parts(self, message: Any, role: str) -> list[Part]:  # noqa: ANN401
         try:
             found = self._shape.parts(message)
-            is_iterable = type(found) in _ITERABLES or (
-                isinstance(found, Iterable) and not isinstance(found, str | Mapping | Part)
-            )
+            is_iterable = type(found) in _ITERABLES or _is_list(found)
             parts = list(found) if is_iterable else []
         except Exception as error:
             raise self._failed("parts", error) from error
@@ -202,6 +200,10 @@ class HostShape(Shape):
 
     def _error(self, mistake: str) -> ShapeError:
         return ShapeError(self._name, mistake)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | Mapping | Part)
 
 
 def _are_simple(parts: Iterable[object], role: str) -> bool:

@@ -109,6 +109,9 @@ class RemoteState(State):
         """Return nothing: no batch is announced."""
         return {}
 
+    def adopt_left(self, backend: Backend) -> None:
+        """Do nothing: no batch is announced."""
+
     def forget_dead(self, backend: Backend) -> None:
         """Do nothing: no batch is announced."""
 
