@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ENVIRONMENTS = ROOT / "tests" / "peers" / "environments.toml"
-_HEAD = "| library | case | measured | theirs | ours | ratio |\n|---|---|---|--:|--:|--:|"
+_HEAD = (
+    "| library | case | measured | theirs | ours | ratio | of processor time |\n"
+    "|---|---|---|--:|--:|--:|--:|"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +71,8 @@ def cache() -> Path:
 def _row(name: str, one: dict[str, Any]) -> str:
     theirs, ours = one["theirs"] * 1000, one["ours"] * 1000
     cells = name, one["case"], one["measured"], f"{theirs:.3g} ms", f"{ours:.3g} ms"
-    return f"| {' | '.join(cells)} | {one['ratio']:.2f} |"
+    ratios = f"{one['ratio']:.2f}", f"{one['processor']:.2f}"
+    return f"| {' | '.join((*cells, *ratios))} |"
 
 
 def _output(command: Sequence[str | Path]) -> str:

@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.peers.cases import cases
 from benchmarks.peers.session import session
@@ -40,15 +40,20 @@ def main(library: str, rounds: int) -> None:
 
 def _timed(case: Case, conversation: Conversation, rounds: int, *, each: bool) -> dict[str, Any]:
     """Return the times of both sides, which take turns; the first round is not counted."""
-    theirs: list[float] = []
-    ours: list[float] = []
+    theirs: list[_Time] = []
+    ours: list[_Time] = []
     for _ in range(rounds + 1):
         for times, made in ((theirs, case.library), (ours, case.ours)):
             with tempfile.TemporaryDirectory() as folder:
                 parts = _parts(case, conversation, each=each)
                 times.append(_seconds(made, Path(folder), parts))
-    ratios = [own / other for own, other in zip(ours[1:], theirs[1:], strict=True)]
-    return {"theirs": median(theirs[1:]), "ours": median(ours[1:]), "ratio": median(ratios)}
+    pairs = list(zip(ours[1:], theirs[1:], strict=True))
+    return {
+        "theirs": median(one.clock for one in theirs[1:]),
+        "ours": median(one.clock for one in ours[1:]),
+        "ratio": median(own.clock / other.clock for own, other in pairs),
+        "processor": median(own.processor / other.processor for own, other in pairs),
+    }
 
 
 def _parts(case: Case, conversation: Conversation, *, each: bool) -> list[list[Any]]:
@@ -59,13 +64,20 @@ def _parts(case: Case, conversation: Conversation, *, each: bool) -> list[list[A
     return [case.form.written(conversation.messages[start:end]) for start, end in bounds]
 
 
-def _seconds(made: Callable[[Path], Side], folder: Path, parts: Sequence[list[Any]]) -> float:
+class _Time(NamedTuple):
+    """Seconds by the clock, and of the processor."""
+
+    clock: float
+    processor: float
+
+
+def _seconds(made: Callable[[Path], Side], folder: Path, parts: Sequence[list[Any]]) -> _Time:
     side = made(folder)
     gc.collect()
-    began = perf_counter()
+    began, used = perf_counter(), process_time()
     for new in parts:
         side.sent(new)
-    return perf_counter() - began
+    return _Time(perf_counter() - began, process_time() - used)
 
 
 if __name__ == "__main__":

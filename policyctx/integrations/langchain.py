@@ -105,10 +105,12 @@ class LangChainShape(Shape):
 
     def _parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
         role, content = self.role(message), message.content
-        calls = getattr(message, "tool_calls", None) or ()
         if role == "tool":
             yield from _result(message)
-        elif role == "function":  # it has no id that pairs it with its call
+            return
+        fields = vars(message)
+        calls = fields.get("tool_calls") or ()
+        if role == "function":  # it has no id that pairs it with its call
             yield Part(("content",), "unknown", _json(content))
         elif isinstance(content, str):
             if content:
@@ -121,7 +123,7 @@ class LangChainShape(Shape):
             text = _json(call["args"])
             path = ("tool_calls", i)
             yield Part(path, "tool_call", text, tool=call["name"], call_id=call["id"])
-        for i, call in enumerate(getattr(message, "invalid_tool_calls", None) or ()):
+        for i, call in enumerate(fields.get("invalid_tool_calls") or ()):
             yield Part(("invalid_tool_calls", i), "unknown", _json(call))
 
     def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
@@ -129,8 +131,10 @@ class LangChainShape(Shape):
         if message.type == "tool" and texts.get(("content",), "") is None:
             return None
         new = message.model_copy()
+        fields = vars(message)
         for name in ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs"):
-            if (value := getattr(message, name, None)) is not None:
+            value = fields.get(name)
+            if value is not None and type(value) is not str:
                 setattr(new, name, copy.deepcopy(value))
         for path, text in texts.items():
             if path[0] == "tool_calls":

@@ -18,12 +18,13 @@ from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.built_in import BUILT_IN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from policyctx.definitions.items import Item, Message
     from policyctx.messages.json_text import JSON
     from policyctx.messages.shapes.built_in import Shapes
 
+_MEDIA = frozenset({"image", "document"})
 # A string in a JSON text, and whether it is a key.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<is_key>\s*:)?')
 
@@ -87,6 +88,19 @@ def edited_message(
         raise MessagesError(f"message {index}: nested too deeply", index=index) from error
     except TypeError as error:
         raise MessagesError(f"message {index}: cannot be copied: {error}", index=index) from error
+
+
+def keep_structure(items: Iterable[Item], edits: Sequence[Edit]) -> bool:
+    """Return whether edits of a message with these items replace nothing but texts by other texts.
+
+    Such an edit breaks no rule of a provider: every part stays in its place, with its kind and its
+    id. A text that may count as none does not count, and neither does a message with thinking.
+    """
+    for edit in edits:
+        text, item = edit.text, edit.item
+        if not text or text.isspace() or (item.kind in _MEDIA and not item.number):
+            return False
+    return all(item.kind != "thinking" for item in items)
 
 
 def block_of(message: Message, item: Item, shapes: Shapes = BUILT_IN) -> JSON:

@@ -6,10 +6,8 @@ checks and reads each message of a list once.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.authors import author_of
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from policyctx.definitions.items import Message
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.messages.shapes.shape import Part, Shape
-
-_message = attrgetter("message")
 
 
 class Reading:
@@ -55,6 +51,7 @@ class Reading:
         self.staying: list[int] = []
         """Positions of the messages that must survive a compaction, in ascending order."""
         self.message_count = 0
+        self._starts: list[int] = []  # the position of the first item, by message
         self.takes_markers = True
         """Whether every message is of a shape that takes `cache_control` markers."""
         self._newest_reply = range(0)  # the positions of its items
@@ -119,8 +116,10 @@ class Reading:
 
     def items_of(self, message: int) -> range:
         """Return the positions of a message's items."""
-        first = bisect_left(self.items, message, key=_message)
-        return range(first, bisect_left(self.items, message + 1, lo=first, key=_message))
+        starts, after = self._starts, message + 1
+        if not 0 <= message < len(starts):
+            return range(len(self.items), len(self.items))
+        return range(starts[message], starts[after] if after < len(starts) else len(self.items))
 
     def extend(self, messages: Sequence[Message]) -> None:
         """Read the messages that follow those read so far.
@@ -143,6 +142,7 @@ class Reading:
         self.opening_roles += new.opening_roles
         self.staying += new.staying
         self.takes_markers = self.takes_markers and new.takes_markers
+        self._starts += new.starts
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
@@ -192,6 +192,7 @@ class _New:
 
     def __init__(self, reading: Reading) -> None:
         self.items: list[Item] = []
+        self.starts: list[int] = []
         self.turn_starts: list[int] = []
         self.roles: list[str] = []
         self.opening_roles: list[str] = []
@@ -213,6 +214,7 @@ class _New:
     def read(self, shape: Shape, message: Message, index: int) -> None:
         """Read the message at a position; raises `MessagesError` if it is not JSON."""
         role, parts = shape.role(message), _parts(shape, message, index)
+        self.starts.append(self._before + len(self.items))
         self.roles.append(role)
         self.takes_markers = self.takes_markers and shape.takes_markers
         may_open = role == "assistant" and shape.splits_replies

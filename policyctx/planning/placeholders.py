@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from policyctx.definitions.fields import (
@@ -355,8 +356,13 @@ def _excerpt_values(wording: Wording, item: Item, facts: Facts) -> dict[str, obj
     gap = found.head[len(head) :] if found.tail else ""
     if found.between:
         values |= {"lines": line_count(item.text), "chars": len(item.text)}
-        gap = parsed_template(shown.gap, GAP_FIELDS).render(values)
+        gap = _gap(shown.gap).render(values)
     return {**values, "head": head, "tail": tail, "gap": gap}
+
+
+@lru_cache(maxsize=256)
+def _gap(text: str) -> Template:
+    return parsed_template(text, GAP_FIELDS)
 
 
 def _without_newline(part: str, extent: Extent | None) -> str:

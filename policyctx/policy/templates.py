@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,17 +20,18 @@ class Template:
     """A parsed text: literals and field names in turn, beginning and ending with a literal."""
 
     pieces: tuple[str, ...]
+    fields: frozenset[str] = field(init=False, compare=False, repr=False)
+    """The names of the fields that the text uses."""
 
-    @property
-    def fields(self) -> frozenset[str]:
-        """The names of the fields that the text uses."""
-        return frozenset(self.pieces[1::2])
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", frozenset(self.pieces[1::2]))
 
     def render(self, values: Mapping[str, object]) -> str:
         """Return the text with each field's value in its place; `values` holds every field."""
-        return "".join(
-            str(values[piece]) if i % 2 else piece for i, piece in enumerate(self.pieces)
-        )
+        found = list(self.pieces)
+        for i in range(1, len(found), 2):
+            found[i] = str(values[found[i]])
+        return "".join(found)
 
 
 class TemplateError(ValueError):

@@ -277,6 +277,7 @@ class Collector:
         """Remove, then compress; `progress` gets the number of files compressed and the total."""
         for state in self._states:
             state.refresh(self._backend)
+            state.adopt_left(self._backend)
         files = self.files(terms)
         choice = self._choice(files, terms)
         if not dry_run:

@@ -118,6 +118,12 @@ class Saver:
         done = SuffixSave(backend, index, self.rules, now, batch).write(contents)
         if state is None:
             return done
+        is_plain = batch is not None and not (backend.is_remote or done.reused)
+        if is_plain and not _changed_batch(batch, index, done.entries):
+            # `collect` leaves these paths alone since the batch was announced, and the index was up
+            # to date then: nothing can have removed the files or taken their names.
+            state.hold(done.entries)
+            return done
         with state.writing(backend) as index:
             # `collect` may have removed an older file of this name, and with it the new one.
             # A remote journal tells it when the entries are appended.

@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,8 @@ class State:
         self._is_damaged = False
         self._snapshots = Snapshots(place.snapshot, folder=place.path)
         self._batches: OpenBatches | None = None
+        self._held: list[IndexEntry] = []
+        """Entries of files in flight; their lines are appended with the next ones."""
 
     def follow(self) -> None:
         """Note that somebody relies on the records as they are read; in a folder writers share."""
@@ -138,6 +140,7 @@ class State:
         """Append to the journal, all or nothing, then apply it; only while `writing`."""
         assert self._position is not None  # noqa: S101 - `writing` saw to it
         roots = [] if str(self._root) in self.index.roots else [str(self._root)]
+        held, entries = len(self._held), [*self._held, *entries]
         lines: list[dict[str, JSON]] = [{"root": root} for root in roots]
         lines += [{"in_flight": announcement(*batch)} for batch in in_flight.items()]
         lines += [{"saved": entry.as_json()} for entry in entries]
@@ -149,6 +152,7 @@ class State:
             self._opened_log(backend), raw, self._position, torn=self._torn, flush=flush
         )
         self._torn = 0
+        del self._held[:held]
         self.index.roots += roots
         for batch, paths in in_flight.items():
             self.index.in_flight.announce(batch, paths)
@@ -161,6 +165,32 @@ class State:
             self.index.remove(str(one["path"]))
         if entries or records or removed or packed:
             self._fold(backend)
+
+    def hold(self, entries: Iterable[IndexEntry]) -> None:
+        """Add entries of files in flight, whose lines are appended with the records that follow.
+
+        A crash before that leaves files without an entry: the next attempt uses them again, and
+        `collect` finds them by `adopt_left`.
+        """
+        with self._threads:
+            for entry in entries:
+                self._held.append(entry)
+                self.index.add(entry)
+
+    def adopt_left(self, backend: Backend) -> None:
+        """Add entries of files that dead writers left in flight before they had one."""
+        living = self.living(backend)
+        flying = self.index.in_flight
+        left = {
+            path
+            for batch in flying.batches
+            if batch not in living
+            for path in flying.paths(batch)
+            if self.index.at(path) is None and is_stored(backend, path)
+        }
+        if left:
+            found = (entry for entry in self._adopted(backend) if entry.path in left)
+            self.hold([replace(entry, adopted=False) for entry in found])  # a writer announced it
 
     def remember(
         self, backend: Backend, records: Sequence[dict[str, JSON]], *, flush: bool
@@ -231,6 +261,9 @@ class State:
         when that fails.
         """
         with self._threads:
+            if self._held:
+                with self.writing(backend):
+                    self.append(backend)
             self.refresh(backend)
             if self._position is None:
                 return
@@ -251,8 +284,11 @@ class State:
         """Replace the journal by one that contains just the index; only while `writing`."""
         known = head_ids(self._position.head) if self._position else ()
         head = new_head(known[:_REMEMBERED_JOURNALS])
+        for entry in self._held:
+            self.index.add(entry)
         raw = numbered(self.index.lines())
         self._position = write_journal(backend, self.folder, head, raw)
+        self._held.clear()
         self._close_log()  # it was that of the journal before
         self._torn = 0
         self._is_damaged = False
@@ -278,7 +314,7 @@ class State:
             finally:
                 self._close_log()
             found = [*self._adopted(backend)]
-            for entry in found:
+            for entry in [*found, *self._held]:
                 self.index.add(entry)
             gone = self._gone_from(backend)
             for entry in gone:

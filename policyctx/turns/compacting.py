@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, repeat
+from operator import is_
 from typing import TYPE_CHECKING, Literal
 
 from policyctx.compaction.assembly import (
@@ -277,8 +278,8 @@ class Compacting:
         return self._said(message, "compaction_summary", self._earlier.summaries)
 
     def _said(self, message: Message, item_type: str, known: Mapping[str, str]) -> str | None:
-        text = self._shapes.text(message)
-        if text is None or self._shapes.role(message) != "user":
+        # Most messages are none of the user: their parts need not be read.
+        if self._shapes.role(message) != "user" or (text := self._shapes.text(message)) is None:
             return None
         if text in known:
             return known[text]
@@ -292,11 +293,17 @@ class Compacting:
             return self._said(message, "restored_file", restored)
 
         settings, policy, shapes = self._settings.restore, self._policy, self._shapes
+        if not settings.max_files:
+            return ReadFiles((), settings, self._facts.counter, frozenset(), self._reader)
         before = [*self._before, *self._rest]
         # An edit does not show its file, so an edited file still comes back.
         whole = [source for source in settings.sources if source != "edited"]
         visible = accesses(self._behind, policy, path_in, shapes, whole)
-        changed = accesses(self._behind, policy, path_in, shapes, settings.sources)
+        changed = (
+            accesses(self._behind, policy, path_in, shapes, settings.sources)
+            if len(whole) < len(settings.sources)
+            else []
+        )
         found = accesses(before, policy, path_in, shapes, settings.sources)
         return ReadFiles(
             (*visible, *changed, *found),
@@ -354,8 +361,11 @@ class Compacting:
         )
 
     def _problems(self, messages: Sequence[Message]) -> str:
-        before = [message for message in self._known.left if message is not None]
-        found = new_problems(before, messages, shapes=self._shapes)
+        left, given = self._known.left, self._known.given
+        before = [message for message in left if message is not None]
+        # Of a list without an edit the items are known.
+        items = self._conversation.reading.items if all(map(is_, left, given)) else None
+        found = new_problems(before, messages, items, self._shapes)
         return "; ".join(p for p in found if p != _ENDS_ON_REPLY or self._behind)
 
     def _replacement(

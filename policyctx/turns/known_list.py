@@ -11,7 +11,7 @@ from collections import ChainMap
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from policyctx.errors import InvalidResultError, MessagesError
-from policyctx.messages.editing import Edit, block_of, edited_message
+from policyctx.messages.editing import Edit, block_of, edited_message, keep_structure
 from policyctx.messages.markers import markers_of, places_of, with_markers
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems_around
@@ -64,6 +64,8 @@ class KnownList:
         """The edits that were made last of each message, if this list forgets them."""
         self._checked: Mapping[int, Message | None] = {}
         """The changes of the plan before, if this list forgets them; they were valid."""
+        self._restructured: frozenset[int] = frozenset()
+        """The messages of which that plan changed more than texts."""
         self._staying = Staying()
         self._first_removed: int | None = None
         """The position of the first message that was removed; None if none was."""
@@ -281,7 +283,7 @@ class KnownList:
         fates = self.conversation.fates
         remembered = [fates[i] for i in range(items, len(self.conversation.items)) if i in fates]
         if remembered:
-            self._put(self._changed(remembered))
+            self._put(self._changed(self._edits_by_message({d.position: d for d in remembered})))
 
     def _problems(self, more: list[Message], fates: Mapping[int, Decision]) -> list[str]:
         """Return the rules that earlier decisions on the items in `more` would break.
@@ -289,14 +291,16 @@ class KnownList:
         The conversation has read the items, but has not applied the decisions yet.
         """
         given, after = [*self._given, *more], [*self._left, *more]
+        edits = self._edits_by_message(fates)
         changes = {
-            message: edited_message(given[message], edits, self._shapes)
-            for message, edits in self._edits_by_message(fates).items()
+            message: edited_message(given[message], found, self._shapes)
+            for message, found in edits.items()
         }
         for message, new in changes.items():
             after[message] = new
+        restructured = self._restructuring(edits)
         return new_problems_around(
-            given, after, changes, self.conversation.reading.items, self._shapes
+            given, after, restructured, self.conversation.reading.items, self._shapes
         )
 
     def edited(self, plan: Plan) -> Mapping[int, Message | None]:
@@ -304,8 +308,10 @@ class KnownList:
 
         Raises `InvalidResultError` if a provider would reject the list because of it.
         """
-        changes = self._changed(plan.new)
-        if unchecked := self._unchecked(changes):
+        edits = self._edits_by_message({decision.position: decision for decision in plan.new})
+        changes = self._changed(edits)
+        restructured = self._restructuring(edits)
+        if unchecked := self._unchecked(changes, restructured):
             after = list(self._left)
             for message, new in changes.items():
                 after[message] = new
@@ -315,16 +321,31 @@ class KnownList:
             if problems:
                 raise InvalidResultError(problems)
         if self.forgets:
-            self._checked = changes
+            self._checked, self._restructured = changes, restructured
         return changes
 
-    def _unchecked(self, changes: Mapping[int, Message | None]) -> Collection[int]:
-        """Return where the list would not be as the plan before it, which was checked, left it."""
+    def _restructuring(self, edits: Mapping[int, Sequence[Edit]]) -> frozenset[int]:
+        """Return the messages of which these edits change more than texts."""
+        items, items_of = self.conversation.reading.items, self.conversation.items_of
+        return frozenset(
+            message
+            for message, found in edits.items()
+            if not keep_structure([items[i] for i in items_of(message)], found)
+        )
+
+    def _unchecked(
+        self, changes: Mapping[int, Message | None], restructured: frozenset[int]
+    ) -> Collection[int]:
+        """Return where the list would break other rules than as the plan before it left it.
+
+        That plan was checked. A message of which only texts change breaks no other rule.
+        """
         before = self._checked
         if not before:
-            return changes
+            return restructured
         new = {i for i, message in changes.items() if i not in before or before[i] is not message}
-        return new.union(before.keys() - changes.keys())
+        found = new.union(before.keys() - changes.keys())
+        return found & (restructured | self._restructured)
 
     def entries(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[LedgerEntry]:
         """Return what the ledger keeps of a plan: its decisions, and what `_rewritten` returns."""
@@ -461,9 +482,7 @@ class KnownList:
                 self._first_removed = message if first is None else min(first, message)
                 self._staying.remove(message)
 
-    def _changed(self, decisions: Iterable[Decision]) -> dict[int, Message | None]:
-        new = {decision.position: decision for decision in decisions}
-        edits = self._edits_by_message(new)
+    def _changed(self, edits: Mapping[int, list[Edit]]) -> dict[int, Message | None]:
         if self.forgets:
             return {message: self._made_again(message, edits[message]) for message in edits}
         return {

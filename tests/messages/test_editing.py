@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from policyctx.errors import MessagesError
-from policyctx.messages.editing import Edit, edited, edited_message
+from policyctx.messages.editing import Edit, edited, edited_message, keep_structure
 from policyctx.messages.reading import items_of
 from tests.messages.odd_lists import (
     IMAGE,
@@ -342,3 +342,30 @@ def test_the_arguments_of_an_sdk_object_are_replaced_as_well() -> None:
 def test_an_sdk_object_is_removed_whole() -> None:
     message: Message = {"role": "assistant", "content": [SdkText(text="a"), SdkText(text="b")]}
     assert edit_of(message, None) == {"role": "assistant", "content": [SdkText(text="b")]}
+
+
+REPLY = [
+    {"type": "text", "text": "I look."},
+    {"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "a"}},
+]
+THINKING = {"type": "thinking", "thinking": "hm", "signature": "s"}
+PHOTO = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "keeps"),
+    [
+        (REPLY, "short", True),
+        (REPLY, None, False),
+        (REPLY, "", False),
+        (REPLY, " \n", False),
+        ([THINKING, *REPLY], "short", False),
+        ([PHOTO], "short", False),
+    ],
+)
+def test_only_new_texts_without_thinking_keep_the_structure(
+    content: list[dict[str, Any]], text: str | None, *, keeps: bool
+) -> None:
+    items = items_of([{"role": "assistant", "content": content}])
+    item = next(item for item in items if item.kind != "thinking")
+    assert keep_structure(items, [Edit(item, text)]) is keeps

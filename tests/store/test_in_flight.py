@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 STATE = ".policyctx"
 
 
+def date_by_clock(root: Path) -> None:
+    """Date every file by the clock of the tests; a file without an entry has no other date."""
+    now = Clock().now
+    for path in root.rglob("*"):
+        os.utime(path, (now, now))
+
+
 def later(root: Path, form: Format = "text") -> ContextFileSystem:
     """The same store in a process whose clock is two hours ahead."""
     ahead = Clock()
@@ -217,14 +224,45 @@ if sys.argv[2] == "killed":
 def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str) -> None:
     subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), end], check=False)
     assert len(locks_in(tmp_path)) == 1
+    date_by_clock(tmp_path)
     store = later(tmp_path)
     assert store.read("call_1") == "one"
+    dry = store.collect(max_age=1, dry_run=True)
+    assert ids(tuple(entry for entry, _ in dry.removed)) == ["call_1"]
     assert ids(tuple(entry for entry, _ in store.collect(max_age=1).removed)) == ["call_1"]
     assert locks_in(tmp_path) == []
     assert names_below(tmp_path) == set()
     [last] = [line["in_flight"] for line in journal_of(tmp_path)[-1:]]
     assert isinstance(last, dict)
     assert last["paths"] == []
+
+
+def test_the_index_and_the_records_of_a_turn_are_one_append(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    [file] = store.save([result("call_1", "one")], recorded=True)
+    before = journal_of(tmp_path)
+    assert not any("saved" in line for line in before)
+    assert [entry.path for entry in store.list()] == [file.relative_path]
+    refer(store, "call_1", "offloaded")
+    added = journal_of(tmp_path)[len(before) :]
+    assert [next(iter(line)) for line in added] == ["in_flight", "saved", "record"]
+
+
+def test_an_entry_without_a_record_is_written_when_the_store_closes(tmp_path: Path) -> None:
+    with ContextFileSystem(tmp_path, sync="never", clock=Clock()) as store:
+        store.save([result("call_1", "one")], recorded=True)
+    other = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    assert [entry.item_id for entry in other.list()] == ["call_1"]
+
+
+def test_a_save_after_a_crash_before_the_records_uses_the_file_again(tmp_path: Path) -> None:
+    lost = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    [before] = lost.save([result("call_1", "one")], recorded=True)
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    [saved] = store.saved([result("call_1", "one")], recorded=True)
+    assert (saved.file, saved.reused) == (before, True)
+    refer(store, "call_1", "offloaded")
+    assert store.verify().is_clean
 
 
 @pytest.mark.slow
@@ -307,6 +345,7 @@ def test_a_forked_writer_is_not_its_parent(tmp_path: Path) -> None:
         store.save([result("call_1", "one")], recorded=True)
         os._exit(0)
     os.waitpid(pid, 0)
+    date_by_clock(tmp_path)
     done = later(tmp_path).collect(max_age=1)
     assert ids(tuple(entry for entry, _ in done.removed)) == ["call_1"]
 

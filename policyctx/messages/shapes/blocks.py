@@ -45,6 +45,7 @@ BLOCK_TYPES = frozenset(
 )
 # Types of JSON values that contain no other values.
 _FLAT = frozenset({str, int, bool, NoneType})
+_COPIED_DEPTH = 32
 # Types that cannot be a block, unlike an object of a provider's SDK.
 _NO_OBJECT = (str, int, float, list)
 
@@ -110,6 +111,8 @@ def result_parts(
     error: bool = False,
 ) -> list[Part]:
     """Return the result in a block or in a whole message, then the media in it."""
+    if type(content) is str:  # as most results are
+        return [Part(path, "tool_result", content, content, (), tool, call_id, error)]
     content = unmarked_blocks(content)
     media: dict[int, Mapping[str, Any]] = {}
     if isinstance(content, str):
@@ -206,7 +209,22 @@ def fitting(message: Message, path: Path) -> Path:
 
 def copied(message: Message) -> Message:
     """Return a deep copy; raises `TypeError` or `RecursionError` where that is not possible."""
-    return copy.deepcopy(message)
+    return _copied(message, _COPIED_DEPTH)
+
+
+def _copied(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON, and what an SDK puts into it
+    """Return a deep copy; plain values down to a depth are copied faster than by `deepcopy`."""
+    kind = type(value)
+    if kind in _FLAT:
+        return value
+    if depth and kind is dict:
+        return {
+            key: inner if type(inner) in _FLAT else _copied(inner, depth - 1)
+            for key, inner in value.items()
+        }
+    if depth and kind is list:
+        return [_copied(inner, depth - 1) for inner in value]
+    return copy.deepcopy(value)
 
 
 def put_block_text(message: Message, path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.errors import MessagesError, ShapeError
@@ -9,7 +10,7 @@ from policyctx.messages.shapes.anthropic import AnthropicShape
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.chat import BESIDE_CONTENT, ChatShape
 from policyctx.messages.shapes.host import host_shapes
-from policyctx.messages.shapes.responses import ResponsesShape
+from policyctx.messages.shapes.responses import ResponsesShape, is_plain_item
 from policyctx.messages.shapes.sdk_objects import as_message
 from policyctx.messages.shapes.shape import RESULT_ROLES
 
@@ -48,8 +49,11 @@ class Shapes:
 
     def checked(self, given: object, index: int) -> Shaped:
         """Return a message with its shape; raises `MessagesError` for what is not a message."""
-        if type(given) is dict and not self._host and _is_plain(given):
-            return Shaped(ANTHROPIC, given)
+        if type(given) is dict and not self._host:
+            if _is_plain(given):
+                return Shaped(ANTHROPIC, given)
+            if is_plain_item(given):
+                return Shaped(RESPONSES, given)
         try:
             found = self._recognised(given)
             wrong = found if isinstance(found, str) else found.shape.problem(found.message)
@@ -108,6 +112,7 @@ class Shapes:
         return next((shape for shape in found if shape not in {ANTHROPIC, CHAT}), ANTHROPIC)
 
 
+_CONTENTS = frozenset({str, list, NoneType})
 _TEXTS = frozenset({"user_message", "assistant_message", "system_prompt"})
 BUILT_IN = Shapes()
 
@@ -136,11 +141,11 @@ def _is_plain(message: dict[str, object]) -> bool:
     """Whether a quick test shows a correct Anthropic message, as it does for most."""
     if type(role := message.get("role")) is not str or role in RESULT_ROLES:
         return False
+    if "type" in message or not BESIDE_CONTENT.isdisjoint(message):
+        return False
     content = message.get("content")
     if type(content) is list:
         for block in content:
             if type(block) is not dict or type(block.get("type")) is not str:
                 return False
-    elif type(content) is not str and content is not None:
-        return False
-    return "type" not in message and BESIDE_CONTENT.isdisjoint(message)
+    return type(content) in _CONTENTS

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from operator import attrgetter
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.items import UNKNOWN, Medium
@@ -31,8 +32,11 @@ _KINDS = {
     "assistant": frozenset({"assistant_message", "thinking", "tool_call", *_ANYWHERE}),
     **dict.fromkeys(RESULT_ROLES, frozenset({"tool_result", *_ANYWHERE})),
 }
+_SIMPLE_KINDS = {role: kinds - _MEDIA for role, kinds in _KINDS.items()}
 _ALL_KINDS = frozenset().union(*_KINDS.values())
 _WORD = (str, type(None))
+_ITERABLES = (GeneratorType, list)
+_STEPS = frozenset({str, int})
 _METHODS = (
     "recognises", "role", "parts", "replaced", "written", "plain", "block", "problem", "is_empty",
     "stays",
@@ -69,18 +73,24 @@ class HostShape(Shape):
 
     def recognises(self, message: object) -> bool:
         """Return whether the host's shape recognises the value."""
-        return bool(self._ask("recognises", message))
+        try:
+            return bool(self._shape.recognises(message))
+        except Exception as error:
+            raise self._failed("recognises", error) from error
 
     def problem(self, message: Any) -> str | None:  # noqa: ANN401 - a message of the host
         """Return what is wrong with a message."""
         found: str | None = self._ask("problem", message)
-        if not isinstance(found, _WORD):
+        if found is not None and not isinstance(found, _WORD):
             raise self._error(f"`problem` returned {_shown(found)} instead of a string or None")
         return found
 
     def role(self, message: Any) -> str:  # noqa: ANN401
         """Return the role."""
-        role: object = self._ask("role", message)
+        try:
+            role: object = self._shape.role(message)
+        except Exception as error:
+            raise self._failed("role", error) from error
         if not isinstance(role, str) or role not in _KINDS:
             names = ", ".join(_KINDS)
             raise self._error(f"`role` returned {_shown(role)}; the roles are {names}")
@@ -88,14 +98,18 @@ class HostShape(Shape):
 
     def parts(self, message: Any) -> list[Part]:  # noqa: ANN401
         """Return the parts as a list."""
-        found = self._ask("parts", message)
-        if not isinstance(found, Iterable) or isinstance(found, str | Mapping | Part):
-            raise self._error(f"`parts` returned {_shown(found)} instead of a list of parts")
+        return self._parts(message, self.role(message))
+
+    def _parts(self, message: Any, role: str) -> list[Part]:  # noqa: ANN401
         try:
-            parts = list(found)
+            found = self._shape.parts(message)
+            is_iterable = type(found) in _ITERABLES or _is_list(found)
+            parts = list(found) if is_iterable else []
         except Exception as error:
             raise self._failed("parts", error) from error
-        if wrong := _wrong_with_parts(parts, self.role(message)):
+        if not is_iterable:
+            raise self._error(f"`parts` returned {_shown(found)} instead of a list of parts")
+        if not _are_simple(parts, role) and (wrong := _wrong_with_parts(parts, role)):
             raise self._error(f"`parts` returned {wrong}")
         if len(parts) > 1 and not self._has_blocks and any(p.kind == "thinking" for p in parts):
             raise self._error("it yields `thinking` beside other parts, but has no `block`")
@@ -103,18 +117,19 @@ class HostShape(Shape):
 
     def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Message | None:  # noqa: ANN401
         """Return a new message, of which the parts are read back as they should be."""
-        before, role = self.parts(message), self.role(message)
+        role = self.role(message)
+        before = self._parts(message, role)
         new: Message | None = self._ask("replaced", message, dict(texts))
         if new is message:
             raise self._error("`replaced` returned the message that it was given")
-        if self.parts(message) != before:
+        if self._parts(message, role) != before:
             raise self._error("`replaced` changed the message that it was given")
         if new is not None:
             if not self.recognises(new):
                 raise self._error(f"`replaced` returned {_shown(new)}, which it does not recognise")
             if (other := self.role(new)) != role:
                 raise self._error(f"`replaced` changed the role from {role} to {other}")
-        after = [] if new is None else self.parts(new)
+        after = [] if new is None else self._parts(new, role)
         if wrong := _wrong_with_edit(before, after, texts):
             raise self._error(f"after `replaced`, {wrong}")
         return new
@@ -185,6 +200,31 @@ class HostShape(Shape):
 
     def _error(self, mistake: str) -> ShapeError:
         return ShapeError(self._name, mistake)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | Mapping | Part)
+
+
+def _are_simple(parts: Iterable[object], role: str) -> bool:
+    """Whether a quick test shows correct parts without media, as it does for most messages."""
+    paths, kinds = set[object](), _SIMPLE_KINDS[role]
+    for part in parts:
+        if type(part) is not Part:
+            return False
+        path, kind, text, counted, media, tool, call_id, _, media_type, number, _ = part
+        if not (
+            (type(kind) is str and kind in kinds and type(text) is str and type(path) is tuple)
+            and (counted is None or type(counted) is str)
+            and (tool is None or type(tool) is str)
+            and (call_id is None or type(call_id) is str)
+            and (media == () and media_type is None and type(number) is int and number == 0)
+            and _STEPS.issuperset(map(type, path))
+            and path not in paths
+        ):
+            return False
+        paths.add(path)
+    return True
 
 
 def _wrong_with_parts(parts: Iterable[Part], role: str) -> str | None:

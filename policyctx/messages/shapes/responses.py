@@ -133,6 +133,14 @@ class ResponsesShape(Shape):
         return message["type"] not in _KNOWN
 
 
+def is_plain_item(item: Message) -> bool:
+    """Return whether a quick test shows a correct call of a function or its result."""
+    kind = item.get("type")
+    if kind == "function_call":
+        return type(item.get("arguments")) is str and "role" not in item
+    return kind == "function_call_output" and "role" not in item
+
+
 def _call(item: Message) -> Part:
     kind: str = item["type"]
     field = _INPUTS[kind]

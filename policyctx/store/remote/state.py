@@ -118,6 +118,9 @@ class RemoteState(State):
         """Return when the last segment was written, by the service's clock; 0.0 for none."""
         return cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}").written_at()
 
+    def adopt_left(self, backend: Backend) -> None:
+        """Do nothing: no batch is announced."""
+
     def forget_dead(self, backend: Backend) -> None:
         """Do nothing: no batch is announced."""
 
