@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -17,13 +17,15 @@ from policyctx.replay.reading import PIPE_REFUSED
 from policyctx.replay.running import Done, FailedRecording, PassedOver, files, worked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from policyctx.policy.models import Policy
     from policyctx.replay.running import RecordingFile, Work
 
 T = TypeVar("T")
+# What came of one recording, or of a file that has none.
+Outcome: TypeAlias = "T | FailedRecording | PassedOver"
 
 INTERRUPTED = 130
 
@@ -78,15 +80,23 @@ def _mode(name: str) -> int:
         return 0
 
 
-def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Progressed[T]:
+def gathered(
+    paths: Sequence[Path],
+    work: Work[T],
+    *,
+    jobs: int,
+    of_file: Callable[[list[Outcome[T]]], list[Outcome[T]]] | None = None,
+) -> Progressed[T]:
     """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned.
 
-    The order is that of the files, however many processes there are.
+    The order is that of the files, however many processes there are. `of_file` makes of the
+    outcomes of each file what is kept of them.
     """
+    kept = of_file or list
     found = files(paths)
     so_far: Progressed[T] = Progressed(of_files=len(found))
-    of_file: list[T | FailedRecording | PassedOver] = []
-    by_file: dict[RecordingFile, list[T | FailedRecording | PassedOver]] = {}
+    outcomes: list[Outcome[T]] = []
+    by_file: dict[RecordingFile, list[Outcome[T]]] = {}
     err = console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -100,16 +110,16 @@ def gathered(paths: Sequence[Path], work: Work[T], *, jobs: int) -> Progressed[T
         try:
             for outcome in worked(found, work, jobs=jobs):
                 if isinstance(outcome, Done):
-                    by_file[outcome.file], of_file = of_file, []
+                    by_file[outcome.file], outcomes = kept(outcomes), []
                     so_far.files += 1
                     bars.advance(bar, outcome.file.bytes)
                 else:
-                    of_file.append(outcome)
+                    outcomes.append(outcome)
         except KeyboardInterrupt:
             so_far.is_interrupted = True
     for file in found:
         so_far.add(by_file.get(file, ()))
-    so_far.add(of_file)
+    so_far.add(kept(outcomes))
     return so_far
 
 
