@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.scale import live, replays, restarts
+from benchmarks.scale import live, opening, replays, restarts
 from benchmarks.scale.fitting import fitted
 from benchmarks.scale.generating import CODING, sessions
 from benchmarks.scale.shapes import FILE, written
@@ -103,6 +103,8 @@ def _told(run: replays.Replayed) -> replays.Replayed:
 def _restart(given: argparse.Namespace) -> int:
     found = [*restarts.measured(sorted(given.turns))]
     print(restarts.table(found))
+    print("\nA journal at a URL, with 30 ms before each request:\n")
+    print(opening.table([*opening.measured(sorted(given.turns))]))
     return int(any(one.known > restarts.GOAL_S for one in found))
 
 

@@ -137,16 +137,24 @@ def growth(found: Sequence[Replayed]) -> list[str]:
         largest = max(runs, key=lambda one: one.sessions)
         times = MILLION / largest.sessions
         power = 1.0 if slope is None else max(1.0, slope)
-        hours = largest.run.seconds * times**power / 3_600
         least = min(runs, key=lambda one: one.sessions)
+        hours = MILLION * _cpu_of_session(least, largest) * times ** (power - 1) / 3_600
         added = _added_memory(least, largest)
         said = "not known" if slope is None else f"{slope:.3f} (goal: at most {GROWTH})"
         sentences.append(
             f"{layout}, {jobs} jobs: exponent {said}; 1,000,000 sessions are"
-            f" {times * largest.bytes / 1e9:,.0f} GB and would take {hours:,.1f} hours; the first"
-            f" process grows by {added / 1e3:.1f} KB a session"
+            f" {times * largest.bytes / 1e9:,.0f} GB and would take {hours:,.1f} hours of"
+            f" processor time; the first process grows by {added / 1e3:.1f} KB a session"
         )
     return sentences
+
+
+def _cpu_of_session(least: Replayed, largest: Replayed) -> float:
+    """Return the processor time of one session, without what starting takes."""
+    more = largest.sessions - least.sessions
+    if not more:
+        return largest.run.cpu / largest.sessions
+    return (largest.run.cpu - least.run.cpu) / more
 
 
 def _added_memory(least: Replayed, largest: Replayed) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.scale.generating import GeneratedSession, session, sessions
+from benchmarks.scale.processes import Ran, ran
+from benchmarks.scale.replays import GROWTH, Replayed, exponent
 from benchmarks.scale.shapes import FILE, Quantiles, shapes, written
 from benchmarks.scale.texts import KINDS, packing, text_of
 from benchmarks.scale.writing import write_sessions
@@ -95,3 +98,30 @@ def test_texts_pack_about_as_well_as_the_recorded_ones() -> None:
                 for kind, share in tool.kinds.items()
             )
             assert found == pytest.approx(tool.ratio, rel=0.35), name
+
+
+@pytest.mark.parametrize(("power", "holds"), [(1.0, True), (1.3, False)])
+def test_the_exponent_of_growth_is_found_beside_what_starting_takes(
+    power: float, holds: bool
+) -> None:
+    runs = [of_seconds(count, 3.0 + 0.02 * count**power) for count in (500, 1_000, 4_000, 16_000)]
+    found = exponent(runs)
+    assert found is not None
+    assert found == pytest.approx(power, abs=0.05)
+    assert (found <= GROWTH) == holds
+
+
+def test_two_runs_have_no_exponent() -> None:
+    assert exponent([of_seconds(1, 1.0), of_seconds(2, 2.0)]) is None
+
+
+def of_seconds(count: int, cpu: float) -> Replayed:
+    return Replayed("lines", count, 0, 1, Ran(0, "", cpu, cpu, 0, 0), "")
+
+
+def test_a_command_is_watched_to_its_end() -> None:
+    text = "import time; big = b'x' * 60_000_000; time.sleep(0.3); print('done')"
+    found = ran([sys.executable, "-S", "-c", text])
+    assert (found.code, found.output) == (0, "done\n")
+    assert found.memory > 60_000_000
+    assert found.seconds >= 0.3
