@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -19,13 +19,15 @@ from policyctx.replay.reading import PIPE_REFUSED
 from policyctx.replay.running import Done, FailedRecording, LoadedPolicy, PassedOver, worked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from policyctx.replay.executing.executor import Executor
     from policyctx.replay.places import RecordingFile
     from policyctx.replay.running import Work
 
 T = TypeVar("T")
+# What came of one recording, or of a file that has none.
+Outcome: TypeAlias = "T | FailedRecording | PassedOver"
 
 INTERRUPTED = 130
 
@@ -83,16 +85,23 @@ def _mode(name: str) -> int:
         return 0
 
 
-def gathered(paths: Sequence[str], work: Work[T], executor: Executor) -> Progressed[T]:
+def gathered(
+    paths: Sequence[str],
+    work: Work[T],
+    executor: Executor,
+    *,
+    of_part: Callable[[list[Outcome[T]]], list[Outcome[T]]] | None = None,
+) -> Progressed[T]:
     """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned.
 
-    The order is that of the files, whoever does the work. Raises
-    `InputError` for a path that is a wrong URL.
+    The order is that of the files, whoever does the work. `of_part` makes of the outcomes of each
+    part of a file what is kept of them. Raises `InputError` for a path that is a wrong URL.
     """
+    kept = of_part or list
     found = files(map(place_of, paths))
     so_far: Progressed[T] = Progressed(of_files=len(found))
-    of_part: list[T | FailedRecording | PassedOver] = []
-    by_file: dict[RecordingFile, list[tuple[Part, list[T | FailedRecording | PassedOver]]]] = {}
+    outcomes: list[Outcome[T]] = []
+    by_file: dict[RecordingFile, list[tuple[Part, list[Outcome[T]]]]] = {}
     err = console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -106,20 +115,20 @@ def gathered(paths: Sequence[str], work: Work[T], executor: Executor) -> Progres
         try:
             for outcome in worked(found, work, executor):
                 if isinstance(outcome, Done):
-                    by_file.setdefault(outcome.part.file, []).append((outcome.part, of_part))
-                    of_part = []
+                    by_file.setdefault(outcome.part.file, []).append((outcome.part, kept(outcomes)))
+                    outcomes = []
                     so_far.files += outcome.is_last
                     bars.advance(bar, outcome.part.bytes)
                 else:
-                    of_part.append(outcome)
+                    outcomes.append(outcome)
         except KeyboardInterrupt:
             so_far.is_interrupted = True
     for file in found:
-        for part, outcomes in sorted(by_file.get(file, ()), key=lambda one: one[0].start):
-            so_far.add(part, outcomes)
-        if of_part and file not in by_file:  # it was being worked on when Ctrl-C came
-            so_far.add(Part(file), of_part)
-            of_part = []
+        for part, done in sorted(by_file.get(file, ()), key=lambda one: one[0].start):
+            so_far.add(part, done)
+        if outcomes and file not in by_file:  # it was being worked on when Ctrl-C came
+            so_far.add(Part(file), kept(outcomes))
+            outcomes = []
     return so_far
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -15,7 +15,15 @@ from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv,
 from policyctx.replay.executing.choosing import executor
 from policyctx.replay.report.page import check_writable, write_report
 from policyctx.replay.running import replayed
+from policyctx.replay.shown import ShownSessions, in_one_line, shown
 from policyctx.replay.terms import PricesOf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from policyctx.cli.progress import Progressed
 
 
 def _scheduler(text: str) -> str:
@@ -100,22 +108,46 @@ def replay(
     if report is not None:
         check_writable(report)
     excerpt = None if report is None else report_text
-    work = partial(replayed, loaded, excerpt=excerpt, prices=prices)
-    with executor(jobs, scheduler) as workers:
-        so_far = gathered(paths, work, workers)
-    so_far.calls = sum(len(session.calls) for session in so_far.results)
     out = console()
+    if not (as_json or regret_details or report):
+        one_line = None if as_csv or sessions else in_one_line
+        in_short: Progressed[ShownSessions]
+        with executor(jobs, scheduler) as workers:
+            work = partial(shown, loaded, prices=prices)
+            in_short = gathered(paths, work, workers, of_part=one_line)
+        in_short.calls = sum(one.figures.calls for one in in_short.results)
+        _print(out, in_short.results, in_short, as_csv=as_csv, each=sessions, prices=prices)
+        tell(in_short)
+        raise typer.Exit(in_short.exit_code)
+    with executor(jobs, scheduler) as workers:
+        work_in_full = partial(replayed, loaded, excerpt=excerpt, prices=prices)
+        so_far = gathered(paths, work_in_full, workers)
+    so_far.calls = sum(len(session.calls) for session in so_far.results)
     if as_json:
         values = replay_report(policy, so_far, details=regret_details, prices=prices)
         out.out(json_text(values), highlight=False)
-    elif as_csv:
-        out.out(replay_csv(so_far.results), highlight=False, end="")
     else:
-        print_replay(out, so_far, each=sessions, prices=prices)
-        if regret_details:
+        found = [ShownSessions.of(one) for one in so_far.results]
+        _print(out, found, so_far, as_csv=as_csv, each=sessions, prices=prices)
+        if regret_details and not as_csv:
             print_regrets(out, so_far.results)
     tell(so_far)
     if report is not None:
         size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
         console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
     raise typer.Exit(so_far.exit_code)
+
+
+def _print(
+    out: Console,
+    found: Sequence[ShownSessions],
+    so_far: Progressed[Any],
+    *,
+    as_csv: bool,
+    each: bool,
+    prices: PricesOf,
+) -> None:
+    if as_csv:
+        out.out(replay_csv(found), highlight=False, end="")
+    else:
+        print_replay(out, found, so_far, each=each, prices=prices)

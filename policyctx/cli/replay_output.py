@@ -17,6 +17,7 @@ from policyctx.pricing.rows import prices_date
 from policyctx.replay import layouts
 from policyctx.replay.accuracy import MEANINGS
 from policyctx.replay.answer import answer_of, day_of, titles
+from policyctx.replay.shown import FEW
 from policyctx.replay.summing import contradicting, figures_of, total
 
 if TYPE_CHECKING:
@@ -29,12 +30,11 @@ if TYPE_CHECKING:
     from policyctx.replay.accuracy import Cause, Checks
     from policyctx.replay.cost import Cost
     from policyctx.replay.regret.needs import Need
+    from policyctx.replay.shown import ShownSessions
     from policyctx.replay.simulated import Regret, SimulatedSession
     from policyctx.replay.summing import Figures
     from policyctx.replay.terms import PricesOf
 
-# A file with more sessions than this has one line for them all.
-_FEW = 3
 # Below this width, sentences are wrapped.
 _WIDE = 110
 # A session's name is shortened to what the other columns leave, and to no less than the second of
@@ -53,18 +53,18 @@ _FOUND_CHARS = 100
 
 def print_replay(
     out: Console,
-    so_far: Progressed[SimulatedSession],
+    sessions: Sequence[ShownSessions],
+    so_far: Progressed[Any],
     *,
     each: bool,
     prices: PricesOf = "recorded",
 ) -> None:
     """Print a line a session, or a file with many, and their total."""
-    figures = [(session, figures_of(session)) for session in so_far.results]
-    if not figures:
+    if not sessions:
         out.print("no session was replayed")
         return
-    rows = list(_rows(figures, each=each))
-    whole = total(one for _, one in figures)
+    rows = list(_rows(sessions, each=each))
+    whole = total(one.figures for one in sessions)
     out.print(_table([*rows, ("total", whole)], out.width))
     for line in _summary(whole, so_far, prices):
         out.print(line, soft_wrap=out.width >= _WIDE)
@@ -101,16 +101,14 @@ def _lines(need: Need) -> str:
     return f"lines {', '.join(dict.fromkeys(spans))} ({counted(need.tokens, 'token')})"
 
 
-def _rows(
-    figures: Sequence[tuple[SimulatedSession, Figures]], *, each: bool
-) -> Iterator[tuple[str, Figures]]:
-    for path, of_path in groupby(figures, key=lambda one: one[0].path):
+def _rows(sessions: Sequence[ShownSessions], *, each: bool) -> Iterator[tuple[str, Figures]]:
+    for path, of_path in groupby(sessions, key=lambda one: one.path):
         of_file = list(of_path)
-        if each or len(of_file) <= _FEW:
-            yield from ((session.name, one) for session, one in of_file)
+        whole = total(one.figures for one in of_file)
+        if each or whole.sessions <= FEW:
+            yield from ((one.name, one.figures) for one in of_file)
         else:
-            name = f"{Path(path).name} ({len(of_file)} sessions)"
-            yield name, total(one for _, one in of_file)
+            yield f"{Path(path).name} ({whole.sessions} sessions)", whole
 
 
 def _table(rows: Sequence[tuple[str, Figures]], width: int) -> Table:
@@ -145,9 +143,7 @@ def _cells(figures: Figures) -> tuple[object, ...]:
     )
 
 
-def _summary(
-    whole: Figures, so_far: Progressed[SimulatedSession], prices: PricesOf
-) -> Iterator[str]:
+def _summary(whole: Figures, so_far: Progressed[Any], prices: PricesOf) -> Iterator[str]:
     unread = {failure.path for failure in so_far.failures if not failure.recording}
     files = so_far.files - len(so_far.passed_over) - len(unread)
     summed = f", and of {whole.summed:,} as a sum" if whole.summed else ""
@@ -396,12 +392,12 @@ def figures_report(figures: Figures) -> dict[str, Any]:
     }
 
 
-def replay_csv(sessions: Iterable[SimulatedSession]) -> str:
+def replay_csv(sessions: Iterable[ShownSessions]) -> str:
     """Return a header, and a line a session; what holds several values is left to JSON."""
     text = io.StringIO()
     writer: Any = None
     for session in sessions:
-        figures = figures_of(session)
+        figures = session.figures
         report = figures_report(figures)
         row = {
             "name": _no_formula(session.name),

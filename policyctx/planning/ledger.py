@@ -96,9 +96,10 @@ class LedgerEntry:
         """Return the entry that `record` was made of, None for a record of another kind."""
         if record.get("record") != "decision":
             return None
-        key = ItemKey(*(record[part] for part in ("kind", "tool_use_id", "sha256", "occurrence")))
         return cls(
-            key=key,
+            key=ItemKey(
+                record["kind"], record["tool_use_id"], record["sha256"], record["occurrence"]
+            ),
             chars=record["chars"],
             item_id=record["item_id"],
             item_type=record["item_type"],
@@ -196,9 +197,10 @@ class Ledger:
             self.entries[entry.key] = entry  # the newest decision is the last
             self.has_drops |= entry.action.leaves_nothing
             self._lengths.add((kind, call, entry.chars))
-            self._left[entry.key[:3]].pop(entry.key, None)
+            left = self._left[entry.key[:3]]
+            left.pop(entry.key, None)
             if entry.placeholder is not None:
-                self._left[entry.key[:3]][entry.key] = entry.placeholder
+                left[entry.key] = entry.placeholder
                 self._rendered[entry.place][entry.key] = entry
             if entry.relative_path is not None:
                 self._note_file(entry, entry.relative_path)

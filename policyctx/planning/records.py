@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,45 +16,62 @@ TYPES: dict[str, frozenset[type]] = {
     "truth": frozenset({bool}),
     "list": frozenset({list}),
 }
-# The fields that every version wrote; a name that ends in "?" may be missing.
-DECISION = {
-    "kind": "text",
-    "tool_use_id": "text or nothing",
-    "sha256": "text",
-    "occurrence": "whole number",
-    "chars": "whole number",
-    "item_id": "text",
-    "item_type": "text",
-    "tool?": "text or nothing",
-    "state": "text",
-    "step": "text",
-    "policy": "text",
-    "placeholder": "text or nothing",
-    "path": "text or nothing",
-    "alike?": "whole number",
-    "reads_as?": "text",
-    "names_file?": "truth",
-    "tokens?": "whole number or nothing",
-    "rewritten?": "text or nothing",
-}
-
-MARK = {
-    "step": "text",
-    "kind": "text",
-    "tool_use_id": "text or nothing",
-    "sha256": "text",
-    "occurrence": "whole number",
-    "chars": "whole number",
-}
 
 
-def is_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> bool:
+class _Missing:
+    """The type of a field that a record does not have."""
+
+
+_MISSING = _Missing()
+# The name of each field, and the types that its value may have.
+Fields: TypeAlias = tuple[tuple[str, frozenset[type]], ...]
+
+
+def fields_of(types: Mapping[str, str]) -> Fields:
+    """Return fields by name and type; a name that ends in "?" may be missing."""
+    return tuple(
+        (name.removesuffix("?"), TYPES[expected] | ({_Missing} if name.endswith("?") else set()))
+        for name, expected in types.items()
+    )
+
+
+# The fields that every version wrote, and those that may be missing.
+DECISION = fields_of(
+    {
+        "kind": "text",
+        "tool_use_id": "text or nothing",
+        "sha256": "text",
+        "occurrence": "whole number",
+        "chars": "whole number",
+        "item_id": "text",
+        "item_type": "text",
+        "tool?": "text or nothing",
+        "state": "text",
+        "step": "text",
+        "policy": "text",
+        "placeholder": "text or nothing",
+        "path": "text or nothing",
+        "alike?": "whole number",
+        "reads_as?": "text",
+        "names_file?": "truth",
+        "tokens?": "whole number or nothing",
+        "rewritten?": "text or nothing",
+    }
+)
+
+MARK = fields_of(
+    {
+        "step": "text",
+        "kind": "text",
+        "tool_use_id": "text or nothing",
+        "sha256": "text",
+        "occurrence": "whole number",
+        "chars": "whole number",
+    }
+)
+
+
+def is_of(record: Mapping[str, Any], fields: Fields) -> bool:
     """Whether each field has its type."""
-    for name, expected in fields.items():
-        key = name.removesuffix("?")
-        if key in record:
-            if type(record[key]) not in TYPES[expected]:
-                return False
-        elif key == name:
-            return False
-    return True
+    get = record.get
+    return all(type(get(name, _MISSING)) in types for name, types in fields)

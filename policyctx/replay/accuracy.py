@@ -14,7 +14,7 @@ from policyctx.tokens.provider_models import provider_model
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.replay.cost import BilledCall
     from policyctx.replay.recording import Recording
@@ -161,10 +161,16 @@ class Checks:
         return median(known) if known else None
 
     def __add__(self, other: Checks) -> Checks:
-        names = {**self.formats, **other.formats}
-        return Checks(
-            {name: (*self.formats.get(name, ()), *other.formats.get(name, ())) for name in names}
-        )
+        return checks_of((self, other))
+
+
+def checks_of(many: Iterable[Checks]) -> Checks:
+    """Return all checks together, in their order."""
+    found: dict[str, list[Check]] = {}
+    for one in many:
+        for name, checks in one.formats.items():
+            found.setdefault(name, []).extend(checks)
+    return Checks({name: tuple(checks) for name, checks in found.items()})
 
 
 def checked(calls: Sequence[BilledCall]) -> Check | None:

@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from policyctx.pricing.dollars import Dollars
-from policyctx.replay.accuracy import Check, Checks, checked
+from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import Costs, billed_calls, costs_of
 from policyctx.replay.net import Net, net_of
 
@@ -66,12 +66,19 @@ def _figure(
     together: Callable[[T, T], T] = add,
     *,
     none: Callable[[], Any] = int,
+    of_many: Callable[[Sequence[T]], T] | None = None,
 ) -> T:
     """Return the field of a figure: its value for one session, and how two values combine.
 
-    `none` makes the value for no session at all.
+    `none` makes the value for no session at all. `of_many` combines many values, where that is
+    faster than one after the other.
     """
-    metadata = {"value": value, "together": together}
+
+    def joined(values: Sequence[T]) -> T:
+        found: T = reduce(together, values, none())
+        return found
+
+    metadata = {"value": value, "together": together, "of_many": of_many or joined}
     made: T = field(default_factory=none, metadata=metadata)
     return made
 
@@ -85,6 +92,14 @@ def _merged(one: Mapping[str, T], other: Mapping[str, T]) -> dict[str, T]:
     for name, value in other.items():
         merged[name] = add(merged[name], value) if name in merged else value
     return merged
+
+
+def _totals(many: Sequence[Mapping[str, Figures]]) -> dict[str, Figures]:
+    found: dict[str, list[Figures]] = {}
+    for one in many:
+        for name, figures in one.items():
+            found.setdefault(name, []).append(figures)
+    return {name: total(figures) for name, figures in found.items()}
 
 
 def _sums(
@@ -188,7 +203,9 @@ class Figures:
         lambda s: {s.session.untouched: 1} if s.session.untouched else {}, _counts, none=dict
     )
     """Why the policy took nothing, and in how many sessions."""
-    baselines: Mapping[str, Figures] = _figure(lambda s: s.session.baselines, _merged, none=dict)
+    baselines: Mapping[str, Figures] = _figure(
+        lambda s: s.session.baselines, _merged, none=dict, of_many=_totals
+    )
     """The figures of the sessions under other policies, by their name."""
     priced_by_policy: int = _figure(lambda s: int(s.session.is_priced_by_policy))
     """Sessions whose prices are those of the policy."""
@@ -208,7 +225,9 @@ class Figures:
         lambda s: s.session.contradictions, _sums, none=dict
     )
     checks: Checks = _figure(  # noqa: RUF009 - makes a field
-        lambda s: Checks({} if s.check is None else {s.session.format: (s.check,)}), none=Checks
+        lambda s: Checks({} if s.check is None else {s.session.format: (s.check,)}),
+        none=Checks,
+        of_many=checks_of,
     )
     """Of the sessions whose usage speaks of a cache."""
     records: int = _figure(lambda s: s.session.records)
@@ -247,8 +266,17 @@ def figures_of(session: SimulatedSession, *, unedited: UneditedCosts | None = No
 
 
 def total(figures: Iterable[Figures]) -> Figures:
-    """Return the figures of several sessions together."""
-    return reduce(add, figures, Figures())
+    """Return the figures of several sessions together.
+
+    What is kept of each session is joined once, so that the time grows as the sessions do.
+    """
+    many = list(figures)
+    return Figures(
+        **{
+            one.name: one.metadata["of_many"]([getattr(each, one.name) for each in many])
+            for one in fields(Figures)
+        }
+    )
 
 
 def contradicting(figures: Figures) -> list[str]:

@@ -242,7 +242,7 @@ class ContextFileSystem:
         with self._backend("read") as backend:
             self._state.follow()
             try:
-                return [*self._state.refresh(backend).records]
+                return self._state.records(backend)
             except NotADirectoryError:  # a file is in the way; `save` reports it
                 return []
 

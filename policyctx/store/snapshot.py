@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()
 _CHECKSUM_BYTES = len("00000000")
+# A line feed stands only between the parts of a snapshot, so this is where its records begin.
+_RECORDS = b'\n],\n"records":[\n'
+_END = b"\n]}\n"
 # The keys of a snapshot that policyctx 0.1 wrote.
 _UNCHECKED_KEYS = {"schema_version", "journal", "roots", "items", "records"}
 
@@ -61,6 +64,27 @@ def read_snapshot(backend: Backend, path: str) -> IndexSnapshot | None:
     if fold.bytes < 1 or not all(index.apply(line) for line in lines):
         return None
     return IndexSnapshot(index, fold, len(raw))
+
+
+def checked_parts(backend: Backend, path: str) -> tuple[Fold, bytes] | None:
+    """Return what a snapshot covers, and its records as the inside of a JSON array.
+
+    None for a snapshot that is damaged or of policyctx 0.1. Raises `OSError` as `read_snapshot`.
+    """
+    raw = backend.read(path)
+    end = len(_START) + _CHECKSUM_BYTES
+    start = raw.find(_RECORDS) + len(_RECORDS)
+    if (
+        not raw.startswith(_START)
+        or raw[len(_START) : end] != b"%08x" % zlib.crc32(raw[end:])
+        or start < len(_RECORDS)
+        or not raw.endswith(_END)
+    ):
+        return None
+    try:
+        return _first_line(raw[: raw.find(b"\n") + 1]), raw[start : -len(_END)]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
 
 
 class Snapshots:
@@ -129,10 +153,13 @@ def _fold_on_disk(backend: Backend, path: str) -> Fold | None:
     try:
         with backend.open(path) as file:
             first = file.readline()
-        found = json.loads(first.rstrip(b",\n") + b"}")
-        return _fold(found["journal"]) if first.startswith(_START) else None
+        return _first_line(first) if first.startswith(_START) else None
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return None
+
+
+def _first_line(first: bytes) -> Fold:
+    return _fold(json.loads(first.rstrip(b",\n") + b"}")["journal"])
 
 
 def _checked(raw: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ from policyctx.store.journal import (
     read_journal,
     write_journal,
 )
+from policyctx.store.recalling import recalled_records
 from policyctx.store.sessions import lines_in
 from policyctx.store.snapshot import Snapshots
 
@@ -86,6 +87,8 @@ class State:
         self._log: AppendLog | None = None
         self._torn = 0
         self._is_loaded = False
+        self._has_recalled = False
+        """Whether the records were read before the rest."""
         self._is_damaged = False
         self._snapshots = Snapshots(place.snapshot, folder=place.path)
         self._batches: OpenBatches | None = None
@@ -103,6 +106,20 @@ class State:
             finally:
                 self._close_log()
             return self.index
+
+    def records(self, backend: Backend) -> list[dict[str, JSON]]:
+        """Return every record, oldest first, with those that others appended since.
+
+        The first call of a session that goes on reads no more than the records.
+        """
+        with self._threads:
+            if not (self._is_loaded or self._has_recalled):
+                self._has_recalled = True
+                with suppress(OSError):  # reading it all reports why
+                    found = recalled_records(backend, self.folder, self._place.snapshot)
+                    if found is not None:
+                        return found
+            return [*self.refresh(backend).records]
 
     def loaded(self, backend: Backend) -> Index:
         """Return the index as it was last read; lines that others appended since may be missing."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from policyctx.errors import UsageError
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.planning.ledger import Ledger, LedgerEntry, Mark, is_entry
-from policyctx.planning.records import MARK, TYPES, is_of
+from policyctx.planning.records import MARK, TYPES, fields_of, is_of
 from policyctx.tokens.usage import Correction, correction_of
 from policyctx.turns.arriving import call_of
 from policyctx.turns.breakpoints import SentAnchors
@@ -175,7 +175,7 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
     """Whether a session could have written the record, or its kind is not one of a session."""
     kind = record.get("record")
     if kind == "call":
-        return is_of(record, {"at": "number"}) and math.isfinite(record["at"])
+        return is_of(record, _CALL) and math.isfinite(record["at"])
     if kind == "usage":
         return _is_usage(record)
     if kind == "breakpoints":
@@ -184,28 +184,32 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
     if kind in ("decision", "mark"):
         return is_entry(record) if kind == "decision" else is_of(record, MARK)
     if kind == "unreadable":
-        return is_of(record, {"sha256": "list"}) and _are_texts(record["sha256"])
+        return is_of(record, _UNREADABLE) and _are_texts(record["sha256"])
     return kind != "compaction" or _is_compaction(record)
 
 
-_COMPACTION = {
-    "step": "text",
-    "skipped": "whole number",
-    "count": "whole number",
-    "sha256": "text",
-    "messages": "list",
-    "types": "list",
-    "paths": "list",
-    "summary": "text",
-    "pinned": "list",
-    "gone": "list",
-    "archive": "text or nothing",
-    "carried?": "whole number or nothing",
-    "ends_list?": "truth",
-    "kept?": "list",
-}
-_PREFIX = {"chars": "whole number", "sha256": "text"}
-_MESSAGE = {"role": "text", "content": "text"}
+_CALL = fields_of({"at": "number"})
+_UNREADABLE = fields_of({"sha256": "list"})
+_COMPACTION = fields_of(
+    {
+        "step": "text",
+        "skipped": "whole number",
+        "count": "whole number",
+        "sha256": "text",
+        "messages": "list",
+        "types": "list",
+        "paths": "list",
+        "summary": "text",
+        "pinned": "list",
+        "gone": "list",
+        "archive": "text or nothing",
+        "carried?": "whole number or nothing",
+        "ends_list?": "truth",
+        "kept?": "list",
+    }
+)
+_PREFIX = fields_of({"chars": "whole number", "sha256": "text"})
+_MESSAGE = fields_of({"role": "text", "content": "text"})
 _KEY_TYPES = ("text", "text or nothing", "text", "whole number")
 
 
@@ -238,7 +242,9 @@ def _is_compaction(record: Mapping[str, Any]) -> bool:
 
 
 def _is_prefix(value: object) -> bool:
-    return isinstance(value, dict) and value.keys() == _PREFIX.keys() and is_of(value, _PREFIX)
+    return (
+        isinstance(value, dict) and value.keys() == dict(_PREFIX).keys() and is_of(value, _PREFIX)
+    )
 
 
 def _are_texts(values: Iterable[object]) -> bool:

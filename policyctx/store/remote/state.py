@@ -65,6 +65,10 @@ class RemoteState(State):
         """Treat each record that another writer adds from now on as its taking over."""
         self._is_followed = True
 
+    def records(self, backend: Backend) -> list[dict[str, JSON]]:
+        """Return every record, oldest first."""
+        return [*self.refresh(backend).records]
+
     @contextmanager
     def writing(self, backend: Backend) -> Iterator[Index]:
         """Provide the index as it was read; whether it is up to date shows when it is appended."""
