@@ -13,7 +13,7 @@ PAIRS = [
     ("README.md", "README.zh.md"),
     *((f"docs/{p.name}", f"docs/zh/{p.name}") for p in sorted((ROOT / "docs/zh").glob("*.md"))),
 ]
-_FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^```([^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"\s*(?<!\S)#\s.*$", re.MULTILINE)
 
 
@@ -34,7 +34,7 @@ class Structure:
         links = re.findall(r"\]\(([^)\s]+)\)", prose)
         return cls(
             headings=[len(marks) for marks in re.findall(r"^(#+) ", prose, re.MULTILINE)],
-            code=[(language, _COMMENT.sub("", code)) for language, code in _FENCED.findall(text)],
+            code=[(opening, _COMMENT.sub("", code)) for opening, code in _FENCED.findall(text)],
             rows=[line.count("|") for line in prose.splitlines() if line.startswith("|")],
             links={_target(page, link) for link in links},
         )
