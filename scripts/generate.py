@@ -14,8 +14,10 @@ from policyctx.policy.reference import reference
 from policyctx.policy.schema import policy_schema
 from policyctx.policy.sources import policy_source, preset_names
 from policyctx.testing.listing import steps_page
+from scripts.translation import Translation, catalogue_in
 
 ROOT = Path(__file__).resolve().parents[1]
+CATALOGUE = "docs/zh/policy-reference.yaml"
 
 
 def derived_files() -> dict[str, str]:
@@ -23,10 +25,31 @@ def derived_files() -> dict[str, str]:
     return {
         "policies/policy.schema.json": schema_text(),
         "policies/policyctx.schema.json": text_of(agents_schema()),
-        "docs/policy-reference.md": reference(),
+        "docs/policy-reference.md": below_title("[中文](zh/policy-reference.md)", reference()),
+        "docs/zh/policy-reference.md": below_title(
+            "[English](../policy-reference.md)", chinese_reference()[0]
+        ),
         "docs/diagnostics.md": code_pages(),
         "docs/steps.md": steps_page(),
     } | {f"policies/{record_path(name)}": record_text(name) for name in preset_names()}
+
+
+def chinese_reference() -> tuple[str, list[str]]:
+    """Return the reference in Chinese, and each problem of its catalogue as a sentence.
+
+    Problems are texts without a translation, which the page has in English, and translations of
+    texts that the English page does not have.
+    """
+    translation = Translation(catalogue_in(ROOT / CATALOGUE))
+    page = translation.page(reference())
+    missing = [f"{CATALOGUE} has no translation of: {text}" for text in translation.missing]
+    unused = [f"{CATALOGUE} translates what no page says: {text}" for text in translation.unused]
+    return page, missing + unused
+
+
+def below_title(line: str, page: str) -> str:
+    """Return a page with a line below its title."""
+    return page.replace("\n\n", f"\n\n{line}\n\n", 1)
 
 
 def record_text(name: str) -> str:
@@ -55,17 +78,22 @@ def stale_files(root: Path) -> list[str]:
 
 
 def main() -> int:
-    """Write the files, or with `--check` only say which are out of step; return the exit code."""
-    stale = stale_files(ROOT)
+    """Write the files, or with `--check` only say which are out of step; return the exit code.
+
+    The code is 1 as well when a text of the reference has no translation.
+    """
+    stale, problems = stale_files(ROOT), chinese_reference()[1]
+    for problem in problems:
+        print(problem, file=sys.stderr)
     if "--check" in sys.argv[1:]:
         for path in stale:
             print(f"{path} is out of step: run scripts/docs", file=sys.stderr)
-        return 1 if stale else 0
+        return 1 if stale or problems else 0
     for path in stale:
         (ROOT / path).parent.mkdir(exist_ok=True)
         (ROOT / path).write_text(derived_files()[path], encoding="utf-8", newline="\n")
         print(f"wrote {path}")
-    return 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("[!.]*/README.md")]
+DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("[!.]*/README.md")]
 # A line of a shell, indented or in a fence, and a command in a sentence.
 LINE = re.compile(r"^(?: {4}|\$ )policyctx (\S.*)$", re.MULTILINE)
 INLINE = re.compile(r"`policyctx (\S[^`]*)`")

@@ -1,4 +1,4 @@
-"""A Chinese page has the structure of its English one: headings, code, tables, links."""
+"""A Chinese page has the structure of its English one, and a generated one each of its texts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from scripts.generate import CATALOGUE, chinese_reference
+from scripts.translation import Translation, catalogue_in
+
 ROOT = Path(__file__).parents[1]
 PAIRS = [
     ("README.md", "README.zh.md"),
     *((f"docs/{p.name}", f"docs/zh/{p.name}") for p in sorted((ROOT / "docs/zh").glob("*.md"))),
 ]
-_FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^```([^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"\s*(?<!\S)#\s.*$", re.MULTILINE)
 
 
@@ -34,7 +37,7 @@ class Structure:
         links = re.findall(r"\]\(([^)\s]+)\)", prose)
         return cls(
             headings=[len(marks) for marks in re.findall(r"^(#+) ", prose, re.MULTILINE)],
-            code=[(language, _COMMENT.sub("", code)) for language, code in _FENCED.findall(text)],
+            code=[(opening, _COMMENT.sub("", code)) for opening, code in _FENCED.findall(text)],
             rows=[line.count("|") for line in prose.splitlines() if line.startswith("|")],
             links={_target(page, link) for link in links},
         )
@@ -56,4 +59,73 @@ def test_a_translation_has_the_structure_of_its_original(english: str, chinese: 
     assert translation.headings == original.headings
     assert translation.code == original.code
     assert translation.rows == original.rows
-    assert translation.links == original.links
+    assert translation.links >= original.links
+    assert translation.links - original.links <= {english for english, _ in PAIRS}
+
+
+def test_every_text_of_the_reference_has_a_translation_and_no_other_text_has_one() -> None:
+    assert chinese_reference()[1] == []
+
+
+def test_a_translation_has_the_code_of_its_text() -> None:
+    code = re.compile(r"`[^`]*`")
+    differ = [
+        english
+        for english, chinese in catalogue_in(ROOT / CATALOGUE).items()
+        if set(code.findall(chinese)) != set(code.findall(english))
+    ]
+    assert differ == []
+
+
+PAGE = """\
+## What it is
+
+Two
+lines, and `code`:
+
+    code: stays
+
+### model, steps.when
+
+| key | type |
+|---|---|
+| `a` | `x` or [map](#model) |
+| `b \\| c` | `y` or [map](#steps) |
+"""
+
+
+def test_a_page_is_translated_piece_by_piece() -> None:
+    translation = Translation(
+        {
+            "What it is": "是什么",
+            "Two lines, and `code`:": "两行，和 `code`：",
+            "key": "键",
+            "type": "类型",
+            "… or [map](…)": "… 或[映射](…)",
+        }
+    )
+    assert translation.page(PAGE) == (
+        "## 是什么\n\n两行，和 `code`：\n\n    code: stays\n\n### model, steps.when\n\n"
+        "| 键 | 类型 |\n|---|---|\n"
+        "| `a` | `x` 或[映射](#model) |\n| `b \\| c` | `y` 或[映射](#steps) |\n"
+    )
+    assert (translation.missing, translation.unused) == ([], [])
+
+
+def test_a_text_without_a_translation_stays_and_is_named() -> None:
+    translation = Translation({"Old": "旧"})
+    assert translation.page("# New\n") == "# New\n"
+    assert (translation.missing, translation.unused) == (["New"], ["Old"])
+
+
+def test_the_translation_of_a_type_has_all_of_its_parts() -> None:
+    translation = Translation({"… or …": "…", "key": "键", "type": "类型"})
+    with pytest.raises(ValueError, match="needs … as often as it: … or …"):
+        translation.page("| key | type |\n|---|---|\n| `a` | `x` or `y` |\n")
+
+
+def test_a_text_with_two_translations_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "page.yaml"
+    path.write_text("- {en: Old, zh: 旧}\n- {en: Old, zh: 老}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"page\.yaml has two translations of: Old"):
+        catalogue_in(path)

@@ -1,0 +1,102 @@
+"""Translates a generated page piece by piece, by a catalogue of its texts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_CODE = re.compile(r"`[^`]*`")
+_CELL = re.compile(r"(?<!\\)\|")
+# The heading of a section about keys is their paths.
+_PATHS = re.compile(r"[a-z_.]+(, [a-z_.]+)*")
+# What differs between types of one form, such as lists of three words: words and the links to maps.
+_HOLE = re.compile(r"`[^`]*`|(?<=\]\()#[^)]*")
+_ANY = "…"
+
+
+@dataclass(slots=True)
+class Translation:
+    """Translates the texts of one page, and keeps the texts that it has met.
+
+    A text is a heading, a paragraph in one line, or a cell of a table. Code stays. In the column
+    `type` of a table, `…` in the catalogue stands for each code and each link target.
+    """
+
+    catalogue: dict[str, str]
+    met: set[str] = field(default_factory=set)
+
+    @property
+    def missing(self) -> list[str]:
+        """The texts of the page that the catalogue does not have."""
+        return sorted(self.met - self.catalogue.keys())
+
+    @property
+    def unused(self) -> list[str]:
+        """The texts of the catalogue that the page does not have."""
+        return [text for text in self.catalogue if text not in self.met]
+
+    def page(self, page: str) -> str:
+        """Return the page translated; a text without a translation stays as it is."""
+        return "\n\n".join(self._block(block) for block in page.rstrip("\n").split("\n\n")) + "\n"
+
+    def _block(self, block: str) -> str:
+        if block.startswith("    "):
+            return block
+        if block.startswith("|"):
+            return self._table(block.splitlines())
+        marks, text = re.findall(r"\A(#+ |)(.*)", block, re.DOTALL)[0]
+        if marks and _PATHS.fullmatch(text):
+            return block
+        return f"{marks}{self._text(' '.join(text.split()))}"
+
+    def _table(self, lines: list[str]) -> str:
+        columns = self._cells(lines[0])
+        return "\n".join(
+            line if line.startswith("|---") else f"| {' | '.join(self._row(line, columns))} |"
+            for line in lines
+        )
+
+    def _row(self, line: str, columns: list[str]) -> list[str]:
+        return [
+            self._type(cell) if column == "type" else self._text(cell)
+            for column, cell in zip(columns, self._cells(line), strict=True)
+        ]
+
+    @staticmethod
+    def _cells(line: str) -> list[str]:
+        return [cell.strip() for cell in _CELL.split(line)[1:-1]]
+
+    def _type(self, cell: str) -> str:
+        form, holes = _HOLE.sub(_ANY, cell), [*_HOLE.findall(cell), ""]
+        parts = self._text(form).split(_ANY)
+        if len(parts) != len(holes):
+            message = f"the translation of this type needs {_ANY} as often as it: {form}"
+            raise ValueError(message)
+        return "".join(part + hole for part, hole in zip(parts, holes, strict=True))
+
+    def _text(self, text: str) -> str:
+        if not re.search(r"[A-Za-z]", _CODE.sub("", text)):
+            return text
+        self.met.add(text)
+        return self.catalogue.get(text, text)
+
+
+def catalogue_in(path: Path) -> dict[str, str]:
+    """Return the catalogue in a YAML file: a list of maps, each with a text and its translation.
+
+    Raises `ValueError` for a text that has two translations.
+    """
+    entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    catalogue: dict[str, str] = {}
+    for entry in entries:
+        if entry["en"] in catalogue:
+            message = f"{path.name} has two translations of: {entry['en']}"
+            raise ValueError(message)
+        catalogue[entry["en"]] = entry["zh"]
+    return catalogue
