@@ -13,6 +13,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models import _sendable_request_parts
 
 from tests.peers.said import arguments
 
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
 
 
 def written(said: Sequence[Said]) -> list[Any]:
-    """Return the messages; the results of one reply are one message."""
+    """Return the messages, adjacent requests as one, which is how an agent keeps them."""
+    found: list[Any] = []
+    for one in _written(said):
+        if found and isinstance(one, ModelRequest) and isinstance(found[-1], ModelRequest):
+            found[-1] = ModelRequest([*found[-1].parts, *one.parts])
+        else:
+            found.append(one)
+    return found
+
+
+def _written(said: Sequence[Said]) -> list[Any]:
     found: list[Any] = []
     for one in said:
         if one.role == "user":
@@ -48,7 +59,8 @@ def plain(messages: Sequence[Any]) -> list[Plain]:
         if isinstance(one, ModelResponse):
             found.append(("assistant", tuple(_block(part) for part in one.parts)))
             continue
-        for part in one.parts:
+        # The models of providers send the parts of a request so, a summary as a text of the user.
+        for part in _sendable_request_parts(one.parts):
             if isinstance(part, ToolReturnPart):
                 found.append(("tool", (("result", part.tool_call_id, str(part.content)),)))
             else:
