@@ -13,8 +13,6 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json
-
 from policyctx.store.journal import head_ids, open_journal
 from policyctx.store.snapshot import checked_parts
 
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from policyctx.store.backend import Backend
 
 _RECORD = b'{"record":'
+# Bytes of JSON from which on it pays to load a faster reader.
+_LONG = 200_000
 _CHECKSUM_BYTES = len(b',"crc32":"00000000"}')
 
 
@@ -75,10 +75,16 @@ def _records_in(lines: Sequence[bytes], after: int) -> list[bytes] | None:
 def _parsed(records: Sequence[bytes]) -> list[dict[str, Any]] | None:
     text = b"[%b]" % b",".join(records)
     try:
-        found = from_json(text, cache_strings="keys")
-    except ValueError:  # such as a lone surrogate
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
+        found = json.loads(text) if len(text) < _LONG else _read_fast(text)
+    except (ValueError, RecursionError):
+        return None
     return found if all(isinstance(record, dict) for record in found) else None
+
+
+def _read_fast(text: bytes) -> Any:  # noqa: ANN401 - any JSON
+    from pydantic_core import from_json  # noqa: PLC0415 - it loads longer than short texts take
+
+    try:
+        return from_json(text, cache_strings="keys")
+    except ValueError:  # such as a lone surrogate
+        return json.loads(text)

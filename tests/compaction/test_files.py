@@ -76,8 +76,8 @@ def test_a_symlinked_working_directory_is_accepted(tmp_path: Path) -> None:
 
 
 def test_an_invalid_path_is_rejected(tmp_path: Path) -> None:
-    assert "no path" in not_resolved("a\0b", tmp_path)
-    assert "no path" in not_resolved("a\ud800b", tmp_path)
+    assert "not a path" in not_resolved("a\0b", tmp_path)
+    assert "not a path" in not_resolved("a\ud800b", tmp_path)
 
 
 def test_a_text_is_read_as_it_is(tmp_path: Path) -> None:
