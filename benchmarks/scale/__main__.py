@@ -87,14 +87,14 @@ def _replay(given: argparse.Namespace) -> int:
             seed=given.seed,
             coding=given.coding,
         )
-        found = [_told(run) for run in runs]
+        found = [_announced(run) for run in runs]
     print(replays.table(found))
     print("\nThe figures of all runs over the same sessions are equal.\n")
     print("\n".join(f"- {sentence}." for sentence in replays.growth(found)))
     return int(not replays.holds(found))
 
 
-def _told(run: replays.Replayed) -> replays.Replayed:
+def _announced(run: replays.Replayed) -> replays.Replayed:
     said = f"{run.sessions:,} sessions, {run.layout}, {run.jobs} jobs: {run.run.seconds:,.0f} s"
     print(said, file=sys.stderr, flush=True)
     return run

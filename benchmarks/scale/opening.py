@@ -52,7 +52,7 @@ class Opened:
 
 
 def measured(writes: Sequence[int]) -> Iterator[Opened]:
-    """Yield the figures of journals of so many writes."""
+    """Yield the figures of journals with the given numbers of writes."""
     for count in writes:
         with TemporaryDirectory(prefix="policyctx-bench-") as folder:
             url = store_root(Path(folder).as_uri())

@@ -49,7 +49,7 @@ class Restarted:
 
 
 def measured(turns: Sequence[int] = TURNS) -> Iterator[Restarted]:
-    """Yield the figures of sessions with so many turns, not closed and closed."""
+    """Yield the figures of sessions with the given numbers of turns, not closed and closed."""
     for count in turns:
         messages = conversation(count)
         with TemporaryDirectory(prefix="policyctx-bench-") as root:
@@ -62,7 +62,7 @@ def measured(turns: Sequence[int] = TURNS) -> Iterator[Restarted]:
 
 
 def conversation(turns: int) -> list[Message]:
-    """Return a list with so many calls of a tool, and their results."""
+    """Return a list with the given number of tool calls, and their results."""
     found: list[Message] = [{"role": "user", "content": "Find out why it fails, and repair it."}]
     for i in range(turns):
         call = f"toolu_{i:06}"
