@@ -13,6 +13,7 @@ from policyctx.definitions.store_urls import url_problem
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.remote import log
 from policyctx.store.remote.log import PACK_SEGMENTS
 from tests.store.contents import DAY, Clock, names_below
 from tests.store.contract import offloaded
@@ -187,6 +188,46 @@ def test_a_damaged_pack_is_read_from_its_segments(folder: Path, url: str) -> Non
     again = ContextFileSystem(url)
     assert again.records() == [{"n": number} for number in range(writes)]
     assert again.notices == ()
+
+
+def test_large_packs_keep_the_requests_that_open_a_long_journal_few(
+    folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "PACK_SIZES", (4, 16))
+    writes = 2 * 16 + 3 * 4 + 2
+    written(url, writes)
+    packs = {path.name: path for path in (folder / JOURNAL / "packs").iterdir()}
+    assert set(packs) == {f"{4 * i:010}" for i in range(11)} | {f"{0:010}-16", f"{16:010}-16"}
+    for number in range(2 * 16 + 3 * 4):
+        (folder / JOURNAL / f"{number:010}").unlink()
+    for name, path in packs.items():
+        if int(name[:10]) < 32 and "-" not in name:
+            path.unlink()
+    again = ContextFileSystem(url)
+    assert again.records() == [{"n": number} for number in range(writes)]
+    again.remember([{"n": writes}])
+    assert f"{0:010}" not in {path.name for path in (folder / JOURNAL / "packs").iterdir()}
+
+
+@pytest.mark.parametrize("harm", ["missing", "damaged"])
+def test_without_a_large_pack_its_smaller_ones_are_read(
+    folder: Path, url: str, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    monkeypatch.setattr(log, "PACK_SIZES", (4, 16))
+    writes = 3 * 16 + 6
+    written(url, writes)
+    large = folder / JOURNAL / "packs" / f"{16:010}-16"
+    if harm == "missing":
+        large.unlink()
+    else:
+        large.write_bytes(large.read_bytes()[:-1])
+    for number in range(3 * 16):
+        (folder / JOURNAL / f"{number:010}").unlink()
+    again = ContextFileSystem(url)
+    assert again.records() == [{"n": number} for number in range(writes)]
+    assert again.notices == ()
+    again.remember([{"n": writes}])
+    assert large.exists()
 
 
 def test_a_lost_segment_is_noticed_and_nothing_is_added(folder: Path, url: str) -> None:

@@ -1,14 +1,15 @@
 """The journal of a session as objects: segments with numbers for names, and packs of them.
 
-    .policyctx/journal.jsonl/0000000000          the first lines
-    .policyctx/journal.jsonl/0000000001          the lines of the next write
-    .policyctx/journal.jsonl/packs/0000000000    64 segments, joined
+    .policyctx/journal.jsonl/0000000000               the first lines
+    .policyctx/journal.jsonl/0000000001               the lines of the next write
+    .policyctx/journal.jsonl/packs/0000000000         64 segments, joined
+    .policyctx/journal.jsonl/packs/0000000000-4096    4,096 segments, joined
 
 A segment is created and never changed or removed, so its name decides which of two writers was
 first. A segment that begins with the first line of a journal replaces what is before it: then the
 journal was rebuilt. The number of the next one is known, so nobody depends on a listing that may
-come late: a pack that a listing does not show yet only means that its segments are read one by one.
-A pack holds the bytes of its segments, and whoever writes it writes the same.
+come late: where a listing does not show a pack yet, the smaller packs or the segments in it are
+read. A pack holds the bytes of its segments, and whoever writes it writes the same.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import contextlib
 import re
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.store.backend import FileStatus
 from policyctx.store.journal import JOURNAL_HEAD
@@ -26,9 +27,22 @@ if TYPE_CHECKING:
     from policyctx.store.remote.client import ObjectClient
 
 PACK_SEGMENTS = 64
+# The larger packs keep the requests that open a long journal few.
+PACK_SIZES = (PACK_SEGMENTS, PACK_SEGMENTS**2)
 # How many segments are asked for at a time when it is not known how many follow.
 _WINDOW = 16
-_NUMBER = re.compile(r"[0-9]{10}")
+_PACK = re.compile(r"([0-9]{10})(?:-([0-9]+))?")
+
+
+class _Pack(NamedTuple):
+    """`size` segments from the `first` on."""
+
+    first: int
+    size: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.first:010}" + (f"-{self.size}" if self.size > PACK_SIZES[0] else "")
 
 
 class SegmentedLog:
@@ -48,8 +62,8 @@ class SegmentedLog:
         self._start = 0
         """Where the journal begins in the joined bytes."""
         self._is_read = False
-        self._due: list[int] = []
-        """The first segments of the packs that the next write makes beside its own."""
+        self._due: list[_Pack] = []
+        """The packs that the next write makes beside its own segment."""
 
     @property
     def status(self) -> FileStatus:
@@ -69,10 +83,9 @@ class SegmentedLog:
             while (raw := self._client.waiting(self._segment(len(self._ends)))) is not None:
                 self._add(raw)
             return
-        packed = 0
+        packs: set[_Pack] = set()
         if not self._ends:
-            self._read_packs()
-            packed, count = len(self._ends), _WINDOW
+            packs, count = self._read_packs(), _WINDOW
         while True:
             first = len(self._ends)
             found = self._segments(range(first, first + count))
@@ -80,9 +93,8 @@ class SegmentedLog:
             for raw in found[:known]:
                 self._add(raw or b"")
             if known < count:
-                if not self._is_read:  # packs that a process that ended did not write any more
-                    whole = len(self._ends) - len(self._ends) % PACK_SEGMENTS
-                    self._due = [*range(packed, whole, PACK_SEGMENTS)]
+                if not self._is_read:
+                    self._due = _lacking(len(self._ends), packs)
                 self._is_read = True
                 return
             count = _WINDOW
@@ -97,13 +109,13 @@ class SegmentedLog:
         number = len(self._ends)
         due = [] if self._client.is_spilling else self._due
         calls = [lambda: self._client.create_segment(self._segment(number), raw)]
-        calls += [partial(self._pack, first) for first in due]
+        calls += [partial(self._write, pack) for pack in due]
         if self._client.all(calls)[0] is not None:
             raise FileExistsError(self._segment(number))
-        self._due = [first for first in self._due if first not in due]
+        self._due = [pack for pack in self._due if pack not in due]
         self._add(raw)
-        if len(self._ends) % PACK_SEGMENTS == 0:
-            self._due.append(len(self._ends) - PACK_SEGMENTS)
+        count = len(self._ends)
+        self._due += [_Pack(count - size, size) for size in PACK_SIZES if count % size == 0]
 
     def written_at(self) -> float:
         """Return when the last known segment was written, in seconds since 1970; 0.0 for none."""
@@ -130,31 +142,69 @@ class SegmentedLog:
     def _segment(self, number: int) -> str:
         return f"{self._path}/{number:010}"
 
-    def _pack(self, first: int) -> None:
-        """Write a pack; without it the segments are read one by one."""
-        begin = self._ends[first - 1] if first else 0
-        ends = [end - begin for end in self._ends[first : first + PACK_SEGMENTS]]
+    def _write(self, pack: _Pack) -> None:
+        """Write a pack; without it smaller packs or the segments are read."""
+        begin = self._ends[pack.first - 1] if pack.first else 0
+        ends = [end - begin for end in self._ends[pack.first : pack.first + pack.size]]
         head = ",".join(map(str, ends)).encode() + b"\n"
         with contextlib.suppress(OSError):
-            pack = head + bytes(self._raw[begin : begin + ends[-1]])
-            self._client.create(f"{self._path}/packs/{first:010}", pack)
+            raw = head + bytes(self._raw[begin : begin + ends[-1]])
+            self._client.create(f"{self._path}/packs/{pack.name}", raw)
 
-    def _read_packs(self) -> None:
+    def _read_packs(self) -> set[_Pack]:
+        """Read the packs from the first segment on, the largest ones; return those that exist."""
         names = self._client.names(f"{self._path}/packs")
-        firsts = sorted(int(name) for name in names if _NUMBER.fullmatch(name))
-        whole = [first for i, first in enumerate(firsts) if first == i * PACK_SEGMENTS]
-        keys = [f"{self._path}/packs/{first:010}" for first in whole]
-        packs = self._client.all([partial(self._client.find, key) for key in keys])
-        for pack in packs:
-            segments = _unpacked(pack)
-            if segments is None:
-                return  # its segments, and all that follow, are read one by one
-            for raw in segments:
-                self._add(raw)
+        listed = {pack for name in names if (pack := _named(name)) is not None}
+        usable = set(listed)
+        while row := self._row(usable):
+            keys = [f"{self._path}/packs/{pack.name}" for pack in row]
+            found = self._client.all([partial(self._client.find, key) for key in keys])
+            for pack, raw in zip(row, found, strict=True):
+                segments = _unpacked(raw, pack.size)
+                if segments is None:  # what is in it is read from smaller packs, or one by one
+                    usable.discard(pack)
+                    break
+                for segment in segments:
+                    self._add(segment)
+            else:
+                break
+        return listed
+
+    def _row(self, packs: set[_Pack]) -> list[_Pack]:
+        """Return the packs that follow the last known segment one after the other."""
+        largest = {pack.first: pack for pack in sorted(packs)}
+        row: list[_Pack] = []
+        first = len(self._ends)
+        while (pack := largest.get(first)) is not None:
+            row.append(pack)
+            first += pack.size
+        return row
 
 
-def _unpacked(pack: bytes | None) -> list[bytes] | None:
-    """Return the segments in a pack, None for a damaged one."""
+def _named(name: str) -> _Pack | None:
+    """Return the pack of a name, None for a name of something else."""
+    if (found := _PACK.fullmatch(name)) is None:
+        return None
+    pack = _Pack(int(found[1]), int(found[2] or PACK_SIZES[0]))
+    is_pack = pack.size in PACK_SIZES and pack.first % pack.size == 0 and pack.name == name
+    return pack if is_pack else None
+
+
+def _lacking(segments: int, packs: set[_Pack]) -> list[_Pack]:
+    """Return the packs of so many segments that a process that ended did not write any more."""
+    found: list[_Pack] = []
+    for size in reversed(PACK_SIZES):
+        for first in range(0, segments - size + 1, size):
+            pack = _Pack(first, size)
+            if not any(
+                _Pack(first - first % one, one) in packs for one in PACK_SIZES if one >= size
+            ):
+                found.append(pack)
+    return found
+
+
+def _unpacked(pack: bytes | None, count: int) -> list[bytes] | None:
+    """Return the segments in a pack of so many, None for a damaged one."""
     if pack is None:
         return None
     head, _, raw = pack.partition(b"\n")
@@ -162,6 +212,6 @@ def _unpacked(pack: bytes | None) -> list[bytes] | None:
         ends = [int(end) for end in head.split(b",")]
     except ValueError:
         return None
-    if len(ends) != PACK_SEGMENTS or ends != sorted(ends) or ends[-1] != len(raw):
+    if len(ends) != count or ends != sorted(ends) or ends[-1] != len(raw):
         return None
     return [raw[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
