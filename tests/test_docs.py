@@ -10,6 +10,7 @@ import pytest
 from policyctx import OffloadPolicy, Session
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource, preset_names
+from policyctx.testing.coverage.rules import MISSING
 from tests.cli.running import policyctx
 from tests.conversations import calls, results, session_of
 
@@ -73,3 +74,29 @@ def test_the_policy_and_the_feature_of_the_page_on_testing_pass(
     run = policyctx("test", cwd=tmp_path)
     shown = "\n".join(line.rstrip() for line in run.stdout.splitlines())
     assert block("text", page).rstrip() in shown
+
+
+@pytest.mark.slow
+def test_the_page_on_testing_shows_the_output_of_coverage_and_of_mutants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    for language, name in (("yaml", "retire.yaml"), ("gherkin", "retire.feature")):
+        (tmp_path / name).write_text(block(language, page), encoding="utf-8")
+    _, covered, mutants = re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    options = ("--cov-of", "retire.yaml", "--cov-fail-under", "90")
+    assert covered in policyctx("test", *options, cwd=tmp_path).stdout
+    mutate = ("test", "--mutate", "retire.yaml", "--jobs", "1")
+    assert policyctx(*mutate, cwd=tmp_path).stdout == mutants
+    [outline] = re.findall(
+        r"^```gherkin\n(  Scenario Outline.*?)^```", page, re.DOTALL | re.MULTILINE
+    )
+    with (tmp_path / "retire.feature").open("a", encoding="utf-8") as feature:
+        feature.write(f"\n{outline}")
+    assert policyctx(*mutate, cwd=tmp_path).stdout == "9 of 9 mutants noticed\n"
+
+
+def test_the_page_on_coverage_lists_every_side() -> None:
+    page = (ROOT / "docs" / "rule-coverage.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^\|[^|]*\| `([^`|]+)` \|", page, re.MULTILINE)} == MISSING.keys()

@@ -73,11 +73,11 @@ def _reported(
         return not survivors and not stale
     out = console()
     if survivors:
-        out.print("no scenario noticed")
+        out.print("no scenario noticed these mutants:")
         columns, whole = ("written at", "mutant", "scenarios"), {"written at", "scenarios"}
         out.print(table(columns, _rows(survivors), numeric=set(), whole=whole))
     for told in stale:
-        out.print(f"listed as accepted, and noticed or none at all: {told}")
+        out.print(f"listed as accepted, but noticed or not a mutant: {told}")
     out.print(_summary(mutants, len(verdicts), len(unnoticed), len(unnoticed) - len(survivors)))
     return not survivors and not stale
 
@@ -121,12 +121,11 @@ def _rows(survivors: Iterable[MutantVerdict]) -> Iterable[tuple[str, str, str]]:
 
 def _summary(mutants: Mutants, count: int, unnoticed: int, listed: int) -> str:
     text = f"{count - unnoticed} of {count} mutants noticed"
-    others = (
-        (listed, "accepted"),
-        (mutants.invalid, "no policy"),
-        (mutants.same, "without effect"),
-    )
-    return ", ".join([text, *(f"{number} {word}" for number, word in others if number)])
+    if listed:
+        text += f", {listed} accepted"
+    others = (mutants.invalid, "invalid"), (mutants.same, "without effect")
+    not_run = ", ".join(f"{number} {word}" for number, word in others if number)
+    return f"{text}; changes not run: {not_run}" if not_run else text
 
 
 def _plain(verdict: MutantVerdict, reasons: dict[str, str]) -> dict[str, Any]:

@@ -25,39 +25,45 @@ def run(
         typer.Argument(
             metavar="[PATHS]",
             help="Feature files, folders of them, or single scenarios as FILE::NAME; those of the"
-            " working directory by default. What follows `--` goes to pytest.",
+            " working directory by default. Arguments after `--` are passed to pytest.",
         ),
     ] = None,
     steps: Annotated[
-        bool, typer.Option("--steps", help="List the steps that a feature may be written with.")
+        bool, typer.Option("--steps", help="List the steps that a feature may use.")
     ] = False,
     cov: Annotated[
         bool, typer.Option("--cov", help="Report which rules of the policies were covered.")
     ] = False,
     cov_of: Annotated[
         list[str] | None,
-        typer.Option(metavar="POLICY", help="Report it of this policy alone; may be repeated."),
+        typer.Option(
+            metavar="POLICY", help="Report the coverage of this policy only; may be repeated."
+        ),
     ] = None,
     cov_fail_under: Annotated[
         float | None,
-        typer.Option(metavar="PERCENT", help="Fail when less of the rules of a policy is covered."),
+        typer.Option(
+            metavar="PERCENT", help="Fail when a smaller share of the sides of a policy is covered."
+        ),
     ] = None,
     cov_json: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Write every rule with the scenarios that made it decide."
-        ),
+        typer.Option(metavar="FILE", help="Write every rule with the scenarios that cover it."),
     ] = None,
     mutate: Annotated[
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="Change one value of this policy at a time, and tell what no scenario notices.",
+            help="Change one value of this policy at a time, and list the changes that no scenario"
+            " notices.",
         ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="How many processes run mutants; one a processor by default."),
+        typer.Option(
+            min=1,
+            help="How many processes run mutants; by default as many as there are processors.",
+        ),
     ] = None,
     accept: Annotated[
         Path | None,
@@ -73,7 +79,7 @@ def run(
     """Test policies by feature files, without a line of Python.
 
     Exits with 0 when every scenario passed; with 1 when one failed, a feature is broken, there is
-    none, too few rules are covered, or a mutant is not noticed; with 2 for wrong usage.
+    none, too few sides are covered, or a mutant is not noticed; with 2 for wrong usage.
 
     Examples: policyctx test features -- -k offload -x
 

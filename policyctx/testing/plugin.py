@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--policyctx-steps",
         choices=("text", "json"),
-        help="list the steps that features may be written with, and exit",
+        help="list the steps that features may use, and exit",
     )
     group.addoption(
         "--policyctx-cov",
@@ -43,19 +43,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         nargs="?",
         const="",
         metavar="POLICY",
-        help="report which rules of a policy the scenarios made decide; without a name, of each"
-        " policy that they run",
+        help="report which rules of a policy the scenarios cover; without a name, of each policy"
+        " that they run",
     )
     group.addoption(
         "--policyctx-cov-fail-under",
         type=float,
         metavar="PERCENT",
-        help="fail when less of the rules of one of the policies is covered",
+        help="fail when a smaller share of the sides of one of the policies is covered",
     )
     group.addoption(
         "--policyctx-cov-json",
         metavar="FILE",
-        help="write every rule with the scenarios that made it decide",
+        help="write every rule with the scenarios that cover it",
     )
     # What `policyctx test` adds: features anywhere below the paths given, and nothing but features.
     group.addoption("--policyctx-only", action="store_true", help=_HIDDEN)

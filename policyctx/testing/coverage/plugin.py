@@ -106,7 +106,7 @@ class RuleCoverage:
             lines = list(missing_lines(policy, self._config.invocation_params.dir))
             if lines:
                 write("")
-                write(f"not covered of {policy.name}", bold=True)
+                write(f"not covered in {policy.name}", bold=True)
             for line in lines:
                 write(line)
         for sentence in self._below_bound():

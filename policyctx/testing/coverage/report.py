@@ -129,10 +129,10 @@ def missing_lines(policy: PolicyCoverage, base: Path) -> Iterator[str]:
 
 
 def below_bound(policies: Sequence[PolicyCoverage], bound: float) -> Iterator[str]:
-    """Yield a sentence for each policy of whose rules less than `bound` percent decided."""
+    """Yield a sentence for each policy of whose sides less than `bound` percent are covered."""
     for policy in policies:
         if policy.percent < bound:
-            share = f"{_floored(policy.percent)} % of the rules of {policy.name} are covered"
+            share = f"{policy.name}: {_floored(policy.percent)} % of the sides are covered"
             yield f"{share}, and {bound:g} % are required"
 
 

@@ -29,9 +29,9 @@ def test_uncovered_rules_are_reported_with_their_line(pytester: pytest.Pytester)
     run.stdout.fnmatch_lines([
         "policy  rules  sides  covered",
         "mine        4    4/6     66 %",
-        "not covered of mine",
-        "mine.yaml:3  min_chars: 100 · nothing was below it",
-        "mine.yaml:6  steps.leave · it left nothing",
+        "not covered in mine",
+        "mine.yaml:3  min_chars: 100 · no item was below it",
+        "mine.yaml:6  steps.leave · it kept no item",
     ])  # fmt: skip
     assert run.ret == pytest.ExitCode.OK
 
@@ -53,7 +53,7 @@ def test_a_bound_that_is_not_reached_fails_the_run(
 ) -> None:
     write(pytester, scenario())
     run = pytester.runpytest_inprocess(f"--policyctx-cov-fail-under={bound}")
-    told = f"66 % of the rules of mine are covered, and {bound} % are required"
+    told = f"mine: 66 % of the sides are covered, and {bound} % are required"
     assert (run.ret, told in run.outlines) == (code, bool(code))
 
 

@@ -59,9 +59,9 @@ def test_an_accepted_mutant_that_is_noticed_is_reported(folder: Path) -> None:
     options = ("--mutate", "mine.yaml", "--jobs", "1", "--accept", "mutants.yaml")
     run = policyctx("test", *options, cwd=folder)
     assert run.returncode == 1
-    assert "listed as accepted, and noticed or none at all: min_chars: 100 → 101" in run.stdout
+    assert "listed as accepted, but noticed or not a mutant: min_chars: 100 → 101" in run.stdout
     assert "no scenario noticed" not in run.stdout
-    assert run.stdout.endswith("6 of 7 mutants noticed, 1 accepted, 1 no policy\n")
+    assert run.stdout.endswith("6 of 7 mutants noticed, 1 accepted; changes not run: 1 invalid\n")
 
 
 WRONG = feature(LARGE, scenario("Wrong", HOLDS.replace("1 result is", "no result is")))
