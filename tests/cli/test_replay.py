@@ -45,7 +45,7 @@ def test_output_has_one_line_per_session_and_a_total(folder: Path) -> None:
         ["short.jsonl", "1"],
         ["total", "9"],
     ]
-    assert "step      retire-old-results: 2 items before 2 calls" in run.stdout
+    assert "step      retire-old-results removed 2 items before 2 calls" in run.stdout
     assert "regret    0 of 2 removed items" in run.stdout
 
 
