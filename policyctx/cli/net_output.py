@@ -9,7 +9,7 @@ from policyctx.cli.output import counted, table
 from policyctx.replay.baselines import SUMMARISE_ONLY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rich.console import Console
 
@@ -21,50 +21,70 @@ _DIGITS = 6
 # Below this width, sentences are wrapped.
 _WIDE = 110
 _MEANINGS = (
-    "net: with it less without, plus summary calls and re-reads, the output of which is in it",
-    "tokens are of the prompts of all sessions, $ of the priced ones",
+    "net cost: with this policy, plus summary calls and re-reads, less without a policy",
+    "the $ of summary calls and re-reads include their output",
 )
+_NO_MODEL = "summary calls: none, because the summaries are made without a model"
 
 
 def net_lines(whole: Figures) -> Iterator[str]:
     """Yield the answer in two lines: what a policy saves or costs, and where it costs more."""
     if not whole.priced:
         return
-    against = "".join(f"; {name} {net_dollars(one.net)}" for name, one in whole.baselines.items())
-    sessions = counted(whole.priced, "priced session")
-    yield f"net       {net_dollars(whole.net)} in {sessions}{against}; nothing $0.00"
-    worst = "no session costs more"
+    against = "".join(f"; {name}: {net_dollars(one.net)}" for name, one in whole.baselines.items())
+    sessions = counted(whole.priced, "session")
+    yield f"net cost  {net_dollars(whole.net)} in {sessions} with prices{against}"
+    worst = "no session costs more with the policy"
     if whole.worst is not None and whole.worst.dollars > 0:
         cost = f"+${whole.worst.dollars:,.2f} ({percent(whole.worst.share)})"
         worst = f"{whole.worst.name}: {cost}"
-    yield f"dearer    in {whole.dearer:,} of {sessions}; in {whole.idle:,} the policy never acted"
+    yield (
+        f"dearer    {whole.dearer:,} of {sessions} with prices; the policy never acted in"
+        f" {whole.idle:,} of the {whole.priced:,}"
+    )
     yield f"worst     {worst}"
 
 
 def print_net(out: Console, whole: Figures) -> None:
-    """Print each line of the net in tokens and $, of the policy and of what it is held against."""
-    of_each = {"the policy": whole, **whole.baselines}
+    """Print each line of the net cost in tokens and $, of the policy and of its baselines."""
+    of_each = {"policy": whole, **whole.baselines}
     cells = [list(_cells(one)) for one in of_each.values()]
-    nothing = list(_cells_of_nothing(whole))
     rows = [
-        (line, *(value for column in cells for value in column[i]), nothing[i])
-        for i, line in enumerate(_LINES)
+        (line, *(value for column in cells for value in column[i])) for i, line in enumerate(_LINES)
     ]
-    columns = ["net cost", *(name for one in of_each for name in (one, "$")), "nothing, $"]
+    columns = ["net cost", *(name for one in of_each for name in (f"{one}, tokens", "$"))]
     is_wide = out.width >= _WIDE
     out.print()
     out.print(table(columns, rows, numeric=set(columns[1:])))
-    for meaning in _MEANINGS:
+    for meaning in _meanings(whole):
         out.print(meaning, soft_wrap=is_wide)
-    if whole.baselines:
-        out.print(f"{SUMMARISE_ONLY}: {_SUMMARISE_ONLY}", soft_wrap=is_wide)
 
 
-_SUMMARISE_ONLY = "the policy's own summaries and no other step; without one, a summary at 80 %"
 _LINES = (
-    *("without", "with it", "summary calls", "re-reads", "net", "output in it"),
-    *("regret", "dearer in"),
+    *("without a policy", "with this policy", "summary calls", "re-reads", "net cost"),
+    *("needed again", "dearer sessions"),
 )
+
+
+def _meanings(whole: Figures) -> Iterator[str]:
+    """Yield what the lines and columns of the table mean."""
+    yield from _MEANINGS
+    if whole.priced:
+        sessions = counted(whole.sessions, "session")
+        yield f"tokens are those of {sessions}, $ those of the {whole.priced:,} with prices"
+    each = [whole, *whole.baselines.values()]
+    if any(one.compactions for one in each) and not any(one.net.summaries.number for one in each):
+        yield _NO_MODEL
+    alone = whole.baselines.get(SUMMARISE_ONLY)
+    if alone is None:
+        return
+    # Where the policy summarises itself, the step has the policy's own name.
+    what = (
+        "a step that summarises at 80 % of the context window, and no other step"
+        if SUMMARISE_ONLY in alone.steps
+        else "the policy's own step that summarises, and no other step"
+    )
+    yield f"{SUMMARISE_ONLY}: {what}"
 
 
 def _cells(figures: Figures) -> Iterator[tuple[str, str]]:
@@ -75,16 +95,8 @@ def _cells(figures: Figures) -> Iterator[tuple[str, str]]:
     sign = "−" if net.tokens < 0 else "+" if net.tokens else ""
     total = signed_dollars(net.dollars) if is_priced else _UNKNOWN
     yield f"{sign}{short(abs(net.tokens))}", total
-    yield short(net.output), f"{net.output_dollars:,.2f}" if is_priced else _UNKNOWN
     yield short(figures.regretted_tokens), ""
     yield "", f"{figures.dearer:,} of {figures.priced:,}" if is_priced else _UNKNOWN
-
-
-def _cells_of_nothing(figures: Figures) -> Sequence[str]:
-    if not figures.priced:
-        return [_UNKNOWN] * len(_LINES)
-    without = f"{figures.net.without.dollars.total:,.2f}"
-    return (without, without, "0.00", "0.00", "0.00", "0.00", "", f"0 of {figures.priced:,}")
 
 
 def net_dollars(net: Net) -> str:

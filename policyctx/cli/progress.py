@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from policyctx.cli.output import console, table
+from policyctx.cli.output import console, counted, table
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
@@ -168,7 +168,8 @@ def _left(so_far: Progressed[T]) -> Iterator[str]:
     skipped = so_far.passed_over
     yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
     if len(skipped) > _LISTED:
-        yield f"skipped: {len(skipped) - _LISTED:,} more files; --json lists all"
+        more = counted(len(skipped) - _LISTED, "more file")
+        yield f"skipped: {more}; --json lists all"
     if so_far.is_interrupted:
         yield f"interrupted: {so_far.files} of {so_far.of_files} files are done"
     elif not so_far.results and not so_far.failures:

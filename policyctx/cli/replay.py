@@ -50,14 +50,12 @@ Scheduler: TypeAlias = Annotated[
         parser=_scheduler,
     ),
 ]
-Jobs: TypeAlias = Annotated[
-    int, typer.Option(min=1, help="How many processes share the files between them.")
-]
+Jobs: TypeAlias = Annotated[int, typer.Option(min=1, help="How many processes share the files.")]
 Prices: TypeAlias = Annotated[
     PricesOf,
     typer.Option(
-        help="Whose prices to take if the policy sets no model.price: those of the recorded model"
-        " on the day of each call, or its prices of today."
+        help="Prices of the recorded model on the day of each call, or its newest prices;"
+        " model.price of the policy replaces both."
     ),
 ]
 # Of each item; the whole of most.
@@ -71,16 +69,17 @@ def replay(
     scheduler: Scheduler = None,
     regret_details: Annotated[
         bool,
-        typer.Option("--regret-details", help="Show each item that was needed, and what shows it."),
+        typer.Option(
+            "--regret-details", help="Show each item that was needed again, with the evidence."
+        ),
     ] = False,
     sessions: Annotated[
-        bool, typer.Option("--sessions", help="A line for each session of a file with many.")
+        bool,
+        typer.Option("--sessions", help="Show a row for each session, however many a file has."),
     ] = False,
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a page of HTML that shows all of it.", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="Write the replay as an HTML page.", show_default=False),
     ] = None,
     report_text: Annotated[
         int,
@@ -88,14 +87,16 @@ def replay(
     ] = _EXCERPT,
     prices: Prices = "recorded",
     as_json: arguments.Json = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Report as CSV, a line a session.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Report as CSV, one row for each session.")
+    ] = False,
 ) -> None:
     """Replay recorded sessions turn by turn under a policy; write nothing but a report.
 
-    Shows what it would have saved, cost and broken. The recorded reply always follows: what an
-    agent would have done otherwise is not known. Files in a folder that are not recordings are
-    skipped and listed; a PATH that is not a recording is an error. Files are read more than once:
-    a pipe is an error, as POLICY too.
+    Shows what the policy would have saved and cost, and what the agent needed again. The recorded
+    reply always follows, because what the agent would have done otherwise is not known. Files in a
+    folder that are not recordings are skipped and listed; a PATH that is not a recording is an
+    error. Files are read more than once, so neither POLICY nor PATHS can be a pipe.
 
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
     130 after Ctrl-C, which shows what is done so far.

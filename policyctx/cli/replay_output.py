@@ -41,13 +41,16 @@ _WIDE = 110
 # these; columns are left out until it has the first.
 _NAME, _SHORT_NAME = 35, 24
 _COLUMNS = (
-    *("calls", "sent", "with it", "saved", "largest", "with it"),
+    *("calls", "sent", "with it", "change", "largest", "with it"),
     *("over", "with it", "removed", "files", "regret", "$"),
 )
 # The columns of each layout, the widest first, as positions in `_COLUMNS`.
 _LAYOUTS = (tuple(range(12)), (0, 1, 2, 3, 4, 5, 8, 9, 10, 11), (0, 1, 2, 3, 10, 11))
 _PRICED = ("layout", "read", "with it", "not read", "with it", "$", "with it", "change")
-_CHECKED = ("format", "sessions", "calls", "tokens", "off", "unknown", "$ off", "median", "unknown")
+_CHECKED = (
+    *("format", "sessions", "calls", "tokens", "wrong", "unknown"),
+    *("error", "median", "unknown $"),
+)
 _FOUND_CHARS = 100
 
 
@@ -59,7 +62,7 @@ def print_replay(
     each: bool,
     prices: PricesOf = "recorded",
 ) -> None:
-    """Print a line a session, or a file with many, and their total."""
+    """Print a row for each session, or for a file with more than `FEW`, and their total."""
     if not sessions:
         out.print("no session was replayed")
         return
@@ -80,8 +83,8 @@ def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
             gone, what = regret.removal, regret.removal.tool or regret.removal.item_type
             out.print()
             out.print(
-                f"{session.name}: {gone.item_id} ({what}, {gone.tokens:,} tokens) left before call"
-                f" {gone.call} by step {gone.step}: {gone.reason}",
+                f"{session.name}: {gone.item_id} ({what}, {gone.tokens:,} tokens) was removed"
+                f" before call {gone.call} by step {gone.step}: {gone.reason}",
                 soft_wrap=True,
             )
             for need in regret.needs:
@@ -146,34 +149,34 @@ def _cells(figures: Figures) -> tuple[object, ...]:
 def _summary(whole: Figures, so_far: Progressed[Any], prices: PricesOf) -> Iterator[str]:
     unread = {failure.path for failure in so_far.failures if not failure.recording}
     files = so_far.files - len(so_far.passed_over) - len(unread)
-    summed = f", and of {whole.summed:,} as a sum" if whole.summed else ""
+    summed = f"; for {whole.summed:,} more only as a sum over several calls" if whole.summed else ""
     yield (
         f"replayed  {counted(whole.sessions, 'session')} of {counted(files, 'file')}:"
-        f" {counted(whole.calls, 'call')} of a model, the usage of {whole.billed:,} of them known"
-        f"{summed}"
+        f" {counted(whole.calls, 'model call')}"
     )
+    yield f"usage     recorded for {counted(whole.billed, 'call')}{summed}"
     yield f"sent      {saving(whole.unedited.tokens, whole.edited.tokens)}"
+    yield f"largest   prompt: {saving(whole.unedited.largest, whole.edited.largest)}"
     yield (
-        f"largest   {whole.unedited.largest:,} → {whole.edited.largest:,} tokens; over the window"
-        f" of {_windows(whole.windows)}: {whole.unedited.over_window:,} →"
-        f" {whole.edited.over_window:,} calls"
+        f"window    {whole.unedited.over_window:,} → {whole.edited.over_window:,} prompts exceed"
+        f" the context window of their model ({_windows(whole.windows)})"
     )
     for name, use in whole.steps.items():
         times = counted(use.calls, "call")
-        yield f"step      {name}: {counted(use.items, 'item')} before {times}"
+        yield f"step      {name} removed {counted(use.items, 'item')} before {times}"
+    yield f"files     {counted(whole.files, 'file')} with {counted(whole.bytes, 'byte')}"
     yield (
-        f"saved     {counted(whole.files, 'file')}, {counted(whole.bytes, 'byte')};"
-        f" {counted(whole.compactions, 'compaction')},"
-        f" {whole.own_compactions:,} of the recordings' own"
+        f"compacted {counted(whole.compactions, 'time')} by the policy,"
+        f" {counted(whole.own_compactions, 'time')} by the recorded agents"
     )
     if whole.not_asked:
-        yield f"summary   from the text alone: a replay does not ask {', '.join(whole.not_asked)}"
+        names = ", ".join(whole.not_asked)
+        yield f"summary   made from the text alone, because a replay does not ask {names}"
     yield (
-        f"regret    {whole.regretted:,} of {whole.removed:,} removed items were needed again:"
-        f" {whole.regretted_tokens:,} tokens to read again, of {whole.regretted_item_tokens:,} in"
-        f" these items and {whole.removed_tokens:,} removed"
+        f"regret    needed again: {whole.regretted:,} of {counted(whole.removed, 'removed item')},"
+        f" {whole.regretted_tokens:,} of {counted(whole.removed_tokens, 'removed token')}"
     )
-    yield _cache(whole)
+    yield from _cache(whole)
     yield from net_lines(whole)
     yield from _prices(whole, prices)
     yield from _untouched(whole)
@@ -184,20 +187,22 @@ def _summary(whole: Figures, so_far: Progressed[Any], prices: PricesOf) -> Itera
     for warning, number in sorted(whole.warnings.items()):
         yield f"warning   {number:,} × {warning}"
     a_call = 1_000 * whole.seconds / whole.calls if whole.calls else 0
-    yield f"time      {whole.seconds:.2f} s in policyctx, {a_call:.2f} ms a call"
+    yield f"time      {whole.seconds:.2f} s in policyctx, {a_call:.2f} ms per call"
 
 
-def _cache(whole: Figures) -> str:
+def _cache(whole: Figures) -> Iterator[str]:
+    """Yield what the prompts read from the cache, and what they cost."""
     before, after = whole.costs.unedited, whole.costs.edited
-    text = (
-        f"cache     {short(before.cache_read)} → {short(after.cache_read)} tokens read,"
-        f" {short(before.uncached)} → {short(after.uncached)} not"
+    yield (
+        f"cache     {short(before.cache_read)} → {short(after.cache_read)} tokens read from it,"
+        f" {short(before.uncached)} → {short(after.uncached)} tokens not read from it"
     )
     if not whole.priced:
-        return f"{text}; no $ without prices"
+        yield "prompts   cost unknown: no session has prices"
+        return
     paid, would_be = before.dollars.prompt, after.dollars.prompt
     change = percent((would_be - paid) / paid) if paid else "0 %"
-    return f"{text}; ${paid:,.2f} → ${would_be:,.2f} ({change})"
+    yield f"prompts   cost ${paid:,.2f} → ${would_be:,.2f} ({change})"
 
 
 def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
@@ -205,28 +210,31 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
     if whole.priced:
         where = {
             "policy": "model.price of the policy",
-            "recorded": "the recorded models, on the day of each call",
-            "today": f"the recorded models, as of {prices_date()}",
+            "recorded": "those of the recorded models on the day of each call",
+            "today": f"those of the recorded models as of {prices_date()}",
         }["policy" if whole.priced_by_policy else prices]
         output = whole.costs.unedited.dollars.output
-        yield f"prices    {where}; $ are of input, output is ${output:,.2f} more"
+        yield f"prices    {where}"
+        yield (
+            f"output    costs ${output:,.2f} more: no other figure includes the output of the"
+            " recorded calls"
+        )
     if whole.unpriced:
-        names = ", ".join(f"{name} ({n:,})" for name, n in sorted(whole.unpriced.items()))
-        calls = counted(sum(whole.unpriced.values()), "call")
-        left = counted(whole.sessions - whole.priced, "session")
-        yield f"no $      for {left}: no price is known for {calls}: {names}"
+        models = sorted(whole.unpriced.items())
+        calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in models)
+        others = counted(whole.sessions - whole.priced, "session")
+        yield f"no price  for {others}: {calls}"
     if whole.ttl_assumed:
         calls = counted(whole.ttl_assumed, "call")
         yield (
-            f"ttl       assumed for {calls}: the recording does not say for how long they wrote to"
-            " the cache"
+            f"ttl       assumed for {calls}: the recording does not say how long cache entries live"
         )
 
 
 def _untouched(whole: Figures) -> Iterator[str]:
     """Yield why the policy took nothing, the most frequent reason first."""
     for why, number in sorted(whole.untouched.items(), key=lambda one: (-one[1], one[0])):
-        yield f"0 %       in {counted(number, 'session')}: {why}"
+        yield f"untouched {counted(number, 'session')}: {why}"
 
 
 def _windows(windows: Sequence[int]) -> str:
@@ -236,7 +244,7 @@ def _windows(windows: Sequence[int]) -> str:
 
 
 def _print_layouts(out: Console, whole: Figures) -> None:
-    """Print what the prompts cost where the breakpoints stand, one line a layout."""
+    """Print what the prompts cost under each layout of breakpoints."""
     rows = []
     for layout, (before, after) in whole.costs.layouts.items():
         tokens = (before.cache_read, after.cache_read, before.uncached, after.uncached)
@@ -248,20 +256,20 @@ def _print_layouts(out: Console, whole: Figures) -> None:
         rows.append((layout, *map(short, tokens), paid, would_be, change))
     is_wide = out.width >= _WIDE
     out.print()
-    out.print("the prompt cache by where the breakpoints are:")
+    out.print("the prompt cache by layout of breakpoints, without the policy and with it:")
     out.print(table(_PRICED, rows, numeric=set(_PRICED[1:])))
     for layout in whole.costs.layouts:
         out.print(f"{layout}: {layouts.MEANINGS[layout]}", soft_wrap=is_wide)
 
 
 def _print_checks(out: Console, checks: Checks) -> None:
-    """Print how far the prompt cache as foreseen is from the bill, one line a format."""
+    """Print how far the forecast of the prompt cache is from the bill, by format."""
     if not checks.formats:
         return
     is_wide = out.width >= _WIDE
     out.print()
     out.print(
-        "the prompt cache as foreseen without the policy, against the bill of each call:",
+        "forecast of the prompt cache without the policy, compared with the bill of each call:",
         soft_wrap=is_wide,
     )
     rows = [
@@ -393,7 +401,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
 
 
 def replay_csv(sessions: Iterable[ShownSessions]) -> str:
-    """Return a header, and a line a session; what holds several values is left to JSON."""
+    """Return a header, and a row for each session; only JSON has what holds several values."""
     text = io.StringIO()
     writer: Any = None
     for session in sessions:

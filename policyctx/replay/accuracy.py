@@ -78,11 +78,11 @@ def accuracy(made: Sequence[Prediction]) -> Accuracy | None:
 
 Cause: TypeAlias = Literal["cached before", "kept longer", "missed", "more shared", "no times"]
 MEANINGS: dict[Cause, str] = {
-    "cached before": "unknown: nothing of this session was in the cache, and another one's may be",
-    "kept longer": "the provider had its cache longer than the TTL of its writes",
-    "missed": "the provider did not find its cache, though that was not long ago",
-    "more shared": "the provider found more in its cache than the recording shows as shared",
-    "no times": "it was not in the cache, perhaps after a pause: there are no time stamps",
+    "cached before": "unknown, because another session may have filled the cache",
+    "kept longer": "the provider kept a cache entry longer than its TTL",
+    "missed": "the provider did not find a cache entry that had not expired",
+    "more shared": "the provider read more from its cache than earlier calls explain",
+    "no times": "an entry was not found and may have expired: the recording has no time stamps",
 }
 # A call off by fewer tokens needs no reason.
 _UNTOLD = 500

@@ -21,8 +21,8 @@ LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 MEANINGS: dict[LayoutName, str] = {
     "recorded": "the breakpoints of the client, which move with its newest message",
-    "last": "one breakpoint at the end of the request, as automatic caching has it",
-    "auto": "two anchors of the policy's own, as `breakpoints: auto` sets them",
+    "last": "one breakpoint at the end of the request, as automatic caching sets it",
+    "auto": "the breakpoints that a policy with `breakpoints: auto` sets",
     "ideal": "a breakpoint at every block, which no provider allows",
 }
 _MINUTES = 300

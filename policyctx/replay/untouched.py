@@ -26,22 +26,22 @@ def why_untouched(plans: Sequence[Plan]) -> str:
     kept = [decision for plan in plans for decision in plan.decisions]
     of_results = [decision for decision in kept if decision.item.kind == _RESULT]
     if not results and all(decision.reason.code == "gate_closed" for decision in kept):
-        return "the recording sends no tool results to a model"
-    return _why_kept(of_results or kept)
+        return "no tool result is sent to a model"
+    return _why_kept(of_results or kept, "result" if of_results else "item")
 
 
-def _why_kept(kept: Sequence[Decision]) -> str:
+def _why_kept(kept: Sequence[Decision], what: str) -> str:
     reasons = Counter(decision.reason.code for decision in kept)
     small = next((d.reason for d in kept if d.reason.code == "below_threshold"), None)
     others = set(reasons) - {"below_threshold"}
     if small is not None and not others:
-        return f"its largest result is below min_{small.values['unit']}"
+        return f"every {what} is below min_{small.values['unit']}"
     if "gate_closed" in others:
-        return "no gate of a step that would take something opened"
+        return "the gate of every step that selects items stayed closed"
     if others and others <= _RECENT:
         large = "large " if small is not None else ""
-        return f"its {large}results are among the newest, which keep_recent keeps"
+        return f"keep_recent keeps every {large}{what}"
     if not kept:
-        return "no step selects an item of it"
+        return "no step selects any item"
     [(code, _)] = reasons.most_common(1)
     return next(d.reason.sentence for d in kept if d.reason.code == code)

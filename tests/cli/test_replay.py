@@ -45,7 +45,7 @@ def test_output_has_one_line_per_session_and_a_total(folder: Path) -> None:
         ["short.jsonl", "1"],
         ["total", "9"],
     ]
-    assert "step      retire-old-results: 2 items before 2 calls" in run.stdout
+    assert "step      retire-old-results removed 2 items before 2 calls" in run.stdout
     assert "regret    0 of 2 removed items" in run.stdout
 
 
@@ -61,7 +61,7 @@ def test_lines_keep_the_order_of_the_files_with_several_processes(folder: Path) 
 def test_an_unreadable_file_is_not_counted_as_replayed(folder: Path) -> None:
     (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
     run = policyctx("replay", "small-context", folder / "broken.jsonl", folder / "short.jsonl")
-    assert "replayed  1 session of 1 file: 1 call of a model" in run.stdout
+    assert "replayed  1 session of 1 file: 1 model call" in run.stdout
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -130,10 +130,10 @@ def test_json_and_csv_exclude_each_other(folder: Path) -> None:
 def test_dollars_need_a_price(folder: Path, tmp_path: Path) -> None:
     priced = priced_policy(tmp_path / "priced.yaml")
     shown = policyctx("replay", "small-context", folder).stdout
-    assert "no $ without prices" in shown
+    assert "prompts   cost unknown: no session has prices" in shown
     assert "a model that the recording does not name" in shown
     shown = policyctx("replay", priced, folder).stdout
-    assert "; $0." in shown
+    assert "prompts   cost $0." in shown
     assert "prices    model.price of the policy" in shown
 
 
@@ -180,9 +180,10 @@ def test_the_net_cost_has_a_column_a_table_and_the_sessions_that_it_makes_dearer
     head, _, short, *_ = shown.splitlines()
     assert head.split()[-1] == "$"
     assert short.split()[-1] == "0.00"
-    assert " of 2 priced sessions; in 1 the policy never acted" in shown
-    assert "0 %       in 1 session: the recording sends no tool results to a model" in shown
-    for line in ("without ", "with it ", "summary calls ", "re-reads ", "net ", "dearer in "):
+    assert " of 2 sessions with prices; the policy never acted in 1 of the 2" in shown
+    assert "untouched 1 session: no tool result is sent to a model" in shown
+    assert "summarise-only: the policy's own step that summarises, and no other step" in shown
+    for line in ("without a policy ", "with this policy ", "summary calls ", "net cost "):
         assert f"\n{line}" in shown
 
 
@@ -217,12 +218,13 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
     path.write_text("\n".join(lines), encoding="utf-8")
     then = policyctx("replay", "small-context", path).stdout
     # Above 200,000 tokens a write for an hour cost $20 per million until 13 March 2026, then $10.
-    assert "; $6.00 → $6.00 (0 %)" in then
-    assert "on the day of each call; $ are of input, output is $0.00 more" in then
-    assert "over the window of 200,000: 1 → 1 calls" in then
+    assert "prompts   cost $6.00 → $6.00 (0 %)" in then
+    assert "prices    those of the recorded models on the day of each call" in then
+    assert "output    costs $0.00 more" in then
+    assert "1 → 1 prompts exceed the context window of their model (200,000)" in then
     now = policyctx("replay", "small-context", path, "--prices", "today").stdout
-    assert "; $3.00 → $3.00 (0 %)" in now
-    assert "over the window of 1,000,000: 0 → 0 calls" in now
+    assert "prompts   cost $3.00 → $3.00 (0 %)" in now
+    assert "0 → 0 prompts exceed the context window of their model (1,000,000)" in now
     [row] = csv.DictReader(policyctx("replay", "small-context", path, "--csv").stdout.splitlines())
     assert float(row["billed_dollars"]) == pytest.approx(6)
     assert float(row["cost_without_dollars"]) == pytest.approx(6)
@@ -251,7 +253,7 @@ def test_a_lone_surrogate_in_the_arguments_of_a_call_is_replayed(tmp_path: Path)
     path.write_text(json.dumps([*messages, {"role": "assistant", "content": "ok"}]))
     run = policyctx("replay", "context-offload", path)
     assert (run.returncode, run.stderr) == (0, "")
-    assert "regret    0 of 3 removed items" in run.stdout
+    assert "regret    needed again: 0 of 3 removed items" in run.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -322,7 +324,7 @@ def tickets(path: Path) -> Path:
 
 def test_regretted_items_are_shown_with_their_evidence(tmp_path: Path) -> None:
     run = policyctx("replay", "small-context", tickets(tmp_path / "s.jsonl"), "--regret-details")
-    assert "regret    1 of 3 removed items were needed again" in run.stdout
+    assert "regret    needed again: 1 of 3 removed items, 7 of " in run.stdout
     assert "s.jsonl: c0 (Bash, " in run.stdout
     assert "call 9, msg_018: used, line 1 (7 tokens): QX-48000-B" in run.stdout
 

@@ -155,7 +155,7 @@ def test_calls_that_stay_over_the_window_are_advised_on() -> None:
 
 
 def test_the_reason_is_given_where_the_policy_seldom_acts() -> None:
-    idle = replace(figures(1, 1), removed=0, untouched={"no step selects an item of it": 1})
+    idle = replace(figures(1, 1), removed=0, untouched={"no step selects any item": 1})
     assert "in 2 of 3 sessions" in advised(idle, idle, figures(1, 0.5))["untouched"]
     assert advised(idle, figures(1, 0.5), figures(1, 0.5)) == {}
 

@@ -349,19 +349,19 @@ CLEARS = "items: {tool_result: {offload: true}}\nsteps: [{name: clear, do: clear
         (
             CLEARS.replace("SELECT", "{keep_recent: 1}"),
             [],
-            "the recording sends no tool results to a model",
+            "no tool result is sent to a model",
         ),
-        (CLEARS.replace("SELECT", "{}"), [WORDS] * 2, "its largest result is below min_tokens"),
+        (CLEARS.replace("SELECT", "{}"), [WORDS] * 2, "every result is below min_tokens"),
         (
             CLEARS.replace("SELECT", "{keep_recent: 9}"),
             [WORDS] * 3,
-            "its results are among the newest, which keep_recent keeps",
+            "keep_recent keeps every result",
         ),
         (MODEL, [WORDS], "the policy has no step"),
         (
             CLEARS.replace("SELECT", "{keep_recent: 1}, when: {tokens: {at_least: 90000}}"),
             [WORDS] * 3,
-            "no gate of a step that would take something opened",
+            "the gate of every step that selects items stayed closed",
         ),
     ],
 )
