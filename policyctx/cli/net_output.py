@@ -21,7 +21,7 @@ _DIGITS = 6
 # Below this width, sentences are wrapped.
 _WIDE = 110
 _MEANINGS = (
-    "net cost: with this policy, plus summary calls and re-reads, less without a policy",
+    "net cost = with this policy + summary calls + re-reads − without a policy",
     "the $ of summary calls and re-reads include their output",
 )
 _NO_MODEL = "summary calls: none, because the summaries are made without a model"

@@ -216,8 +216,7 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         output = whole.costs.unedited.dollars.output
         yield f"prices    {where}"
         yield (
-            f"output    costs ${output:,.2f} more: no other figure includes the output of the"
-            " recorded calls"
+            f"output    of the recorded calls cost ${output:,.2f}, which no other figure includes"
         )
     if whole.unpriced:
         models = sorted(whole.unpriced.items())
