@@ -77,7 +77,7 @@ class Given:
         own = session.policy.model.context_window
         if window != own and session.policy.asks_for_window and not quiet:
             console(stderr=True).print(
-                f"note: shares are of the window of {name}, {window:,} tokens;"
+                f"note: gates see the window of {name}, {window:,} tokens;"
                 " model.context_window in the policy would replace it",
                 soft_wrap=True,
                 markup=False,

@@ -117,7 +117,7 @@ def test_shares_are_of_the_window_of_the_recorded_model_as_in_a_replay(tmp_path:
     assert (gate["opens"], gate["limit"]) == (True, 102_400)
     assert json.loads(run.stdout)["recording"]["context_window"] == 128_000
     assert (
-        "note: shares are of the window of gpt-4o, 128,000 tokens; model.context_window in the"
+        "note: gates see the window of gpt-4o, 128,000 tokens; model.context_window in the"
         " policy would replace it\n"
     ) in run.stderr
 
@@ -126,8 +126,8 @@ def test_shares_are_of_the_window_of_the_model_in_a_request_body() -> None:
     body = json.dumps({"model": "gpt-4o", "messages": []}).encode()
     run = policyctx("explain", "small-context", "-", "--json", stdin=body)
     assert json.loads(run.stdout)["gates"][0]["limit"] == 102_400
-    assert "shares are of the window of gpt-4o, 128,000 tokens" in run.stderr
-    assert "shares" not in policyctx("plan", "context-offload", "-", stdin=body).stderr
+    assert "gates see the window of gpt-4o, 128,000 tokens" in run.stderr
+    assert "window" not in policyctx("plan", "context-offload", "-", stdin=body).stderr
 
 
 def test_the_report_of_a_plain_list_has_no_recording() -> None:
