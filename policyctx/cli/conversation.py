@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.output import console, counted
 from policyctx.errors import MessagesError, UnreadableRecordingError
+from policyctx.messages.asked import model_name
 from policyctx.messages.reading import Request, request_of
+from policyctx.pricing.windows import window_of
 from policyctx.replay.provider_tokens import learnt
 from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
@@ -64,26 +66,37 @@ class Given:
         return self.request.tools if self._last is None else self._last.tools
 
     def teach(self, session: Session, *, quiet: bool = False) -> None:
-        """Let a session know what was billed for the calls before.
+        """Let a session know which model is called, and what was billed for the calls before.
 
-        Calls that were billed more than the policy's `model.context_window` are reported on stderr,
-        unless all is to be `quiet`.
+        The window is that of `window_of`, as in a replay. If it is not `model.context_window` and
+        the policy has shares of it, stderr says so, unless all is to be `quiet`. So it does if
+        calls were billed more than the window.
         """
-        recording = self.recording
+        recording, name = self.recording, self._named(session)
+        window = session.context_window = self._window(session)
+        own = session.policy.model.context_window
+        if window != own and session.policy.asks_for_window and not quiet:
+            console(stderr=True).print(
+                f"note: gates see the window of {name}, {window:,} tokens;"
+                " model.context_window in the policy would replace it",
+                soft_wrap=True,
+                markup=False,
+            )
         if recording is None or not recording.calls:
             return
         facts = session.plan([]).facts
         correction = learnt(self.whole or recording, self.learns_from, facts)
         if correction.last is not None:
             session.take_over(correction)
-        window = session.policy.model.context_window
         over = [size for size in _billed(recording) if size > window]
         if over and not quiet:
             calls = "call was" if len(over) == 1 else "calls were"
+            which = "model.context_window" if window == own else f"the window of {name}"
             console(stderr=True).print(
-                f"note: {len(over):,} recorded {calls} billed more than model.context_window,"
+                f"note: {len(over):,} recorded {calls} billed more than {which},"
                 f" {window:,} tokens; the largest {max(over):,}",
                 soft_wrap=True,
+                markup=False,
             )
 
     def report(self, session: Session) -> dict[str, Any]:
@@ -92,7 +105,7 @@ class Given:
         if recording is None or not recording.calls:
             return {"recording": None}
         sizes = list(_billed(recording))
-        window = session.policy.model.context_window
+        window = self._window(session)
         return {
             "recording": {
                 "name": recording.name,
@@ -101,9 +114,20 @@ class Given:
                 "calls_with_usage": len(sizes),
                 "calls_with_summed_usage": _summed(recording),
                 "largest_billed": max(sizes, default=None),
+                "context_window": window,
                 "calls_over_window": sum(size > window for size in sizes),
             }
         }
+
+    def _named(self, session: Session) -> str | None:
+        """Return the name of the model that is called; None if nothing names one."""
+        body, last = self.request.body, self._last
+        named = body.get("model") if body is not None else last and last.language_model
+        return model_name(named, session.policy.model.name)
+
+    def _window(self, session: Session) -> int:
+        at = None if self._last is None else self._last.at
+        return window_of(session.policy.model, self._named(session), at=at)
 
     @property
     def _last(self) -> ModelCall | None:

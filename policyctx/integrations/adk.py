@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.host_sessions import options_below
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
@@ -130,6 +130,7 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
             _tools(config),
             callback_context.agent_name,
             _compared,
+            model_name(llm_request.model),
         )
         is_given = callable(self._session) and not isinstance(self._session, Session)
         if loop.is_applying or not (is_given or loop.is_own(session, asked)):

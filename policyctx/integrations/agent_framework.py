@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, Shape, kind_of_text
@@ -288,7 +288,8 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         tools = [*map(_schema, options.get("tools") or ())]
         # A repeated call is one with the same messages, before an answer to it has come.
         key = f"{len(messages)} {session_id}"
-        asked = Asked(key, messages, options.get("instructions"), tools, plain=self._compared)
+        system, model = options.get("instructions"), _model(context.client, options)
+        asked = Asked(key, messages, system, tools, plain=self._compared, model=model)
         return self._sessions.turn(session, asked)
 
     def _is_held(self, messages: Sequence[Any], options: Mapping[str, Any]) -> bool:
@@ -322,6 +323,11 @@ async def _observe(turn: Turn, sent: SentTurn, response: Any) -> None:  # noqa: 
     if whole + read + written:
         billed = Usage(whole, read, written, output)
         await turn.loop.observe_async(turn.session, sent, billed)
+
+
+def _model(client: Any, options: Mapping[str, Any]) -> str | None:  # noqa: ANN401
+    """Return the name of the model that is called: that of the call, else that of the client."""
+    return model_name(options.get("model"), getattr(client, "model", None))
 
 
 def _schema(tool: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -105,7 +105,7 @@ class AgentLoop:
         """Return what to send for a request, by a turn of the session or as it was sent before."""
         with self._in_turn():
             if (sent := self._sent_before(asked)) is None:
-                self._begin(asked)
+                self._begin(session, asked)
                 result = session.apply(asked.messages, system=asked.system, tools=asked.tools)
                 sent = self._keep(session, asked, result)
             return sent
@@ -114,7 +114,7 @@ class AgentLoop:
         """Return what to send as `apply` does, without blocking the event loop."""
         async with self._in_turn_async():
             if (sent := self._sent_before(asked)) is None:
-                self._begin(asked)
+                self._begin(session, asked)
                 result = await session.apply_async(
                     asked.messages, system=asked.system, tools=asked.tools
                 )
@@ -124,11 +124,13 @@ class AgentLoop:
     def preview(self, session: Session, asked: Asked) -> Sequence[Message]:
         """Return the list that a turn would send now; nothing is decided."""
         with self._in_turn():
+            _name_model(session, asked)
             return session.preview(asked.messages, system=asked.system, tools=asked.tools)
 
     async def preview_async(self, session: Session, asked: Asked) -> Sequence[Message]:
         """Return the list as `preview` does, without blocking the event loop."""
         async with self._in_turn_async():
+            _name_model(session, asked)
             return await session.preview_async(
                 asked.messages, system=asked.system, tools=asked.tools
             )
@@ -157,7 +159,8 @@ class AgentLoop:
             finally:
                 self._lock.release()
 
-    def _begin(self, asked: Asked) -> None:
+    def _begin(self, session: Session, asked: Asked) -> None:
+        _name_model(session, asked)
         self._turn += 1
         self._last = asked
         self._is_established = self._is_established or asked.has_reply()
@@ -217,3 +220,9 @@ class AgentLoop:
             yield
         finally:
             _applying.reset(token)
+
+
+def _name_model(session: Session, asked: Asked) -> None:
+    """Let a session know which model is called; a host that does not say it changes nothing."""
+    if asked.model is not None:
+        session.language_model = asked.model

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
 
 try:
@@ -133,7 +133,8 @@ class PolicyMiddleware(anthropic.Middleware):
         if session is None or (loop := AgentLoop.of(session)).is_applying:
             return None
         key = request.options.idempotency_key or ""
-        asked = Asked(key, messages, body.get("system"), body.get("tools"))
+        model = model_name(fields.get("model"))
+        asked = Asked(key, messages, body.get("system"), body.get("tools"), model=model)
         if not (is_given or loop.is_own(session, asked)):
             return None
         return _Call(loop, session, asked, is_count=path == _COUNT)

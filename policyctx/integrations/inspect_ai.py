@@ -24,7 +24,7 @@ from policyctx.definitions.items import Medium
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop
 from policyctx.integrations.host_sessions import options_below
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.shapes.blocks import result_parts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
@@ -278,7 +278,8 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
         schemas = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
         given = messages
         for is_last in (False, True):
-            asked = Asked(uuid4().hex, given, None, schemas, plain=_compared)
+            name = model_name(model.name)
+            asked = Asked(uuid4().hex, given, None, schemas, plain=_compared, model=name)
             is_given = callable(self._session) and not isinstance(self._session, Session)
             if not (is_given or loop.is_own(session, asked)):
                 return messages, None

@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.host_sessions import options_below
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.blocks import result_parts
 from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, medium_of
@@ -345,7 +345,8 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         # A repeated call is one with the same messages, before an answer to it has come.
         key = f"{len(messages)} {messages[-1].id}"
         tools = [*map(_schema, request.tools)]
-        asked = Asked(key, messages, _system(request), tools, plain=_compared)
+        system, model = _system(request), _model(request)
+        asked = Asked(key, messages, system, tools, plain=_compared, model=model)
         is_given = callable(self._session) and not isinstance(self._session, Session)
         return _Call(loop, session, asked) if is_given or loop.is_own(session, asked) else None
 
@@ -388,6 +389,12 @@ def _system(request: Any) -> object:  # noqa: ANN401
     """Return the system prompt; before langchain 1.1 a request has it as a text."""
     message = getattr(request, "system_message", None)
     return request.system_prompt if message is None else message.content
+
+
+def _model(request: Any) -> str | None:  # noqa: ANN401
+    """Return the name of the model that is called; LangChain's models name the attribute freely."""
+    names = (getattr(request.model, name, None) for name in ("model_name", "model", "model_id"))
+    return model_name((request.model_settings or {}).get("model"), *names)
 
 
 def _schema(tool: object) -> dict[str, Any]:

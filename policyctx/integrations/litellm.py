@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.host_sessions import options_below
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session
 
@@ -157,7 +157,8 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         if not kind.takes_markers:
             session.takes_markers = False
         system, tools = data.get(kind.system) or None, data.get("tools") or None
-        asked = Asked(uuid4().hex, messages, system, tools)
+        model = model_name(data.get("model"))
+        asked = Asked(uuid4().hex, messages, system, tools, model=model)
         if not (callable(self._session) or loop.is_own(session, asked)):
             return data
         sent = await loop.apply_async(session, asked)

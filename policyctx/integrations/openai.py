@@ -24,7 +24,7 @@ from uuid import uuid4
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 
 try:
     import openai
@@ -203,7 +203,8 @@ class _Policy:
             return None
         session.takes_markers = False
         tools = given.get("tools") or None
-        asked = Asked(uuid4().hex, messages, given.get(kind.system) or None, tools)
+        model = model_name(extra.get("model"), given.get("model"))
+        asked = Asked(uuid4().hex, messages, given.get(kind.system) or None, tools, model=model)
         if not (is_function or loop.is_own(session, asked)):
             return None
         return _Call(loop, session, asked, kind)

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.tokens.usage import Usage
 
 try:
@@ -85,7 +85,14 @@ class PolicyFilter(agents.RunHooks[Any]):
         loop = AgentLoop.of(session)
         session.takes_markers = False
         tools = [*map(_schema, data.agent.tools)]
-        asked = Asked(uuid4().hex, items, given.instructions, tools, data.agent.name)
+        asked = Asked(
+            uuid4().hex,
+            items,
+            given.instructions,
+            tools,
+            data.agent.name,
+            model=_model(data.agent),
+        )
         is_own = callable(self._session) or loop.is_own(session, asked)
         if loop.is_applying or not is_own:
             return given
@@ -124,6 +131,11 @@ class PolicyFilter(agents.RunHooks[Any]):
                 " its history, so there is nothing to edit"
             )
         return True
+
+
+def _model(agent: agents.Agent[Any]) -> str | None:
+    """Return the name of an agent's model; a filter is not shown the model of a `RunConfig`."""
+    return model_name(agent.model, getattr(agent.model, "model", None))
 
 
 def _is_result(item: Message) -> bool:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, Turn
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.tokens.usage import Usage
@@ -378,7 +378,8 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
             for tool in (*given.function_tools, *given.output_tools)
         ]
         key = f"{ctx.run_id} {ctx.run_step}"
-        return Asked(key, list(request.messages), system, tools, plain=self._compared)
+        model = model_name(request.model.model_name)
+        return Asked(key, list(request.messages), system, tools, plain=self._compared, model=model)
 
     def _compared(self, message: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return what the messages of two requests are compared by."""

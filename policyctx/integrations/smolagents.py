@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.shapes.shape import Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -299,7 +299,8 @@ class PolicyCallback:
         steps = agent.memory.steps
         given: list[Any] = views([*steps, step])
         system = agent.memory.system_prompt.system_prompt
-        asked = Asked(uuid4().hex, given, system, _tools(agent), agent.name, _compared)
+        model = model_name(getattr(agent.model, "model_id", None))
+        asked = Asked(uuid4().hex, given, system, _tools(agent), agent.name, _compared, model)
         is_given = not isinstance(self._session, Session)
         if not given or not (is_given or loop.is_own(session, asked)):
             return

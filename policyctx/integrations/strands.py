@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.host_sessions import HostSessions, Turn
-from policyctx.messages.asked import Asked
+from policyctx.messages.asked import Asked, model_name
 from policyctx.tokens.usage import Usage
 
 try:
@@ -131,7 +131,9 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
             }
             for tool in agent.tool_registry.get_all_tool_specs()
         ]
-        asked = Asked(uuid4().hex, list(messages), system, tools, plain=self._compared)
+        asked = Asked(
+            uuid4().hex, list(messages), system, tools, plain=self._compared, model=_model(agent)
+        )
         if (turn := self._sessions.turn(session, asked)) is None:
             return
         sent = await turn.loop.apply_async(turn.session, asked)
@@ -160,6 +162,12 @@ def _conversation_id(agent: Agent) -> str | None:
     if found is None or agent.agent_id == _NO_AGENT_ID:
         return found
     return f"{found}.{agent.agent_id}"
+
+
+def _model(agent: Agent) -> str | None:
+    """Return the name of an agent's model, None where its settings have none."""
+    settings = agent.model.get_config()
+    return model_name(settings.get("model_id")) if isinstance(settings, dict) else None
 
 
 def _billed(usage: Mapping[str, int]) -> Usage | None:

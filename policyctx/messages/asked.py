@@ -23,7 +23,8 @@ class Asked:
     """One attempt at a request, before the policy. `key` is equal for all attempts at it.
 
     `agent` is the agent that asks, in a framework that names it. `plain` returns a message as the
-    dict by which it is compared with those of other requests.
+    dict by which it is compared with those of other requests. `model` is the model that is called,
+    as the request spells its name, None where the host does not say it.
     """
 
     key: str
@@ -32,6 +33,7 @@ class Asked:
     tools: object = None
     agent: str | None = None
     plain: Callable[[Message], Message] = as_message
+    model: str | None = None
 
     def heads(self) -> list[Message]:
         """Return the leading system messages, which OpenAI's APIs have in the list."""
@@ -47,6 +49,11 @@ class Asked:
             message if isinstance(message, dict) else {}
             for message in map(self.plain, self.messages)
         )
+
+
+def model_name(*given: object) -> str | None:
+    """Return the first of these values that is a name, None if there is none."""
+    return next((one for one in given if isinstance(one, str) and one), None)
 
 
 def is_alike(last: Asked, asked: Asked) -> bool:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
+from policyctx.definitions.gates import Comparison, gates_in
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
 from policyctx.planning.decisions import Reason
@@ -245,6 +246,13 @@ class OffloadPolicy:
             any(gates.tokens is not None for gates in step.when)
             or any(until.tokens is not None for until in step.select.until or ())
             for step in self.settings.steps
+        )
+
+    @cached_property
+    def asks_for_window(self) -> bool:
+        """Whether a limit of a gate or an `until` is a share of the context window."""
+        return any(
+            isinstance(limit, Share) for step in self.settings.steps for limit in _limits(step)
         )
 
     @property
@@ -508,6 +516,16 @@ class OffloadPolicy:
 
     def _wording(self, step: Step, given: list[Level]) -> Wording:
         return Wording.of(wording(self.settings, step, given))
+
+
+def _limits(step: Step) -> Iterator[object]:
+    """Yield the limits of the gates of a step and of its `until`."""
+    for gates in step.when:
+        for _, given, _ in gates_in(gates):
+            yield from (getattr(given, comparison) for comparison in given.noted(Comparison))
+    for until in step.select.until or ():
+        yield None if until.tokens is None else until.tokens.under
+        yield None if until.frees is None else until.frees.at_least
 
 
 def _hints(tools: Iterable[object], hints: Hints) -> Mapping[str, Hint]:

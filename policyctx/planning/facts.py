@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from policyctx.errors import MessagesError
 from policyctx.messages.json_text import compact_json
+from policyctx.pricing.windows import window_of
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class Facts:
     `beside` contains the rest of the request, such as its system prompt and tool schemas.
     `token_scale` is provider tokens per counted token of text; the rules of `language_model` size
     images and documents; `correction` corrects the total of the list by the usage of earlier calls.
-    `context_window` is that of the model that is called, in tokens, None for the policy's;
+    `called_model` is the name of the model that is called, None if it is unknown; its window is
+    that of `window_of`, in tokens, unless `context_window` replaces it.
     `cache_ttl` is the TTL of the session's last write to the prompt cache, in seconds, None before
     one is known. `idle` is the time since the last model call in seconds, None before the first.
     `read_tool` is the name of a tool with which the model can read a file of the store, empty if
@@ -78,6 +80,7 @@ class Facts:
     cwd: str = ""
     read_tool: str = ""
     context_window: int | None = None
+    called_model: str | None = None
     cache_ttl: int | None = None
     sources: Mapping[str, FileLines] = field(default_factory=dict)
     parts: KnownParts = field(default_factory=KnownParts, compare=False, repr=False)
@@ -95,7 +98,9 @@ class Facts:
 
     def window(self, model: Model) -> int:
         """Return the tokens that the model can see; `model` is the policy's."""
-        return model.context_window if self.context_window is None else self.context_window
+        if self.context_window is not None:
+            return self.context_window
+        return window_of(model, self.called_model)
 
     def source(self, item: Item) -> FileLines | None:
         """Return the lines of a file that the item shows, None if the host reports none."""

@@ -19,6 +19,7 @@ from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from fractions import Fraction
 
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision
@@ -284,23 +285,24 @@ class StopConditions:
         return None
 
     def _comparison(self, condition: Until) -> str | None:
-        window = self._outlook.facts.window(self._outlook.conversation.policy.model)
         compared = []
         if condition.tokens is not None:
-            tokens, under = self._outlook.tokens(), _exact(condition.tokens.under, window)
+            tokens, under = self._outlook.tokens(), self._exact(condition.tokens.under)
             if tokens >= under:
                 return None
             compared.append(f"tokens: {tokens:,} < {float(under):,.10g}")
         if condition.frees is not None:
             freed = self._freed + self._since - self._total()
-            if freed < (least := _exact(condition.frees.at_least, window)):
+            if freed < (least := self._exact(condition.frees.at_least)):
                 return None
             compared.append(f"frees: {freed:,} >= {float(least):,.10g} tokens")
         return "; ".join(compared)
 
+    def _exact(self, amount: int | Share) -> Fraction | int:
+        if not isinstance(amount, Share):
+            return amount
+        window = self._outlook.facts.window(self._outlook.conversation.policy.model)
+        return amount.percent * window / 100
+
     def _total(self) -> int:
         return self._outlook.total("tokens") if self._conditions else 0
-
-
-def _exact(amount: int | Share, window: int) -> float:
-    return amount.percent * window / 100 if isinstance(amount, Share) else amount  # type: ignore[return-value]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.tokenizers import is_remote
 from policyctx.errors import UsageError
+from policyctx.messages.asked import model_name
 from policyctx.messages.markers import MARKER
 from policyctx.pricing.rows import row_of
 from policyctx.proxy.bodies import read_body, shared_bytes, shared_messages
@@ -259,6 +260,7 @@ class Turning:
             if (session and session.policy is not policy) or is_remote(policy.model.tokenizer):
                 yield
             session = self._session(conversation, api, policy)
+            session.language_model = model_name(body.fields.get("model"))
             if self._dry_run and not api.decides:
                 self._count("counted")
                 return Turned()
@@ -305,8 +307,7 @@ class Turning:
         self, conversation: Conversation, session: Session, body: Body, result: Result
     ) -> Steps[None]:
         """Keep what a turn decided, with reasons; raises nothing, since the turn was made."""
-        model = body.fields.get("model")
-        conversation.model = model if isinstance(model, str) else ""
+        conversation.model = session.language_model or ""
         conversation.at, conversation.calls = self._clock(), conversation.calls + 1
         plan = result.plan
         records: list[dict[str, Any]] = []

@@ -15,6 +15,7 @@ from policyctx.policy.values import Duration
 from policyctx.pricing.cache_rules import CacheRules
 from policyctx.pricing.dollars import CallPrices, Dollars, dollars, prices_of
 from policyctx.pricing.rows import ModelRow, row_of
+from policyctx.pricing.windows import window_of
 from policyctx.tokens.usage import HOUR
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def terms_of(calls: Iterable[Call], model: Model, prices: PricesOf = "recorded")
     terms = []
     for call in calls:
         name = call.language_model or model.name or ""
-        row = row_of(name, at=call.at if prices == "recorded" else None)
+        at = call.at if prices == "recorded" else None
+        row = row_of(name, at=at)
         cache = _cache(model, row)
         ttl, is_assumed = _ttl(call, model, row, last.get(name))
         if call.usage is not None and (told := call.usage.write_ttl) is not None:
@@ -91,7 +93,7 @@ def terms_of(calls: Iterable[Call], model: Model, prices: PricesOf = "recorded")
         terms.append(
             CallTerms(
                 language_model=name or UNNAMED,
-                window=_window(model, row),
+                window=window_of(model, name, at=at),
                 cache=cache,
                 ttl=ttl,
                 ttl_is_assumed=is_assumed,
@@ -100,11 +102,6 @@ def terms_of(calls: Iterable[Call], model: Model, prices: PricesOf = "recorded")
             )
         )
     return terms
-
-
-def _window(model: Model, row: ModelRow | None) -> int:
-    is_set = "context_window" in model.model_fields_set
-    return model.context_window if is_set or row is None else row.context_window
 
 
 def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:

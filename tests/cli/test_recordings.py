@@ -100,8 +100,34 @@ def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: st
     assert report["recording"] == {
         "name": "s.json", "format": "mini-swe-agent", "calls": 6, "calls_with_usage": 6,
  "calls_with_summed_usage": 0,
-        "largest_billed": 210_000, "calls_over_window": 1,
+        "largest_billed": 210_000, "context_window": 200_000, "calls_over_window": 1,
     }  # fmt: skip
+
+
+def test_shares_are_of_the_window_of_the_recorded_model_as_in_a_replay(tmp_path: Path) -> None:
+    path = billed_session(tmp_path / "s.json", *SIZES)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["info"] = {"config": {"model": {"model_name": "gpt-4o"}}}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (recording,) = recordings_in(path)
+    replayed = simulated(recording, OffloadPolicy.load("small-context"))
+    first = [call.compacted for call in replayed.calls].index(True)
+    run = policyctx("explain", "small-context", path, "--call", str(first + 1), "--json")
+    (gate,) = json.loads(run.stdout)["gates"]
+    assert (gate["opens"], gate["limit"]) == (True, 102_400)
+    assert json.loads(run.stdout)["recording"]["context_window"] == 128_000
+    assert (
+        "note: gates see the window of gpt-4o, 128,000 tokens; model.context_window in the"
+        " policy would replace it\n"
+    ) in run.stderr
+
+
+def test_shares_are_of_the_window_of_the_model_in_a_request_body() -> None:
+    body = json.dumps({"model": "gpt-4o", "messages": []}).encode()
+    run = policyctx("explain", "small-context", "-", "--json", stdin=body)
+    assert json.loads(run.stdout)["gates"][0]["limit"] == 102_400
+    assert "gates see the window of gpt-4o, 128,000 tokens" in run.stderr
+    assert "window" not in policyctx("plan", "context-offload", "-", stdin=body).stderr
 
 
 def test_the_report_of_a_plain_list_has_no_recording() -> None:

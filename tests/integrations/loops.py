@@ -19,6 +19,12 @@ GATED = """\
     items: {tool_result: {offload: true}}
     steps: [{name: s, do: offload, when: {tokens: {at_least: 20000}}}]
     """
+SHARE = """\
+    items: {tool_result: {offload: true}}
+    steps: [{name: s, do: offload, when: {tokens: {at_least: 80%}}}]
+    """
+# The names of models, each with the tokens from which the gate of `SHARE` opens.
+LIMITS = [("gpt-4o", 102_400), ("claude-opus-4-8", 800_000), ("a-model-of-ours", 160_000)]
 BIG, SECOND = "alpha " * 400, "beta " * 400
 
 WINDOW = 20_000
@@ -47,6 +53,12 @@ def long_results(turn: int) -> list[tuple[str, str]]:
         (f"t{turn}_{i}", text[: int(3 * size * scale)])
         for i, (text, size) in enumerate(zip(texts, sizes, strict=True))
     ]
+
+
+def limit_of(session: Session) -> float:
+    """Return the tokens from which the gate of `SHARE` opens after the calls that were made."""
+    [verdict] = session.plan([]).gates
+    return float(verdict.limit)
 
 
 def files_of(session: Session) -> list[str]:

@@ -36,12 +36,15 @@ from tests.integrations.killing import check_goes_on
 from tests.integrations.loops import (
     BIG,
     GATED,
+    LIMITS,
     LONG,
     OLD,
     SECOND,
+    SHARE,
     WINDOW,
     check_own_files,
     files_of,
+    limit_of,
     long_results,
     ten_sessions,
 )
@@ -119,6 +122,20 @@ def test_create_sends_the_edited_list_and_leaves_the_callers_list(
     [file] = files_of(session)
     assert session.read(file) == BIG
     assert api.refused == []
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+def test_a_share_is_of_the_window_of_the_called_model(
+    api: AnthropicAPI, tmp_path: Path, model: str, limit: int
+) -> None:
+    session = Session(policy(SHARE), root=tmp_path, session_id="s")
+    with client_of(api, session) as client:
+        client.messages.count_tokens(model=model, messages=MESSAGES, tools=TOOLS)
+        assert limit_of(session) == limit
+        client.messages.create(**ASKED, messages=MESSAGES)
+        assert limit_of(session) == 160_000
+        client.messages.create(**{**ASKED, "model": model}, messages=then())
+    assert limit_of(session) == limit
 
 
 def test_the_asynchronous_client_sends_the_edited_list(api: AnthropicAPI, session: Session) -> None:

@@ -35,10 +35,13 @@ from tests.integrations.langchain_model import (
 from tests.integrations.loops import (
     BIG,
     GATED,
+    LIMITS,
     LONG,
     OLD,
     SECOND,
+    SHARE,
     WINDOW,
+    limit_of,
     long_results,
 )
 from tests.policies import policy
@@ -110,6 +113,20 @@ def test_the_model_gets_the_edited_list_and_the_state_keeps_the_originals(
     assert session.read(file) == BIG
     totals = session.totals()
     assert (totals.calls, totals.tokens_sent) == (3, sum(model.prompts))
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+@pytest.mark.parametrize("attribute", ["model_name", "model"])
+def test_a_share_is_of_the_window_of_the_called_model(
+    middleware_of: Any, model: str, limit: int, attribute: str
+) -> None:
+    class Named(ScriptedModel):
+        model_name: str | None = None
+        model: str | None = None
+
+    middleware = middleware_of(SHARE)
+    run(agent_of(Named(script=script(), **{attribute: model}), middleware))
+    assert limit_of(middleware.session_of("s")) == limit
 
 
 def test_a_message_without_a_decision_is_the_same_object(middleware_of: Any) -> None:

@@ -24,12 +24,15 @@ from tests.integrations.killing import check_goes_on
 from tests.integrations.loops import (
     BIG,
     GATED,
+    LIMITS,
     LONG,
     OLD,
     SECOND,
+    SHARE,
     WINDOW,
     check_own_files,
     files_of,
+    limit_of,
     long_results,
     ten_sessions,
 )
@@ -134,6 +137,18 @@ def client_of(api: OpenAIAPI, session: Any) -> Any:
 
 def async_client_of(api: OpenAIAPI, session: Any) -> Any:
     return with_policy(openai.AsyncOpenAI(base_url=api.url, api_key="k"), session)
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+def test_a_share_is_of_the_window_of_the_called_model(
+    api: OpenAIAPI, endpoint: Endpoint, tmp_path: Path, model: str, limit: int
+) -> None:
+    session = Session(policy(SHARE), root=tmp_path, session_id="s")
+    with client_of(api, session) as client:
+        endpoint.created(client, endpoint.history(BIG))
+        assert limit_of(session) == 160_000
+        endpoint.created(client, endpoint.history(BIG, SECOND), model=model)
+    assert limit_of(session) == limit
 
 
 def test_create_sends_the_edited_list_and_leaves_the_callers_list(

@@ -20,10 +20,13 @@ from policyctx.integrations.openai_agents import PolicyFilter
 from tests.integrations.loops import (
     BIG,
     GATED,
+    LIMITS,
     LONG,
     OLD,
     SECOND,
+    SHARE,
     WINDOW,
+    limit_of,
     long_results,
 )
 from tests.integrations.openai_api import (
@@ -66,10 +69,12 @@ def read(name: str) -> str:
 
 
 @asynccontextmanager
-async def model_of(api: OpenAIAPI, *, chat: bool = False) -> AsyncIterator[Any]:
+async def model_of(
+    api: OpenAIAPI, *, chat: bool = False, name: str = "gpt-some"
+) -> AsyncIterator[Any]:
     kind = agents.OpenAIChatCompletionsModel if chat else agents.OpenAIResponsesModel
     async with openai.AsyncOpenAI(base_url=api.url, api_key="k") as client:
-        yield kind(model="gpt-some", openai_client=client)
+        yield kind(model=name, openai_client=client)
 
 
 def config_of(policy_filter: Any) -> RunConfig:
@@ -127,6 +132,26 @@ def test_a_run_sends_the_edited_list_and_keeps_its_items(
 def file_of(session: Session) -> str:
     [file] = [item.offload_path for item in session.items if item.offload_path]
     return file
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+@pytest.mark.parametrize("is_named", [False, True], ids=["object", "name"])
+def test_a_share_is_of_the_window_of_the_called_model(
+    api: OpenAIAPI, tmp_path: Path, model: str, limit: int, is_named: bool
+) -> None:
+    session = Session(policy(SHARE), root=tmp_path, session_id="s")
+
+    async def go() -> None:
+        async with model_of(api, name=model) as made:
+            provider = agents.MultiProvider(openai_client=made._client)
+            config = config_of(PolicyFilter(session))
+            config.model_provider = provider
+            given = model if is_named else made
+            agent: Agent[Any] = Agent(name="reader", model=given, tools=[read])
+            await Runner.run(agent, "Read both.", run_config=config)
+
+    asyncio.run(go())
+    assert limit_of(session) == limit
 
 
 def test_the_options_of_a_run_are_the_filter_and_the_hook(session: Session) -> None:

@@ -40,10 +40,13 @@ from policyctx.integrations.pydantic_ai import PolicyCapability, PydanticAIShape
 from tests.integrations.loops import (
     BIG,
     GATED,
+    LIMITS,
     LONG,
     OLD,
     SECOND,
+    SHARE,
     WINDOW,
+    limit_of,
     long_results,
 )
 from tests.integrations.openai_api import (
@@ -104,10 +107,12 @@ def session(tmp_path: Path) -> Session:
 
 
 @asynccontextmanager
-async def model_of(api: OpenAIAPI, *, chat: bool = False) -> AsyncIterator[Any]:
+async def model_of(
+    api: OpenAIAPI, *, chat: bool = False, name: str = "gpt-some"
+) -> AsyncIterator[Any]:
     kind = OpenAIChatModel if chat else OpenAIResponsesModel
     async with openai.AsyncOpenAI(base_url=api.url, api_key="k") as client:
-        yield kind("gpt-some", provider=OpenAIProvider(openai_client=client))
+        yield kind(name, provider=OpenAIProvider(openai_client=client))
 
 
 def read(name: str) -> str:
@@ -120,8 +125,10 @@ def agent_of(model: Any, capability: Any, **options: Any) -> Any:
     return Agent(model, capabilities=[capability], **given)
 
 
-async def run(api: OpenAIAPI, capability: Any, *, chat: bool = False, **options: Any) -> Any:
-    async with model_of(api, chat=chat) as model:
+async def run(
+    api: OpenAIAPI, capability: Any, *, chat: bool = False, name: str = "gpt-some", **options: Any
+) -> Any:
+    async with model_of(api, chat=chat, name=name) as model:
         given = {"conversation_id": "s", **options}
         return await agent_of(model, capability).run("Read both.", **given)
 
@@ -140,6 +147,15 @@ def results(messages: Any) -> list[str]:
     """The texts of the results in a list of messages."""
     parts = (part for message in messages for part in message.parts)
     return [str(part.content) for part in parts if isinstance(part, ToolReturnPart)]
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+def test_a_share_is_of_the_window_of_the_called_model(
+    api: OpenAIAPI, capability_of: Any, model: str, limit: int
+) -> None:
+    capability = capability_of(SHARE)
+    asyncio.run(run(api, capability, chat=True, name=model))
+    assert limit_of(capability.session_of("s")) == limit
 
 
 @pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])

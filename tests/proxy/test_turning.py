@@ -41,7 +41,8 @@ class Proxied:
             clock=lambda: self.now,
         )
         self.policies = Policies(folder / "p.yaml")
-        self.turning = Turning(self.registry, self.policies, self.root)
+        dry_run = bool(limits.get("dry_run"))
+        self.turning = Turning(self.registry, self.policies, self.root, dry_run=dry_run)
 
     def turn(
         self,
@@ -84,6 +85,35 @@ def are_away(messages: list[Any], count: int) -> bool:
     """Whether exactly the first results have left the list."""
     texts = texts_of(messages)
     return set(texts[:count]).isdisjoint(TEXTS) and set(texts[count:]) <= set(TEXTS)
+
+
+SHARES = """\
+apiVersion: policyctx/v1
+name: p
+model: {tokenizer: approximate}
+items: {tool_result: {offload: true}}
+steps: [{name: s, do: offload, when: {tokens: {at_least: 1%}}}]
+"""
+
+
+def test_a_share_is_of_the_window_of_the_model_that_a_request_names(tmp_path: Path) -> None:
+    """One per cent: 1,280 tokens, 10,000 and, of a model that is not known, 2,000."""
+    small, large = session_of("x" * 4 * 1_500), session_of("x" * 4 * 2_100)
+    proxied = Proxied(tmp_path, SHARES)
+    count = "/v1/messages/count_tokens"
+    assert proxied.turn(small, path=count, model="gpt-4o") != small
+    assert proxied.turn(small, model="a-model-of-ours") == small
+    assert proxied.turn(large, "t", model="claude-opus-4-8") == large
+    assert proxied.turn(large, "u", model="a-model-of-ours") != large
+    assert proxied.turn(small, model="gpt-4o") != small
+
+
+def test_a_dry_run_decides_by_the_window_of_the_model_too(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path, SHARES, dry_run=True)
+    proxied.turn(session_of("x" * 4 * 1_500), model="claude-opus-4-8")
+    assert not proxied.turning.counts.decisions
+    proxied.turn(session_of("x" * 4 * 1_500), "t", model="gpt-4o")
+    assert sum(proxied.turning.counts.decisions.values()) == 1
 
 
 def test_an_idle_session_leaves_memory_and_goes_on_from_the_store(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ class Model(Section):
     """The language model, whose rules size images and documents and whose count `anthropic` asks
     for. Default: images and documents by the shape of the messages."""
     context_window: Annotated[int, Field(gt=0)] = 200_000
-    """Tokens that the model can see. A replay takes those of the recorded model unless it is
-    set."""
+    """Tokens that the model can see. Unless it is set, gates and `until` take the window of the
+    model that is called, in a replay that of the recorded model."""
     tokenizer: Annotated[
         Annotated[str, Field(min_length=1)] | CharTokens,
         Field(examples=["cl100k_base", {"chars_per_token": 4, "per_message": 3}]),

@@ -32,7 +32,17 @@ from tests.integrations.examples import (
     without_policyctx,
 )
 from tests.integrations.heavy.google_api import GoogleAPI, google_api, results
-from tests.integrations.loops import BIG, GATED, LONG, OLD, SECOND, WINDOW, long_results
+from tests.integrations.loops import (
+    BIG,
+    GATED,
+    LONG,
+    OLD,
+    SECOND,
+    SHARE,
+    WINDOW,
+    limit_of,
+    long_results,
+)
 from tests.integrations.openai_api import Reply, calling, saying
 from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
@@ -131,6 +141,18 @@ class Host:
 def kept_results(contents: list[Any]) -> list[str]:
     parts = [part for content in contents for part in content.parts if part.function_response]
     return [str(part.function_response.response["result"]) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"), [("gemini-2.0-flash", 800_000), ("gemini-of-ours", 160_000)]
+)
+def test_a_share_is_of_the_window_of_the_called_model(
+    api: GoogleAPI, plugin_of: Any, model: str, limit: int
+) -> None:
+    plugin = plugin_of(SHARE)
+    Host(plugin, model=model).run()
+    assert len(api.bodies) == 3
+    assert limit_of(only(plugin)) == limit
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])

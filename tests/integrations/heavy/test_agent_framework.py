@@ -20,10 +20,13 @@ from tests.integrations.examples import added_lines
 from tests.integrations.loops import (
     BIG,
     GATED,
+    LIMITS,
     LONG,
     OLD,
     SECOND,
+    SHARE,
     WINDOW,
+    limit_of,
     long_results,
 )
 from tests.integrations.openai_api import (
@@ -85,10 +88,12 @@ def read(name: str) -> str:
 
 
 @asynccontextmanager
-async def client_of(api: OpenAIAPI, *, chat: bool = False) -> AsyncIterator[Any]:
+async def client_of(
+    api: OpenAIAPI, *, chat: bool = False, name: str = "gpt-some"
+) -> AsyncIterator[Any]:
     kind = OpenAIChatCompletionClient if chat else OpenAIChatClient
     async with openai.AsyncOpenAI(base_url=api.url, api_key="k") as client:
-        yield kind("gpt-some", async_client=client)
+        yield kind(name, async_client=client)
 
 
 def agent_of(client: Any, *middleware: Any, **options: Any) -> Any:
@@ -116,6 +121,24 @@ def results(session: AgentSession) -> list[str]:
     messages = found["state"]["in_memory"]["messages"]
     contents = [content for message in messages for content in message["contents"]]
     return [each["result"] for each in contents if each["type"] == "function_result"]
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+@pytest.mark.parametrize("is_option", [False, True], ids=["client", "option"])
+def test_a_share_is_of_the_window_of_the_called_model(
+    api: OpenAIAPI, middleware_of: Any, model: str, limit: int, is_option: bool
+) -> None:
+    middleware = middleware_of(SHARE)
+    options = {"store": False, **({"model": model} if is_option else {})}
+
+    async def go() -> None:
+        async with client_of(api, name="gpt-some" if is_option else model) as client:
+            agent = agent_of(client, middleware, default_options=options)
+            await agent.run("Read both.", session=AgentSession(session_id="s"))
+
+    asyncio.run(go())
+    assert {body["model"] for body in api.bodies} == {model}
+    assert limit_of(middleware.session_of("s")) == limit
 
 
 @EACH_API

@@ -44,7 +44,18 @@ from tests.integrations.examples import (
     printed_by,
     without_policyctx,
 )
-from tests.integrations.loops import BIG, LONG, OLD, SECOND, WINDOW, files_of, long_results
+from tests.integrations.loops import (
+    BIG,
+    LIMITS,
+    LONG,
+    OLD,
+    SECOND,
+    SHARE,
+    WINDOW,
+    files_of,
+    limit_of,
+    long_results,
+)
 from tests.integrations.openai_api import OpenAIAPI, Reply, calling, openai_api
 from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
@@ -143,6 +154,16 @@ def results(messages: Any) -> list[str]:
     """Return the results in a request, or in the messages of Inspect."""
     plain = [m if isinstance(m, dict) else {"role": m.role, "content": m.text} for m in messages]
     return [message["content"] for message in plain if message["role"] == "tool"]
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+def test_a_share_is_of_the_window_of_the_called_model(
+    tmp_path: Path, model: str, limit: int
+) -> None:
+    session = Session(policy(SHARE), root=tmp_path, session_id="s", shapes=[InspectShape()])
+    called = get_model(f"mockllm/{model}", memoize=False)
+    asyncio.run(PolicyCompaction(session).compact(called, conversation(), []))
+    assert limit_of(session) == limit
 
 
 def test_the_model_gets_the_edited_list_and_the_state_keeps_the_originals(

@@ -25,7 +25,17 @@ from tests.conversations import session_of
 from tests.integrations import anthropic_api as messages_api
 from tests.integrations.anthropic_api import AnthropicAPI, anthropic_api
 from tests.integrations.examples import ROOT, example
-from tests.integrations.loops import BIG, OLD, SECOND, WINDOW, files_of, long_results
+from tests.integrations.loops import (
+    BIG,
+    LIMITS,
+    OLD,
+    SECOND,
+    SHARE,
+    WINDOW,
+    files_of,
+    limit_of,
+    long_results,
+)
 from tests.integrations.openai_api import OpenAIAPI, openai_api
 from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
@@ -334,6 +344,16 @@ def passed(hook: PolicyHook, data: dict[str, Any], kind: str = "anthropic_messag
 
 
 NAMED: dict[str, Any] = {"messages": GIVEN, "litellm_session_id": "s"}
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+@pytest.mark.parametrize("kind", ["anthropic_messages", "acompletion"])
+def test_a_share_is_of_the_window_of_the_called_model(
+    tmp_path: Path, model: str, limit: int, kind: str
+) -> None:
+    hook = PolicyHook(policy(SHARE), root=tmp_path)
+    passed(hook, {**NAMED, "model": model}, kind)
+    assert limit_of(hook.session_of("s", key_of("k"))) == limit
 
 
 @pytest.mark.parametrize(

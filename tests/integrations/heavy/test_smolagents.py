@@ -32,7 +32,19 @@ from tests.integrations.examples import (
     printed_by,
     without_policyctx,
 )
-from tests.integrations.loops import BIG, GATED, LONG, OLD, SECOND, WINDOW, files_of, long_results
+from tests.integrations.loops import (
+    BIG,
+    GATED,
+    LIMITS,
+    LONG,
+    OLD,
+    SECOND,
+    SHARE,
+    WINDOW,
+    files_of,
+    limit_of,
+    long_results,
+)
 from tests.integrations.openai_api import OpenAIAPI, Reply, calling, openai_api, saying
 from tests.policies import policy
 
@@ -106,7 +118,8 @@ def policy_of(tmp_path: Path) -> Callable[[str], PolicyCallback]:
 
 
 def agent_of(api: OpenAIAPI, callback: Any, kind: Any = ToolCallingAgent, **options: Any) -> Any:
-    model = OpenAIServerModel("some", api_base=api.url, api_key="k")
+    name = options.pop("name", "some")
+    model = OpenAIServerModel(name, api_base=api.url, api_key="k")
     tools = options.pop("tools", [Read()])
     calls = [callback] if callback else []
     return kind(tools, model, step_callbacks=calls, verbosity_level=0, **options)
@@ -127,6 +140,15 @@ def results(body: Any) -> list[str]:
     """Return the observations in a request."""
     parts = [re.split(r"Observation:\n", text)[1:] for text in texts(body["messages"])]
     return [text for found in parts for text in found]
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+def test_a_share_is_of_the_window_of_the_called_model(
+    api: OpenAIAPI, policy_of: Any, model: str, limit: int
+) -> None:
+    callback = policy_of(SHARE)
+    assert agent_of(api, callback, name=model).run("Read both.") == "Done."
+    assert limit_of(callback.session) == limit
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])

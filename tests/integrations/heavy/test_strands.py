@@ -22,10 +22,13 @@ from tests.integrations.examples import added_lines
 from tests.integrations.loops import (
     BIG,
     GATED,
+    LIMITS,
     LONG,
     OLD,
     SECOND,
+    SHARE,
     WINDOW,
+    limit_of,
     long_results,
 )
 from tests.integrations.openai_api import (
@@ -88,7 +91,7 @@ def read(name: str) -> str:
 def agent_of(api: OpenAIAPI, plugin: Any, **options: Any) -> Agent:
     model = OpenAIModel(
         client_args={"base_url": api.url, "api_key": "k"},
-        model_id="gpt-some",
+        model_id=options.pop("name", "gpt-some"),
     )
     given = {
         "tools": [read],
@@ -104,6 +107,15 @@ def results(messages: Any) -> list[str]:
     """The texts of the results in a list of messages."""
     blocks = (block for message in messages for block in message["content"])
     return [b["toolResult"]["content"][0]["text"] for b in blocks if "toolResult" in b]
+
+
+@pytest.mark.parametrize(("model", "limit"), LIMITS)
+def test_a_share_is_of_the_window_of_the_called_model(
+    api: OpenAIAPI, plugin_of: Any, model: str, limit: int
+) -> None:
+    plugin = plugin_of(SHARE)
+    agent_of(api, plugin, name=model)("Go.")
+    assert limit_of(plugin.session_of("s")) == limit
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
