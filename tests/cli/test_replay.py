@@ -46,7 +46,7 @@ def test_output_has_one_line_per_session_and_a_total(folder: Path) -> None:
         ["total", "9"],
     ]
     assert "step      retire-old-results removed 2 items before 2 calls" in run.stdout
-    assert "regret    0 of 2 removed items" in run.stdout
+    assert "regret    needed again: 0 of 2 removed items" in run.stdout
 
 
 def test_lines_keep_the_order_of_the_files_with_several_processes(folder: Path) -> None:
@@ -220,7 +220,7 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
     # Above 200,000 tokens a write for an hour cost $20 per million until 13 March 2026, then $10.
     assert "prompts   cost $6.00 → $6.00 (0 %)" in then
     assert "prices    those of the recorded models on the day of each call" in then
-    assert "output    costs $0.00 more" in then
+    assert "output    of the recorded calls cost $0.00," in then
     assert "1 → 1 prompts exceed the context window of their model (200,000)" in then
     now = policyctx("replay", "small-context", path, "--prices", "today").stdout
     assert "prompts   cost $3.00 → $3.00 (0 %)" in now
