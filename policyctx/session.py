@@ -153,8 +153,8 @@ class Session:
         self._on_invalid = on_invalid
         self.context_window: int | None = None
         """Tokens that the called model can see, for the gates; None for `model.context_window` of
-        the policy if it is written there, else for the window of `language_model`."""
-        self.language_model: str | None = None
+        the policy if it is written there, else for the window of `called_model`."""
+        self.called_model: str | None = None
         """The model that is called, as the request spells its name; None for the policy's
         `model.name`. From the next call on, gates and `until` see its window, 200,000 tokens if it
         is not in the table of models."""
@@ -825,7 +825,7 @@ class Session:
             sources=sources or {},
             parts=self._parts,
             context_window=self.context_window,
-            called_model=self.language_model,
+            called_model=self.called_model,
             cache_ttl=memory.write_ttl,
         )
 

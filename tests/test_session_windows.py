@@ -55,7 +55,7 @@ def test_a_gate_opens_at_a_share_of_the_window_of_the_called_model(
     tmp_path: Path, model: str | None, tokens: int, *, opens: bool, limit: int
 ) -> None:
     live = session(tmp_path)
-    live.language_model = model
+    live.called_model = model
     verdict = gate_of(live, tokens)
     assert (verdict.opens, verdict.limit) == (opens, limit)
     assert f"{limit:,} tokens" in verdict.sentence
@@ -65,7 +65,7 @@ def test_a_written_window_and_that_of_the_caller_come_before_the_called_model(
     tmp_path: Path,
 ) -> None:
     live = session(tmp_path, WRITTEN)
-    live.language_model = "gpt-4o"
+    live.called_model = "gpt-4o"
     assert gate_of(live).limit == 240_000
     live.context_window = 10_000
     assert gate_of(live).limit == 8_000
@@ -74,23 +74,23 @@ def test_a_written_window_and_that_of_the_caller_come_before_the_called_model(
 def test_the_called_model_comes_before_that_of_the_policy(tmp_path: Path) -> None:
     live = session(tmp_path, NAMED)
     assert gate_of(live).limit == 102_400
-    live.language_model = "claude-opus-4-8"
+    live.called_model = "claude-opus-4-8"
     assert gate_of(live).limit == 800_000
 
 
 def test_another_model_has_its_own_window_from_its_first_call_on(tmp_path: Path) -> None:
     live, messages = session(tmp_path), session_of("x" * 4 * 110_000)
-    live.language_model = "claude-opus-4-8"
+    live.called_model = "claude-opus-4-8"
     assert live.apply(messages).messages is messages
-    live.language_model = "gpt-4o"
+    live.called_model = "gpt-4o"
     assert live.apply(messages).offloaded_count == 1
 
 
 def test_until_is_a_share_of_the_window_of_the_called_model(tmp_path: Path) -> None:
     live, messages = session(tmp_path, UNTIL), session_of(*["x" * 4 * 20_000] * 5)
-    live.language_model = "claude-opus-4-8"
+    live.called_model = "claude-opus-4-8"
     assert live.plan(messages).new == ()
-    live.language_model = "gpt-4o"
+    live.called_model = "gpt-4o"
     assert len(live.plan(messages).new) == 2
 
 
@@ -103,4 +103,4 @@ def test_a_loop_names_the_model_of_each_request(tmp_path: Path) -> None:
     assert sent.messages is messages
     assert loop.apply(live, Asked("c", messages, model="gpt-4o")).messages is not messages
     loop.apply(live, Asked("d", messages))
-    assert live.language_model == "gpt-4o"
+    assert live.called_model == "gpt-4o"

@@ -225,4 +225,4 @@ class AgentLoop:
 def _name_model(session: Session, asked: Asked) -> None:
     """Let a session know which model is called; a host that does not say it changes nothing."""
     if asked.model is not None:
-        session.language_model = asked.model
+        session.called_model = asked.model

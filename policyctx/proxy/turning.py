@@ -260,7 +260,7 @@ class Turning:
             if (session and session.policy is not policy) or is_remote(policy.model.tokenizer):
                 yield
             session = self._session(conversation, api, policy)
-            session.language_model = model_name(body.fields.get("model"))
+            session.called_model = model_name(body.fields.get("model"))
             if self._dry_run and not api.decides:
                 self._count("counted")
                 return Turned()
@@ -307,7 +307,7 @@ class Turning:
         self, conversation: Conversation, session: Session, body: Body, result: Result
     ) -> Steps[None]:
         """Keep what a turn decided, with reasons; raises nothing, since the turn was made."""
-        conversation.model = session.language_model or ""
+        conversation.model = session.called_model or ""
         conversation.at, conversation.calls = self._clock(), conversation.calls + 1
         plan = result.plan
         records: list[dict[str, Any]] = []

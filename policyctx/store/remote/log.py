@@ -191,7 +191,7 @@ def _named(name: str) -> _Pack | None:
 
 
 def _lacking(segments: int, packs: set[_Pack]) -> list[_Pack]:
-    """Return the packs of so many segments that a process that ended did not write any more."""
+    """Return the packs that a journal of this many segments should have and does not have."""
     found: list[_Pack] = []
     for size in reversed(PACK_SIZES):
         for first in range(0, segments - size + 1, size):
@@ -204,7 +204,7 @@ def _lacking(segments: int, packs: set[_Pack]) -> list[_Pack]:
 
 
 def _unpacked(pack: bytes | None, count: int) -> list[bytes] | None:
-    """Return the segments in a pack of so many, None for a damaged one."""
+    """Return the `count` segments of a pack, None if the pack is missing or damaged."""
     if pack is None:
         return None
     head, _, raw = pack.partition(b"\n")
