@@ -225,8 +225,7 @@ class Conversation:
                 relative_path=path,
                 alike=alike,
             )
-        return replace(
-            earlier,
+        return earlier._replace(
             action=action,
             step=decision.step,
             policy=self.policy.digest,
@@ -240,7 +239,7 @@ class Conversation:
         """Return the entry by which a result is recognised when only this text is left of it."""
         earlier = self._identities.replaced(position)
         known = self._known(position) if earlier is None else earlier
-        return replace(known, action=Action.KEEP, placeholder=None, rewritten=content_hash(text))
+        return known._replace(action=Action.KEEP, placeholder=None, rewritten=content_hash(text))
 
     def entries(self) -> dict[int, LedgerEntry]:
         """Return the ledger's entry of each item that is out, by position."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import BY_STATE
@@ -15,6 +14,7 @@ from policyctx.planning.records import DECISION, is_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from policyctx.definitions.actions import Action
     from policyctx.definitions.items import Item
@@ -37,8 +37,7 @@ class ItemKey(NamedTuple):
     occurrence: int
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LedgerEntry(NamedTuple):
     """The decision on one item, and how the item was rendered."""
 
     key: ItemKey
@@ -96,24 +95,23 @@ class LedgerEntry:
         """Return the entry that `record` was made of, None for a record of another kind."""
         if record.get("record") != "decision":
             return None
+        # By position, since a session begins with thousands of them, and names take longer.
         return cls(
-            key=ItemKey(
-                record["kind"], record["tool_use_id"], record["sha256"], record["occurrence"]
-            ),
-            chars=record["chars"],
-            item_id=record["item_id"],
-            item_type=record["item_type"],
-            action=BY_STATE[record["state"]],
-            step=record["step"],
-            policy=record["policy"],
-            placeholder=record["placeholder"],
-            relative_path=record["path"],
-            alike=record.get("alike", 0),
-            tool=record.get("tool"),
-            reads_as=record.get("reads_as", ""),
-            names_file=record.get("names_file", False),
-            tokens=record.get("tokens"),
-            rewritten=record.get("rewritten"),
+            ItemKey(record["kind"], record["tool_use_id"], record["sha256"], record["occurrence"]),
+            record["chars"],
+            record["item_id"],
+            record["item_type"],
+            BY_STATE[record["state"]],
+            record["step"],
+            record["policy"],
+            record["placeholder"],
+            record["path"],
+            record.get("alike", 0),
+            record.get("tool"),
+            record.get("reads_as", ""),
+            record.get("names_file", False),
+            record.get("tokens"),
+            record.get("rewritten"),
         )
 
     @property
@@ -163,15 +161,20 @@ class Ledger:
         self.entries: dict[ItemKey, LedgerEntry] = {}
         self.marks: dict[str, Mark] = {}
         """Of each step whose gate asks for it."""
-        self._rendered: defaultdict[RenderedKey, dict[ItemKey, LedgerEntry]] = defaultdict(dict)
-        self._left: defaultdict[tuple[str, str | None, str], dict[ItemKey, str]] = defaultdict(dict)
+        self._rendered: dict[RenderedKey, LedgerEntry | dict[ItemKey, LedgerEntry]] = {}
+        """The entry of each placeholder, or the entries of several that are alike."""
+        self._repeats: defaultdict[tuple[str, str | None, str], set[int]] = defaultdict(set)
+        """The occurrences of equal items after the first."""
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._has_rewritten: set[tuple[str, str | None]] = set()
-        self._files: dict[str, set[str]] = defaultdict(set)
-        self._by_id: dict[str, tuple[str, str]] = {}
-        """The path of the newest file of each id, and the kind of its item."""
-        self._saved_hashes: dict[str, str] = {}
-        """The SHA-256 of the text in each file, by its path."""
+        self._by_id: dict[str, LedgerEntry] = {}
+        """The entry with the newest file of each item id."""
+        self._files: dict[str, str] = {}
+        """The SHA-256 of the text that was saved in each file, by its path."""
+        self._names: set[str] = set()
+        """Of the files, without their folders."""
+        self._depth = 0
+        """The most folders that a file's path has."""
         self.newest_path = ""
         """Of the file that was named last, below the store's root; empty before there is one."""
         self.has_drops = False
@@ -187,33 +190,56 @@ class Ledger:
 
     def add(self, entries: Iterable[LedgerEntry]) -> None:
         """Add decisions; an item that was decided before gets the new state."""
+        paths: list[str] = []
         for entry in entries:
-            kind, call, *_ = entry.key
+            key = entry.key
+            kind, call, _, occurrence = key
             if entry.rewritten is not None:
                 self._has_rewritten.add((kind, call))
-                self._rendered[entry.place][entry.key] = entry
+                self._note_rendered(entry)
                 continue
-            self.entries.pop(entry.key, None)
-            self.entries[entry.key] = entry  # the newest decision is the last
+            self.entries.pop(key, None)
+            self.entries[key] = entry  # the newest decision is the last
             self.has_drops |= entry.action.leaves_nothing
             self._lengths.add((kind, call, entry.chars))
-            left = self._left[entry.key[:3]]
-            left.pop(entry.key, None)
+            if occurrence:
+                self._repeats[key[:3]].add(occurrence)
             if entry.placeholder is not None:
-                left[entry.key] = entry.placeholder
-                self._rendered[entry.place][entry.key] = entry
+                self._note_rendered(entry)
             if entry.relative_path is not None:
                 self._note_file(entry, entry.relative_path)
-                name = entry.relative_path.rpartition("/")[2]
-                self._files[name].add(entry.relative_path)
-                self.newest_path = entry.relative_path
-                self._endings.add("".join(name.rpartition(".")[1:]))
-                self._has_odd_names |= _BETWEEN_NAMES.search(name) is not None
+                paths.append(entry.relative_path)
+        if paths:
+            self._note_names(paths)
+
+    def _note_rendered(self, entry: LedgerEntry) -> None:
+        known = self._rendered.setdefault(entry.place, entry)
+        if known is entry:
+            return
+        # Nearly every placeholder is the only one of its kind, and needs no dict of its own.
+        if isinstance(known, LedgerEntry):
+            known = self._rendered[entry.place] = {known.key: known}
+        known[entry.key] = entry
+
+    def _note_file(self, entry: LedgerEntry, path: str) -> None:
+        # Entries of items that were read back from the file come after that of its own item.
+        self._files.setdefault(path, entry.key.sha256)
+        known = self._by_id.get(entry.item_id)
+        if known is None or known.key.kind == "tool_call" or entry.key.kind != "tool_call":
+            self._by_id[entry.item_id] = entry
+
+    def _note_names(self, paths: Sequence[str]) -> None:
+        names = [path.rpartition("/")[2] for path in paths]
+        self._names.update(names)
+        self._endings.update("".join(name.rpartition(".")[1:]) for name in names)
+        self._has_odd_names |= _BETWEEN_NAMES.search("".join(names)) is not None
+        self._depth = max(self._depth, *(path.count("/") for path in paths))
+        self.newest_path = paths[-1]
 
     @property
-    def paths(self) -> set[str]:
+    def paths(self) -> AbstractSet[str]:
         """The files that the entries name, below the store's root."""
-        return set().union(*self._files.values())
+        return self._files.keys()
 
     def may_name_file(self, given: str) -> bool:
         """Return whether a call's input, as JSON, may name a file; False is certain, and cheap."""
@@ -221,31 +247,25 @@ class Ledger:
             return True
         if not any(ending in given for ending in self._endings):
             return False
-        return not self._files.keys().isdisjoint(_BETWEEN_NAMES.split(given))
+        return not self._names.isdisjoint(_BETWEEN_NAMES.split(given))
 
     def has_file(self, path: str) -> bool:
         """Return whether a path, absolute or relative, is a file that an entry names."""
-        known = self._files.get(path.rpartition("/")[2], ())
-        return any(path == file or path.endswith(f"/{file}") for file in known)
-
-    def names(self, relative_path: str) -> bool:
-        """Return whether an entry names the file at this path below the store's root."""
-        return relative_path in self._saved_hashes
+        *folders, below = path.rsplit("/", self._depth + 1)
+        while below not in self._files:
+            if not folders:
+                return False
+            below = f"{folders.pop()}/{below}"
+        return True
 
     def path_of(self, item_id: str) -> str | None:
         """Return the path of the newest file of an item id, that of a result before its call's."""
-        return self._by_id.get(item_id, (None,))[0]
+        entry = self._by_id.get(item_id)
+        return None if entry is None else entry.relative_path
 
     def saved_hash(self, relative_path: str) -> str | None:
         """Return the SHA-256 of the text that was saved in a file, None for an unknown file."""
-        return self._saved_hashes.get(relative_path)
-
-    def _note_file(self, entry: LedgerEntry, path: str) -> None:
-        # Entries of items that were read back from the file come after that of its own item.
-        self._saved_hashes.setdefault(path, entry.key.sha256)
-        known = self._by_id.get(entry.item_id)
-        if known is None or known[1] == "tool_call" or entry.key.kind != "tool_call":
-            self._by_id[entry.item_id] = path, entry.key.kind
+        return self._files.get(relative_path)
 
     def rendered(self, item: Item) -> dict[ItemKey, LedgerEntry]:
         """Return the entries that left this very text, oldest first."""
@@ -253,6 +273,8 @@ class Ledger:
         if found is None and self.may_be_rewritten(item):
             place = item.kind, item.tool_use_id, content_hash(item.text)
             found = self._rendered.get(place)
+        if isinstance(found, LedgerEntry):
+            return {found.key: found}
         return found or {}
 
     def may_be_rewritten(self, item: Item) -> bool:
@@ -266,7 +288,9 @@ class Ledger:
 
     def left_of(self, equal: tuple[str, str | None, str]) -> list[str]:
         """Return the placeholders of all that have this kind, tool-use id and hash."""
-        return list(self._left[equal].values()) if equal in self._left else []
+        keys = (ItemKey(*equal, occurrence) for occurrence in (0, *self._repeats.get(equal, ())))
+        found = (self.entries.get(key) for key in keys)
+        return [entry.placeholder for entry in found if entry and entry.placeholder is not None]
 
     def may_know(self, item: Item) -> bool:
         """Return whether there may be an entry for the item; False is certain, and cheap."""

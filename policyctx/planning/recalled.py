@@ -78,7 +78,7 @@ def _file_of(path: object, conversation: Conversation, *, by_id: bool = False) -
     inner = plain.removeprefix(f"{facts.root.rpartition('/')[2]}/")
     for full in (plain, f"{facts.root}/{plain}", f"{facts.root}/{inner}", f"{facts.cwd}/{plain}"):
         below = full.removeprefix(f"{facts.root}/")
-        if below != full and ledger.names(below):
+        if below != full and below in ledger.paths:
             return File(below, full)
     known = ledger.path_of(inner) if by_id else None
     return None if known is None else File(known, f"{facts.root}/{known}")

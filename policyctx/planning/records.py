@@ -74,4 +74,7 @@ MARK = fields_of(
 def is_of(record: Mapping[str, Any], fields: Fields) -> bool:
     """Whether each field has its type."""
     get = record.get
-    return all(type(get(name, _MISSING)) in types for name, types in fields)
+    for name, types in fields:  # noqa: SIM110 - a restart checks thousands; `all` takes twice as long
+        if type(get(name, _MISSING)) not in types:
+            return False
+    return True

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from policyctx.store.backend import Backend
 
 _RECORD = b'{"record":'
+_NUMBER = b',"n":'
 # Bytes of JSON from which on it pays to load a faster reader.
 _LONG = 200_000
 _CHECKSUM_BYTES = len(b',"crc32":"00000000"}')
@@ -64,11 +65,10 @@ def _records_in(lines: Sequence[bytes], after: int) -> list[bytes] | None:
     crc32 = zlib.crc32
     for number, line in enumerate(lines, after + 1):
         text = line[:-_CHECKSUM_BYTES]
-        end = b',"n":%d' % number
-        if line[-_CHECKSUM_BYTES:] != b',"crc32":"%08x"}' % crc32(text) or not text.endswith(end):
+        if not line.endswith(b',"n":%d,"crc32":"%08x"}' % (number, crc32(text))):
             return None
         if text.startswith(_RECORD):
-            found.append(text[len(_RECORD) : -len(end)])
+            found.append(text[len(_RECORD) : text.rindex(_NUMBER)])
     return found
 
 

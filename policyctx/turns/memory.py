@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -77,27 +77,28 @@ class Memory:
     def of(cls, records: Sequence[Mapping[str, Any]], shapes: Shapes = BUILT_IN) -> Memory:
         """Return the memory that the records of a session describe; other records are skipped."""
         readable, unreadable = _parted(records, _is_readable)
-        found = (LedgerEntry.of(record) for record in readable)
-        entries = [entry for entry in found if entry is not None]
-        halves = _half_pairs(entries)
-        lost, whole = _parted(entries, lambda entry: _is_half_pair(entry, halves))
-        calls = [record["at"] for record in readable if record.get("record") == "call"]
-        marks = (Mark.of(record) for record in readable)
-        learnt = [record for record in readable if record.get("record") == "usage"]
-        placed = [record for record in readable if record.get("record") == "breakpoints"]
-        made = (Replacement.of(record) for record in readable)
-        settled = (one["sha256"] for one in readable if one.get("record") == "unreadable")
+        of_kind: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for record in readable:
+            of_kind[str(record.get("record"))].append(record)
+        entries = [entry for each in of_kind["decision"] if (entry := LedgerEntry.of(each))]
+        lost: list[LedgerEntry] = []
+        if halves := _half_pairs(entries):
+            lost, entries = _parted(entries, lambda entry: _is_half_pair(entry, halves))
+        calls, learnt, placed = (of_kind[kind] for kind in ("call", "usage", "breakpoints"))
+        settled = chain.from_iterable(one["sha256"] for one in of_kind["unreadable"])
         skipped = Counter(map(_digest, [*unreadable, *(entry.record() for entry in lost)]))
-        ledger = Ledger(whole)
+        ledger = Ledger(entries)
+        marks = (Mark.of(record) for record in of_kind["mark"])
         ledger.marks.update((mark.step, mark) for mark in marks if mark is not None)
+        made = (Replacement.of(record) for record in of_kind["compaction"])
         return cls(
             ledger,
             replacements=Replacements([one for one in made if one is not None], shapes),
-            called_at=calls[-1] if calls else None,
+            called_at=calls[-1]["at"] if calls else None,
             anchors=SentAnchors.of(placed[-1]) if placed else SentAnchors(),
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
-            unreadable=tuple((skipped - Counter(chain.from_iterable(settled))).elements()),
+            unreadable=tuple((skipped - Counter(settled)).elements()),
         )
 
     @property
@@ -148,6 +149,8 @@ def _half_pairs(entries: list[LedgerEntry]) -> set[str | None]:
     A call may be dropped with several results, one in each form of the list, so only an id with
     no drop of the other half counts. A result without a call has no tool, and no other half.
     """
+    if not any(entry.action.leaves_nothing for entry in entries):
+        return set()
     newest = {entry.key: entry for entry in entries if entry.rewritten is None}
     dropped = [e for e in newest.values() if e.action.leaves_nothing and e.tool]
     calls, answers = (

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections import Counter
 from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.reading import items_of
@@ -103,8 +106,8 @@ def test_an_earlier_placeholder_is_still_recognised_after_a_later_entry() -> Non
 def test_an_entry_survives_as_json() -> None:
     [key] = keys([user("go")])
     original = entry(key, "go")
-    full = replace(
-        original, alike=2, tool="Read", reads_as="user_message", names_file=True, tokens=5
+    full = original._replace(
+        alike=2, tool="Read", reads_as="user_message", names_file=True, tokens=5
     )
     assert LedgerEntry.of(json.loads(json.dumps(full.record()))) == full
     assert LedgerEntry.of(json.loads(json.dumps(original.record()))) == original
@@ -119,6 +122,49 @@ def test_its_files_are_known_by_absolute_and_relative_paths() -> None:
     assert ledger.has_file("folder/file.md")
     assert not ledger.has_file("file.md")
     assert not ledger.has_file("/another-folder/file.md")
+
+
+@given(
+    files=st.lists(st.text("ab/", min_size=1), min_size=1, max_size=5, unique=True),
+    before=st.text("ab/.", max_size=6),
+    ending=st.none() | st.text("ab/.", max_size=6),
+)
+def test_a_path_names_a_file_when_it_is_the_file_or_ends_in_it(
+    files: list[str], before: str, ending: str | None
+) -> None:
+    path = before + (files[0] if ending is None else ending)
+    ledger = Ledger(
+        entry(ItemKey("tool_result", "a", content_hash(file), 0), file)._replace(relative_path=file)
+        for file in files
+    )
+    expected = any(path == file or path.endswith(f"/{file}") for file in files)
+    assert ledger.has_file(path) == expected
+
+
+def test_a_file_is_found_at_the_end_of_a_path_of_a_million_folders() -> None:
+    [key] = keys([user("go")])
+    ledger = Ledger([entry(key, "go")])
+    assert ledger.has_file("/" * 1_000_000 + "folder/file.md")
+    assert not ledger.has_file("/" * 1_000_000 + "file.md")
+
+
+def test_equal_items_keep_the_order_in_which_their_placeholders_came() -> None:
+    first, second, third = keys([user("go"), user("go"), user("go")])
+    ledger = Ledger(entry(key, "go") for key in (second, first, third, second))
+    [item] = items_of([user("[gone]")])
+    assert [*ledger.rendered(item)] == [second, first, third]
+    assert Counter(ledger.left_of(first[:3])) == {"[gone]": 3}
+    ledger.add([entry(third, "go", Action.DROP)])
+    assert Counter(ledger.left_of(first[:3])) == {"[gone]": 2}
+    assert ledger.left_of(("user_message", None, content_hash("another"))) == []
+
+
+def test_the_newest_decision_of_an_item_stands_for_its_placeholder() -> None:
+    [key] = keys([user("go")])
+    newer = entry(key, "go")._replace(step="later")
+    ledger = Ledger([entry(key, "go"), newer])
+    [item] = items_of([user("[gone]")])
+    assert ledger.rendered(item) == {key: newer}
 
 
 def test_a_new_conversation_with_the_entries_repeats_the_decisions() -> None:
