@@ -44,6 +44,8 @@ ASKED, ANSWERED, PROSE_TURNS, CHINESE_TURNS = 8, 25, 450, 400
 MOST_OF_PROSE, MOST_OF_CHINESE = 240, 320
 # The time may grow with at most this power of the size of the history.
 GROWTH, EXPONENT = 8, 1.1
+# The sizes of the smaller histories: rows, messages, messages and turns.
+ROWS, REQUESTS, UPDATES, TALKS = 5_000, 300, 300, 150
 _WORD = re.compile(r"\w+")
 
 
@@ -91,10 +93,10 @@ def ratios() -> list[Ratio]:
 def growth() -> Iterator[Ratio]:
     """The time for a history of several times the size against that for the history."""
     for name, history_of, size in (
-        ("one JSON result", json_result, 5_000),
-        ("user messages", user_messages, 300),
-        ("updates", updates, 300),
-        ("messages of prose", prose_messages, 150),
+        ("one JSON result", json_result, ROWS),
+        ("user messages", user_messages, REQUESTS),
+        ("updates", updates, UPDATES),
+        ("messages of prose", prose_messages, TALKS),
     ):
         smaller, larger = (History(history_of(size * times)) for times in (1, GROWTH))
         yield Ratio(

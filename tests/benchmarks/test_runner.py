@@ -296,7 +296,17 @@ def no_wait(_: float) -> None:
 
 # Sizes with which a benchmark runs, and measures nothing.
 SMALL: dict[str, dict[str, Any]] = {
-    "compaction": {"TURNS": 4, "PROSE_TURNS": 9, "CHINESE_TURNS": 8, "wait": no_wait},
+    "compaction": {
+        "TURNS": 4,
+        "PROSE_TURNS": 9,
+        "CHINESE_TURNS": 8,
+        "ROWS": 20,
+        "REQUESTS": 5,
+        "UPDATES": 5,
+        "TALKS": 2,
+        "wait": no_wait,
+    },
+    "continuation": {"LENGTHS": (40, 80)},
     "features": {"SCENARIOS": 3},
     "planning": {
         "MESSAGES": 40,
