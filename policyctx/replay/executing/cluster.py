@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import ExitStack
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,6 +49,9 @@ class Cluster:
         self._client: Any = None
         self._homes: dict[Hashable, str] = {}
         """The address of the worker that does the jobs of a home."""
+        # What goes wrong is raised; dask would print a traceback of its own above it.
+        self._quiet = ExitStack()
+        self._quiet.enter_context(self._api.utils.silence_logging_cmgr(logging.CRITICAL))
         try:
             if scheduler == LOCAL:
                 self._local = self._api.LocalCluster(
@@ -99,6 +103,7 @@ class Cluster:
             if one is not None:
                 one.close(timeout=_LONGEST_CONNECT_S)
         self._client = self._local = None
+        self._quiet.close()
 
     def _begun(self, function: Callable[[A], R], job: Job[A]) -> Any:  # noqa: ANN401 - a future
         address = self._homes.get(job.home)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import distributed
 import pytest
 
 from policyctx.errors import ClusterError, MissingExtraError, ReaderError
@@ -48,7 +51,51 @@ def cluster() -> Iterator[Executor]:
         yield two
 
 
-@pytest.fixture(params=["processes", "cluster"])
+@contextmanager
+def dask(*words: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `dask` with these words in a process of its own, and end it."""
+    command = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1", "--no-dashboard"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **quiet) as process:  # type: ignore[call-overload]
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def connected(**to: str) -> Any:
+    client: Any = distributed.Client  # it has no types
+    return client(**to, timeout=60)
+
+
+@contextmanager
+def machines(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Start a scheduler and two workers, as on three machines.
+
+    Yields the address and the process of the scheduler.
+    """
+    file = folder / "scheduler.json"
+    with ExitStack() as running:
+        scheduler = running.enter_context(
+            dask("scheduler", "--port", "0", "--scheduler-file", file)
+        )
+        for _ in range(2):
+            place = ("--nthreads", "1", "--local-directory", folder)
+            running.enter_context(dask("worker", "--scheduler-file", file, *place))
+        with connected(scheduler_file=str(file)) as client:
+            client.wait_for_workers(2, timeout=60)
+            address = client.scheduler.address
+        yield address, scheduler
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executor]:
+    folder = tmp_path_factory.mktemp("machines")
+    with machines(folder) as (address, _), executor(1, address) as one:
+        yield one
+
+
+@pytest.fixture(params=["processes", "cluster", "scheduler"])
 def several(request: pytest.FixtureRequest) -> Executor:
     found: Executor = request.getfixturevalue(request.param)
     return found
@@ -185,6 +232,26 @@ def test_no_scheduler_at_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch)
         executor(1, "tcp://127.0.0.1:1"),
     ):
         pass
+
+
+def test_a_scheduler_that_is_killed_is_one_clear_error(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    for number in range(60):
+        claude_code(
+            folder / f"{number}.jsonl", *(f"line {i} of {number}\n" * 300 for i in range(8))
+        )
+    with machines(tmp_path) as (address, scheduler):
+        words = ["replay", "small-context", str(folder), "--scheduler", address]
+        command = [sys.executable, "-m", "policyctx", *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            with connected(address=address) as client:
+                while run.poll() is None and not any(client.processing().values()):
+                    time.sleep(0.01)
+            scheduler.kill()
+            _, printed = run.communicate(timeout=60)
+    assert printed.decode() == f"error: the scheduler at {address} has gone\n"
+    assert run.returncode == 1
 
 
 def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
