@@ -49,7 +49,7 @@ def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[
         fold, folded = found
         if fold.number is None or (fold.journal_id,) != ids[:1]:
             return None
-        if zlib.crc32(content[: fold.bytes]) != fold.checksum:
+        if zlib.crc32(memoryview(content)[: fold.bytes]) != fold.checksum:
             return None
         start, number, records = fold.bytes, fold.number, [folded] if folded else []
     lines = content[start:].split(b"\n")

@@ -76,7 +76,7 @@ def checked_parts(backend: Backend, path: str) -> tuple[Fold, bytes] | None:
     start = raw.find(_RECORDS) + len(_RECORDS)
     if (
         not raw.startswith(_START)
-        or raw[len(_START) : end] != b"%08x" % zlib.crc32(raw[end:])
+        or raw[len(_START) : end] != b"%08x" % zlib.crc32(memoryview(raw)[end:])
         or start < len(_RECORDS)
         or not raw.endswith(_END)
     ):
@@ -169,7 +169,7 @@ def _checked(raw: bytes) -> dict[str, Any]:
     """
     end = len(_START) + _CHECKSUM_BYTES
     is_checked = raw.startswith(_START)
-    if is_checked and raw[len(_START) : end] != b"%08x" % zlib.crc32(raw[end:]):
+    if is_checked and raw[len(_START) : end] != b"%08x" % zlib.crc32(memoryview(raw)[end:]):
         raise ValueError("the checksum is that of another snapshot")
     found = json.loads(raw)
     if not isinstance(found, dict) or (not is_checked and found.keys() != _UNCHECKED_KEYS):

@@ -31,6 +31,8 @@ from tests.conversations import call, calls, picture, results, thinking, user
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from policyctx.compaction.extractive.ranking import Unit
+
 Message = dict[str, Any]
 FACTS = [fact for name in ("migration", "pipeline", "journey") for fact in facts_of(name)]
 TOWNS = ["Ghent", "Porto", "Turku", "Lagos", "Osaka", "Quito", "Perth", "Izmir"]
@@ -86,6 +88,11 @@ def long_session() -> History:
     return History([*turns(FACTS, count=12, seed=1, chars=300), *said, user(f"{long}.")])
 
 
+@functools.cache
+def order_of_long_session() -> dict[int, Unit]:
+    return {unit.place: unit for unit in ranked_units(long_session(), Summary())}
+
+
 @pytest.mark.slow
 @given(st.sampled_from(sorted(SIZES)), st.integers(1, 3_000), st.integers(0, 600))
 def test_a_larger_limit_keeps_what_a_smaller_one_kept(key: str, most: int, more: int) -> None:
@@ -96,7 +103,7 @@ def test_a_larger_limit_keeps_what_a_smaller_one_kept(key: str, most: int, more:
         kept.append({line.unit.place: line for line in lines if line.unit is not None})
     smaller, larger = kept
     assert smaller.keys() <= larger.keys()
-    order = {unit.place: unit for unit in ranked_units(long_session(), Summary())}
+    order = order_of_long_session()
     for lines_by_place in kept:
         shortened = [at for at, line in lines_by_place.items() if line.text != order[at].text]
         last = max(lines_by_place, key=list(order).index)
