@@ -114,6 +114,10 @@ class OpenBatches:
         self._paths[batch] = frozenset(paths)
         return batch
 
+    def protects(self, path: str) -> bool:
+        """Whether an open batch has this path, so that `collect` leaves its file alone."""
+        return any(path in paths for paths in self._paths.values())
+
     def named_by(self, records: Iterable[Mapping[str, JSON]]) -> dict[str, frozenset[str]]:
         """Return each batch of which records settle a path, with its remaining paths.
 

@@ -277,7 +277,6 @@ class Collector:
         """Remove, then compress; `progress` gets the number of files compressed and the total."""
         for state in self._states:
             state.refresh(self._backend)
-            state.adopt_left(self._backend)
         files = self.files(terms)
         choice = self._choice(files, terms)
         if not dry_run:
@@ -317,16 +316,16 @@ class Collector:
         """Return every existing file that an entry names, or `only` these, oldest first."""
         now = self._clock()
         live: set[str] = set()
+        entries: dict[str, list[IndexEntry]] = {}
         for state in self._states:
             is_other = terms.only not in {None, state.folder}
             ended = not is_other and self._has_ended(state, terms)
             live |= live_paths(state.index, ended=ended)
             live.update(*state.living(self._backend).values())
+            known = [*state.index, *state.left_by_dead(self._backend)]
             if is_other:  # everything that it names stays
-                live |= {entry.path for entry in state.index}
-        entries: dict[str, list[IndexEntry]] = {}
-        for state in self._states:
-            for entry in state.index:
+                live |= {entry.path for entry in known}
+            for entry in known:
                 if only is None or entry.path in only:
                     entries.setdefault(entry.path, []).append(entry)
         files = []
@@ -358,6 +357,8 @@ class Collector:
     def _remove(self, terms: Terms) -> CollectionPlan:
         """Choose again while no other process writes, and remove: first entries, then files."""
         with self._locked():
+            for state in self._states:
+                state.settle_dead(self._backend)
             choice = self._choice(self.files(terms), terms)
             now = self._clock()
             lines = [_removal(kept.entries[-1], now, why) for kept, why in choice.removed]
@@ -413,7 +414,7 @@ class Collector:
         """Remove what crashes left behind, while no other process begins to write."""
         with self._locked():
             for state in self._states:
-                state.forget_dead(self._backend)
+                state.settle_dead(self._backend)
             named = {entry.path for state in self._states for entry in state.index}
             folders = {state.folder for state in self._states}
             living = {batch for state in self._states for batch in state.living(self._backend)}

@@ -157,7 +157,7 @@ class State:
         """Append to the journal, all or nothing, then apply it; only while `writing`."""
         assert self._position is not None  # noqa: S101 - `writing` saw to it
         roots = [] if str(self._root) in self.index.roots else [str(self._root)]
-        held, entries = len(self._held), [*self._held, *entries]
+        held, entries = len(self._held), [*self._still_held(backend), *entries]
         lines: list[dict[str, JSON]] = [{"root": root} for root in roots]
         lines += [{"in_flight": announcement(*batch)} for batch in in_flight.items()]
         lines += [{"saved": entry.as_json()} for entry in entries]
@@ -187,15 +187,24 @@ class State:
         """Add entries of files in flight, whose lines are appended with the records that follow.
 
         A crash before that leaves files without an entry: the next attempt uses them again, and
-        `collect` finds them by `adopt_left`.
+        `collect` finds them by `left_by_dead`.
         """
         with self._threads:
             for entry in entries:
                 self._held.append(entry)
                 self.index.add(entry)
 
-    def adopt_left(self, backend: Backend) -> None:
-        """Add entries of files that dead writers left in flight before they had one."""
+    def _still_held(self, backend: Backend) -> list[IndexEntry]:
+        """Return the held entries, less those that were removed after their batch was closed."""
+        batches = self._open_batches
+        return [
+            entry
+            for entry in self._held
+            if batches.protects(entry.path) or is_stored(backend, entry.path)
+        ]
+
+    def left_by_dead(self, backend: Backend) -> list[IndexEntry]:
+        """Return entries for files that dead writers left in flight before they had one."""
         living = self.living(backend)
         flying = self.index.in_flight
         left = {
@@ -205,9 +214,24 @@ class State:
             for path in flying.paths(batch)
             if self.index.at(path) is None and is_stored(backend, path)
         }
-        if left:
-            found = (entry for entry in self._adopted(backend) if entry.path in left)
-            self.hold([replace(entry, adopted=False) for entry in found])  # a writer announced it
+        if not left:
+            return []
+        found = (entry for entry in self._adopted(backend) if entry.path in left)
+        return [replace(entry, adopted=False) for entry in found]  # a writer announced it
+
+    def settle_dead(self, backend: Backend) -> None:
+        """Append the entries of `left_by_dead`, and settle the batches of dead writers.
+
+        Also removes the locks of dead writers. Only while `writing`: of two processes that collect,
+        one may have removed what the other has just found.
+        """
+        living = self.living(backend)
+        dead = [batch for batch in self.index.in_flight.batches if batch not in living]
+        if dead:
+            left = self.left_by_dead(backend)
+            settled = dict.fromkeys(dead, ())
+            self.append(backend, entries=left, in_flight=settled, flush=bool(left))
+        remove_dead_locks(backend, self.folder)
 
     def remember(
         self, backend: Backend, records: Sequence[dict[str, JSON]], *, flush: bool
@@ -263,14 +287,6 @@ class State:
         except FileNotFoundError:
             return 0.0
 
-    def forget_dead(self, backend: Backend) -> None:
-        """Settle the batches that a crash cut off, and remove their locks; only while `writing`."""
-        living = self.living(backend)
-        dead = [batch for batch in self.index.in_flight.batches if batch not in living]
-        if dead:
-            self.append(backend, in_flight=dict.fromkeys(dead, ()), flush=False)
-        remove_dead_locks(backend, self.folder)
-
     def complete_snapshot(self, backend: Backend) -> None:
         """Let the snapshot cover the whole journal; do nothing without a journal.
 
@@ -292,16 +308,18 @@ class State:
                     self._snapshots.write(backend, index, self._position, journal)
 
     def close(self, backend: Backend) -> None:
-        """Close every batch, settled or not, and complete the snapshot."""
+        """Complete the snapshot, and close every batch, settled or not."""
         with self._threads:
-            self._open_batches.close_all(backend)
-        self.complete_snapshot(backend)
+            try:
+                self.complete_snapshot(backend)  # the batches protect held entries until then
+            finally:
+                self._open_batches.close_all(backend)
 
     def write_anew(self, backend: Backend) -> None:
         """Replace the journal by one that contains just the index; only while `writing`."""
         known = head_ids(self._position.head) if self._position else ()
         head = new_head(known[:_REMEMBERED_JOURNALS])
-        for entry in self._held:
+        for entry in self._still_held(backend):
             self.index.add(entry)
         raw = numbered(self.index.lines())
         self._position = write_journal(backend, self.folder, head, raw)
@@ -331,7 +349,7 @@ class State:
             finally:
                 self._close_log()
             found = [*self._adopted(backend)]
-            for entry in [*found, *self._held]:
+            for entry in found:
                 self.index.add(entry)
             gone = self._gone_from(backend)
             for entry in gone:
@@ -418,6 +436,8 @@ class State:
         self.index = copy.index if copy and read.skipped_fold else Index()
         self._snapshots.begin(copy if read.skipped_fold else None)
         self._apply(backend, read, copy)
+        for entry in self._still_held(backend):
+            self.index.add(entry)
         ids = head_ids(read.position.head)
         if not ids:
             self._repair(backend, copy, "the first line of the journal could not be read")

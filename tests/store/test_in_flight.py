@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,15 +17,20 @@ import pytest
 
 from policyctx.errors import StoreError
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.in_flight import OpenBatches
 from policyctx.store.local import lock
 from policyctx.store.local.write import Batch
 from policyctx.store.naming import PathAllocator
-from tests.store.contents import HOUR, Clock, ids, names_below, refer, result
+from policyctx.store.retain import Collector
+from policyctx.store.state import State
+from tests.store.contents import DAY, HOUR, Clock, ids, names_below, refer, result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from policyctx.store.backend import Backend
     from policyctx.store.files import Format
+    from policyctx.store.retain import CollectionPlan, Terms
 
 STATE = ".policyctx"
 
@@ -232,9 +238,116 @@ def test_in_flight_files_of_a_dead_writer_are_collected(tmp_path: Path, end: str
     assert ids(tuple(entry for entry, _ in store.collect(max_age=1).removed)) == ["call_1"]
     assert locks_in(tmp_path) == []
     assert names_below(tmp_path) == set()
-    [last] = [line["in_flight"] for line in journal_of(tmp_path)[-1:]]
+    last = [line["in_flight"] for line in journal_of(tmp_path) if "in_flight" in line][-1]
     assert isinstance(last, dict)
     assert last["paths"] == []
+
+
+@pytest.mark.slow
+def test_a_collection_beside_a_dry_run_leaves_no_entry_without_its_file(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), "killed"], check=False)
+    date_by_clock(tmp_path)
+    store = later(tmp_path)
+    assert ids(tuple(one for one, _ in store.collect(max_age=1, dry_run=True).removed)) == [
+        "call_1"
+    ]
+    assert len(later(tmp_path).collect(max_age=1).removed) == 1
+    store.save([result("call_2", "two")])
+    store.close()
+    assert ids(later(tmp_path).list()) == ["call_2"]
+    assert later(tmp_path).verify().is_clean
+
+
+@pytest.mark.slow
+def test_a_collection_that_begins_beside_another_leaves_no_entry_without_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), "killed"], check=False)
+    date_by_clock(tmp_path)
+    remove = Collector._remove
+    faster: list[None] = []
+
+    def remove_after_another(self: Collector, terms: Terms) -> CollectionPlan:
+        if not faster:
+            faster.append(None)
+            assert len(later(tmp_path).collect(max_age=1).removed) == 1
+        return remove(self, terms)
+
+    monkeypatch.setattr(Collector, "_remove", remove_after_another)
+    store = later(tmp_path)
+    assert store.collect(max_age=1).removed == ()
+    store.close()
+    assert faster
+    assert later(tmp_path).list() == ()
+    assert later(tmp_path).verify().is_clean
+
+
+@pytest.mark.slow
+def test_files_of_a_writer_that_dies_during_a_collection_are_known_to_the_next(
+    tmp_path: Path,
+) -> None:
+    def die(_done: int, _total: int) -> None:
+        subprocess.run([sys.executable, "-c", DEAD, str(tmp_path), "killed"], check=False)
+        date_by_clock(tmp_path)
+
+    store = later(tmp_path)
+    store.save([result("call_0", "zero")])
+    store.collect(max_age=DAY, progress=die)
+    assert later(tmp_path).read("call_1") == "one"
+    assert ids(tuple(entry for entry, _ in later(tmp_path).collect(max_age=1).removed)) == [
+        "call_1"
+    ]
+
+
+def test_an_entry_is_in_the_journal_before_closing_ends_its_protection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    store.save([result("call_1", "one")], recorded=True)
+    close_all = OpenBatches.close_all
+
+    def close_and_collect(self: OpenBatches, backend: Backend) -> None:
+        close_all(self, backend)
+        date_by_clock(tmp_path)
+        assert len(later(tmp_path).collect(max_age=1).removed) == 1
+
+    monkeypatch.setattr(OpenBatches, "close_all", close_and_collect)
+    store.close()
+    assert later(tmp_path).list() == ()
+    assert later(tmp_path).verify().is_clean
+
+
+def test_a_file_that_was_removed_after_a_failed_close_has_no_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
+    store.save([result("call_1", "one"), result("call_2", "two")], recorded=True)
+    with monkeypatch.context() as full:
+        full.setattr(State, "complete_snapshot", fail)
+        with pytest.raises(StoreError, match="No space left"):
+            store.close()
+    date_by_clock(tmp_path)
+    assert len(later(tmp_path).collect(max_age=1, max_bytes=3).removed) == 2
+    store.save([result("call_2", "two")])
+    store.close()
+    assert ids(later(tmp_path).list()) == ["call_2"]
+    assert later(tmp_path).verify().is_clean
+
+
+def test_a_file_in_flight_is_known_after_another_process_wrote_the_journal_anew(
+    tmp_path: Path,
+) -> None:
+    store, other = (ContextFileSystem(tmp_path, sync="never", clock=Clock()) for _ in range(2))
+    other.save([result(f"old_{i}", str(i)) for i in range(500)])
+    store.save([result("call_1", "one")], recorded=True)
+    assert len(later(tmp_path).collect(max_age=1).removed) == 500
+    assert ids(store.list()) == ["call_1"]
+    refer(store, "call_1", "offloaded")
+    assert later(tmp_path).read("call_1") == "one"
+    assert later(tmp_path).verify().is_clean
 
 
 def test_the_index_and_the_records_of_a_turn_are_one_append(tmp_path: Path) -> None:

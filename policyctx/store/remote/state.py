@@ -122,10 +122,11 @@ class RemoteState(State):
         """Return when the last segment was written, by the service's clock; 0.0 for none."""
         return cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}").written_at()
 
-    def adopt_left(self, backend: Backend) -> None:
-        """Do nothing: no batch is announced."""
+    def left_by_dead(self, backend: Backend) -> list[IndexEntry]:  # noqa: ARG002
+        """Return nothing: no batch is announced."""
+        return []
 
-    def forget_dead(self, backend: Backend) -> None:
+    def settle_dead(self, backend: Backend) -> None:
         """Do nothing: no batch is announced."""
 
     def complete_snapshot(self, backend: Backend) -> None:
