@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 JOURNAL = "journal.jsonl"
 SCHEMA_VERSION = "2.0"
-# How the first line of a journal begins.
-JOURNAL_HEAD = b'{"journal":'
 
 _CHECKSUM = b',"crc32":"'
 _CHECKSUM_BYTES = len(_CHECKSUM) + len('00000000"}')
-# The kinds of lines of schema version 1.0. They have no checksum that would show damage.
-_UNCHECKED_KINDS = frozenset({"journal", "root", "saved", "record", "removed", "packed"})
+# The kinds of lines.
+KINDS = frozenset({"journal", "root", "saved", "record", "removed", "packed", "in_flight"})
+# Those of schema version 1.0. They have no checksum that would show damage.
+_UNCHECKED_KINDS = KINDS - {"in_flight"}
 
 # Only what JSON demands is escaped: two escaped lone surrogates would come back as one character. A
 # line feed is always escaped, so a line is one value.
@@ -114,6 +114,11 @@ def head_ids(head: bytes) -> tuple[str, ...]:
     return (found["id"], *(one for one in earlier if isinstance(one, str)))
 
 
+def line_start(kind: str) -> bytes:
+    """Return how each line of a kind begins."""
+    return b'{"%b":' % kind.encode()
+
+
 def journal_line(value: Mapping[str, JSON], number: int) -> bytes:
     """Return a kind and its value as the line with this number; `ValueError` for non-JSON."""
     try:
@@ -130,7 +135,7 @@ def numbered(values: Iterable[Mapping[str, JSON]], after: int = 0) -> list[bytes
 
 def values_of_kind(content: bytes, kind: str) -> list[bytes] | None:
     """Return the JSON of each value of one kind, byte for byte; None for a damaged journal."""
-    start = b'{"%b":' % kind.encode()
+    start = line_start(kind)
     found = []
     for one in content.split(b"\n"):
         if not one.startswith(start):

@@ -1,9 +1,10 @@
 """The records of a session, read without its index: all that a restarted session needs at first.
 
 A journal of thousands of turns says mostly which contents were saved, which only a save needs. So a
-restart checks each line and parses those of records alone. Where anything is unusual, such as
-damage, an incomplete line or an older version, None is returned, and the whole journal has to be
-read, repaired and reported; see `State`.
+restart checks and parses the lines of records alone. Their numbers show that no line between them
+is lost or joined to another. Where anything is unusual, such as damage, an incomplete line or an
+older version, None is returned, and the whole journal has to be read, repaired and reported; see
+`State`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from policyctx.store.journal import head_ids, open_journal
+from policyctx.store.journal import KINDS, head_ids, line_start, open_journal
 from policyctx.store.snapshot import checked_parts
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from policyctx.store.backend import Backend
 
-_RECORD = b'{"record":'
+_RECORD = line_start("record")
+_NO_RECORD = tuple(line_start(kind) for kind in sorted(KINDS - {"record"}))
 _NUMBER = b',"n":'
 # Bytes of JSON from which on it pays to load a faster reader.
 _LONG = 200_000
@@ -60,10 +62,16 @@ def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[
 
 
 def _records_in(lines: Sequence[bytes], after: int) -> list[bytes] | None:
-    """Return the JSON of the records in the lines after a number; None where one is damaged."""
+    """Return the JSON of the records in the lines after a number; None where one may be lost.
+
+    A line of another kind is checked if it is the last one: no number after it shows what it lacks.
+    """
     found = []
     crc32 = zlib.crc32
+    last = after + len(lines)
     for number, line in enumerate(lines, after + 1):
+        if line.startswith(_NO_RECORD) and number != last:
+            continue
         text = line[:-_CHECKSUM_BYTES]
         if not line.endswith(b',"n":%d,"crc32":"%08x"}' % (number, crc32(text))):
             return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from policyctx.store.filesystem import Content, ContextFileSystem
 from policyctx.store.local.backend import LocalBackend
@@ -81,6 +83,37 @@ def test_what_is_damaged_is_not_recalled_but_repaired(
     one = store(tmp_path)
     assert len(one.records()) >= 59
     assert one.notices
+
+
+def test_no_changed_byte_hides_a_record(tmp_path: Path) -> None:
+    expected = filled(tmp_path, 3)
+    file = tmp_path / JOURNAL
+    raw = file.read_bytes()
+    kept = 0
+    for at in range(len(raw)):
+        for new in {b"\n", b" ", bytes([raw[at] ^ 1]), b""}:
+            file.write_bytes(raw[:at] + new + raw[at + 1 :])
+            found = recalled(tmp_path)
+            assert found is None or found == expected, (at, new)
+            kept += found is not None
+    assert kept < 2 * len(raw)  # where nothing of a record is damaged
+
+
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_lost_repeated_or_exchanged_line_hides_a_record(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    root = tmp_path_factory.mktemp("store", numbered=True)
+    expected = filled(root, 4)
+    file = root / JOURNAL
+    lines = file.read_bytes().splitlines(keepends=True)
+    chosen = data.draw(st.lists(st.sampled_from(lines), max_size=len(lines) + 2))
+    order = [lines[0], *chosen] if data.draw(st.booleans()) else sorted(chosen, key=lines.index)
+    file.write_bytes(b"".join(order))
+    found = recalled(root)
+    whole = [line for line in order if line.startswith(b'{"record":')]
+    assert found is None or found == expected[: len(whole)]
 
 
 def test_an_incomplete_last_line_is_not_recalled(tmp_path: Path) -> None:

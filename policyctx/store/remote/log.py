@@ -21,7 +21,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.store.backend import FileStatus
-from policyctx.store.journal import JOURNAL_HEAD
+from policyctx.store.journal import line_start
 
 if TYPE_CHECKING:
     from policyctx.store.remote.client import ObjectClient
@@ -31,6 +31,8 @@ PACK_SEGMENTS = 64
 PACK_SIZES = (PACK_SEGMENTS, PACK_SEGMENTS**2)
 # How many segments are asked for at a time when it is not known how many follow.
 _WINDOW = 16
+# How the first line of a journal begins.
+_HEAD = line_start("journal")
 _PACK = re.compile(r"([0-9]{10})(?:-([0-9]+))?")
 
 
@@ -130,7 +132,7 @@ class SegmentedLog:
         """Do nothing: no connection is held."""
 
     def _add(self, raw: bytes) -> None:
-        if raw.startswith(JOURNAL_HEAD):
+        if raw.startswith(_HEAD):
             self._start = len(self._raw)
         self._raw += raw if raw.endswith(b"\n") or not raw else raw + b"\n"
         self._ends.append(len(self._raw))
