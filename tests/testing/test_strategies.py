@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from policyctx.messages.reading import checked_messages
@@ -28,17 +28,20 @@ T = TypeVar("T")
 
 
 def drawn(strategy: st.SearchStrategy[T], condition: Callable[[T], bool]) -> T:
-    """Something that the strategy draws, and soon, for which the condition holds."""
+    """Something that the strategy draws, in up to 500 draws, for which the condition holds."""
     found: list[T] = []
 
-    @settings(phases=[Phase.generate], max_examples=50)
+    @settings(phases=[Phase.generate], max_examples=50, database=None)
     @given(value=strategy)
     def look(value: T) -> None:
         if condition(value):
             found.append(value)
 
-    look()
-    return found[0]
+    for number in range(10):
+        seed(number)(look)()
+        if found:
+            return found[0]
+    pytest.fail("the strategy never drew it")
 
 
 @given(messages=message_lists())
