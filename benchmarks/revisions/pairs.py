@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from policyctx.compaction.extractive.cues import SHIPPED, cues_of
+from policyctx.compaction.extractive.cues import cues_of
+from policyctx.compaction.extractive.languages import SHIPPED
 from policyctx.compaction.extractive.revisions import Told, revised
 from policyctx.compaction.extractive.statements import USER, said_in
 from policyctx.messages.reading import Reading

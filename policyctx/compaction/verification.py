@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.compaction.extractive.cues import SHIPPED, cues_of
+from policyctx.compaction.extractive.cues import cues_of
 from policyctx.compaction.extractive.digest import Group
+from policyctx.compaction.extractive.languages import SHIPPED
 from policyctx.compaction.extractive.revisions import subject_words
 from policyctx.compaction.extractive.statements import values_in
 from policyctx.compaction.extractive.summary import ranked_units

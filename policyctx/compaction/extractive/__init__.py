@@ -1,6 +1,7 @@
 """The summary that needs no model: lines picked from the history by its structure."""
 
-from policyctx.compaction.extractive.cues import (
+from policyctx.compaction.extractive.digest import Group
+from policyctx.compaction.extractive.languages import (
     CHINESE,
     ENGLISH,
     FRENCH,
@@ -8,7 +9,6 @@ from policyctx.compaction.extractive.cues import (
     SHIPPED,
     Language,
 )
-from policyctx.compaction.extractive.digest import Group
 from policyctx.compaction.extractive.layout import SummaryLine
 from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.summary import (

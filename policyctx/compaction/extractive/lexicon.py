@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from policyctx.compaction.extractive.cues import Language
+    from policyctx.compaction.extractive.languages import Language
 
 
 class Role:

@@ -19,7 +19,7 @@ from policyctx.compaction.extractive.budget import (
     words_limit,
 )
 from policyctx.compaction.extractive.checks import checks_of, edits_of
-from policyctx.compaction.extractive.cues import SHIPPED, cues_of
+from policyctx.compaction.extractive.cues import cues_of
 from policyctx.compaction.extractive.digest import (
     NOTHING,
     Digest,
@@ -32,6 +32,7 @@ from policyctx.compaction.extractive.digest import (
 )
 from policyctx.compaction.extractive.failures import failures_of
 from policyctx.compaction.extractive.foreign import read_foreign
+from policyctx.compaction.extractive.languages import SHIPPED
 from policyctx.compaction.extractive.layout import Layout, SummaryLine
 from policyctx.compaction.extractive.objections import objected
 from policyctx.compaction.extractive.outdated import up_to_date
@@ -67,8 +68,9 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.assembly import History
     from policyctx.compaction.extractive.budget import Limit
-    from policyctx.compaction.extractive.cues import Cues, Language
+    from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.digest import DigestEntry
+    from policyctx.compaction.extractive.languages import Language
     from policyctx.compaction.extractive.ranking import Unit
     from policyctx.definitions.items import Item, Path
     from policyctx.policy.models.compaction import Summary
