@@ -125,7 +125,9 @@ class Cluster:
         alone_since = None
         while True:
             try:
-                found = self._api.wait(futures, timeout=_LOOKS_S, return_when="FIRST_COMPLETED")
+                # `wait` takes the newest client of the process, which can be another one.
+                with self._client.as_current():
+                    found = self._api.wait(futures, timeout=_LOOKS_S, return_when="FIRST_COMPLETED")
             except TimeoutError:
                 has_workers = bool(self._threads())
             except self._api.CancelledError as error:

@@ -215,6 +215,26 @@ def test_a_killed_worker_changes_no_figure(several: Executor, tmp_path: Path) ->
     assert found == by_part(worked(files([folder]), work))
 
 
+def pid_marked(marker: Path) -> int:
+    time.sleep(0.2)
+    marker.touch()
+    return os.getpid()
+
+
+def test_a_client_that_is_newer_changes_nothing(tmp_path: Path) -> None:
+    markers = [tmp_path / str(number) for number in range(3)]
+    with executor(1, "local") as older, executor(1, "local"):
+        found = older.results(pid_marked, [*map(Job, markers)])
+        _, pid = next(found)
+        while not markers[-1].exists():
+            time.sleep(0.01)
+        assert isinstance(pid, int)
+        os.kill(pid, signal.SIGKILL)
+        again = [result for _, result in found]
+    assert len(again) == 2
+    assert pid not in again
+
+
 def test_a_cluster_tunes_as_one_process_does(cluster: Executor, origins: list[Origin]) -> None:
     evaluator = Evaluator(origins, CALLS, executor=cluster)
     assert outcomes(evaluator, [policy()]) == outcomes(Evaluator(origins, CALLS), [policy()])
