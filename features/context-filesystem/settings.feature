@@ -166,3 +166,34 @@ Feature: The settings
     And 2 search results are offloaded
     And the first Read result is offloaded because "3rd newest of Read, 1 kept"
     And every Bash result is kept
+
+  @BR-3.1-4
+  Scenario: The agent's option counts results of parallel calls one by one
+    Given the policy "context-filesystem"
+    And the options
+      | ephemeral_keep_recent | 2 |
+    And the tool Read is ephemeral and keeps 9 results
+    And a session with 5 parallel Read results of 300 tokens
+    When the policy is applied
+    Then 3 results are offloaded
+
+  @BR-3.1-4
+  Scenario Outline: A policy that overrides the number may keep parallel calls together
+    Given the policy
+      """
+      extends: context-filesystem
+      steps:
+        - name: retire
+          do: offload
+          select: {ephemeral: true, min_tokens: 0, keep_recent: <kept>}
+      """
+    And the tool Read is ephemeral and keeps 9 results
+    And a session with 5 parallel Read results of 300 tokens
+    When the policy is applied
+    Then <retired> results are offloaded
+
+    Examples:
+      | kept                        | retired |
+      | 2                           | 3       |
+      | {items: 2}                  | 3       |
+      | {items: 2, batches: whole}  | no      |
