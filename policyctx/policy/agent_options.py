@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.nodes import Node
 from policyctx.policy.options import check_options
@@ -18,7 +18,6 @@ from policyctx.policy.options import check_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from policyctx.definitions.actions import Action
     from policyctx.policy.sources import PathName
 
 
@@ -26,7 +25,8 @@ class AgentOptions(TypedDict, total=False):
     """The options by name; None is the same as leaving an option out."""
 
     offload_enabled: bool | None
-    """False removes the steps that move items to files: those that offload and those that drop."""
+    """False saves no item: a step with `ephemeral: true` that offloads clears instead, and the
+    other steps that offload or drop are removed."""
     offload_token_threshold: int | str | None
     """From this many tokens on an item leaves before a model call: the `min_tokens` of each such
     step whose own is above 0, else that of the policy's top level."""
@@ -129,7 +129,21 @@ def _without_offloading(option: _Option, root: Node) -> Node:
         raise option.error(f"expected True or False, got {option.value!r}", "PC103")
     if option.value:
         return root
-    return _with_steps(root, [step for step in _steps(root) if not _moves_items(step)])
+    kept = [step for step in _steps(root) if not _moves_items(step) or _is_ephemeral(step)]
+    return _with_steps(root, [_cleared(step, option) for step in kept])
+
+
+def _cleared(step: Node, option: _Option) -> Node:
+    """Return the step that destroys what a step would move to files, and saves nothing.
+
+    What is ephemeral is destroyed with or without a file (PRD context-filesystem, 4.1).
+    """
+    if not _moves_items(step):
+        return step
+    keys = {"do": Action.CLEAR.do, "placeholder": Action.CLEAR.text}
+    given = {key: _node(value, option.place) for key, value in keys.items()}
+    select = _without(step.value["select"], "unit")
+    return replace(step, value={**step.value, **given, "select": select})
 
 
 def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:
@@ -180,15 +194,10 @@ def _ratio(option: _Option, root: Node) -> Node:
 
 
 def _recency(option: _Option, root: Node) -> Node:
-    def is_ephemeral(step: Node) -> bool:
-        select = step.child("select")
-        found = None if select is None else select.child("ephemeral")
-        return found is not None and found.value is True
-
     def changed(step: Node) -> Node:
         return _set(step, ["select", "keep_recent"], option.node())
 
-    return _with_some_steps(option, root, is_ephemeral, changed, "`select: {ephemeral: true}`")
+    return _with_some_steps(option, root, _is_ephemeral, changed, "`select: {ephemeral: true}`")
 
 
 def _when_to_summarise(option: _Option, root: Node) -> Node:
@@ -241,6 +250,12 @@ def _with_steps(root: Node, steps: list[Node]) -> Node:
 def _moves_items(step: Node) -> bool:
     action = _action(step)
     return action is not None and action.saves and not action.takes_messages
+
+
+def _is_ephemeral(step: Node) -> bool:
+    select = step.child("select")
+    found = None if select is None else select.child("ephemeral")
+    return found is not None and found.value is True
 
 
 def _action(step: Node) -> Action | None:

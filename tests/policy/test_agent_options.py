@@ -29,9 +29,30 @@ def names(compiled: OffloadPolicy) -> list[str]:
     return [step.name for step in compiled.all_steps]
 
 
-def test_without_offloading_only_the_summary_is_left() -> None:
-    assert names(changed("context-filesystem", offload_enabled=False)) == ["summarise"]
+def test_without_offloading_what_is_ephemeral_is_cleared_and_no_other_item_leaves() -> None:
+    compiled = changed("context-filesystem", offload_enabled=False)
+    assert names(compiled) == ["retire", "summarise"]
+    assert step(compiled, "retire").do == "clear"
     assert names(changed("coding-agent", offload_enabled=False)) == ["summarise"]
+
+
+@pytest.mark.parametrize(
+    "retire",
+    [
+        "do: offload, placeholder: '[See {path}]', select: {ephemeral: true}",
+        "do: offload, placeholder: {head: {lines: 2}}, select: {ephemeral: true, order: largest}",
+        "do: drop, select: {ephemeral: true, unit: group}",
+    ],
+)
+def test_without_offloading_any_ephemeral_step_clears(retire: str) -> None:
+    written = policy(
+        "items: {tool_result: {offload: true, placeholder: 'In {path}'}}\n"
+        f"tools: {{Bash: {{keep_recent: 1}}}}\nsteps: [{{name: retire, {retire}}}]"
+    )
+    session = Session(written, options={"offload_enabled": False})
+    result = session.apply(session_of("x" * 2000, "y" * 2000))
+    assert [item.destroyed for item in session.items if item.type == "tool_result"] == [True, False]
+    assert result.files == ()
 
 
 @pytest.mark.parametrize("value", [True, None])
