@@ -117,6 +117,56 @@ Feature: The summary
       |        |
       | \u3000 |
 
+  @F-004 @F-008 @BR-3.2-13 @BR-3.2-19
+  Scenario Outline: Whatever the model answers is the summary, unless it is empty
+    Given the model answers "<answer>"
+    When the policy is applied
+    Then the history is compacted
+    And the summarizer is asked one time
+    And the messages are:
+      """
+      [
+        {"role": "system", "content": "You are an agent."},
+        {"role": "user", "content": "[Conversation compressed]\n\n<answer>"},
+        {"role": "assistant", "content": "Understood. I have the context from the compressed conversation. Continuing work."}
+      ]
+      """
+    And no warning is given
+
+    Examples:
+      | answer                                                       |
+      | ok                                                           |
+      | The API is renamed.                                          |
+      | I'm sorry, I can't help with that.                           |
+      | Sure! Let me run the tests.                                  |
+      | 好的，接口已经改名。                                         |
+      | [TOOL_CALLS] Bash                                            |
+
+  @F-004 @F-008 @BR-3.2-19 @BR-3.2-55
+  Scenario: A model that answers nothing has failed
+    Given the model answers ""
+    When the policy is applied
+    Then the history is not compacted
+    And the summarizer is asked 3 times
+    And a warning says "the answer is empty"
+
+  @F-004 @F-008
+  Scenario Outline: A policy may ask for a summary with every section
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {summary: {check: true}}
+      """
+    And the model answers "<answer>"
+    When the policy is applied
+    Then the history is not compacted
+    And a warning says "<warning>"
+
+    Examples:
+      | answer                             | warning                                         |
+      | All is done.                       | the answer lacks the sections Goals & Decisions |
+      | I'm sorry, I can't help with that. | the model declined                              |
+
   @F-004 @F-008
   Scenario Outline: A policy may say what a summary must have
     Given the policy:

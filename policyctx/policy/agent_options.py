@@ -47,6 +47,12 @@ class AgentOptions(TypedDict, total=False):
     """The model that makes the summary: `compaction.summary.model`."""
     summary_max_words: int | None
     """`compaction.summary.max_words`."""
+    summary_check: bool | Mapping[str, Any] | None
+    """What an answer must have to be the summary, `compaction.summary.check`: False is not to be
+    empty, True is the check of the other presets, a map is that of a policy."""
+    summary_timeout: str | None
+    """How long the summary may take with all attempts, such as `"90s"`: `timeout` and
+    `total_timeout` of `compaction.summary`."""
     max_restore_files: int | None
     """`compaction.restore.max_files`."""
     max_restore_tokens_per_file: int | None
@@ -106,11 +112,13 @@ def tree_of(document: Mapping[str, Any]) -> Node:
     return _node(document, Location("code"))
 
 
-def _key(*path: str) -> Callable[[_Option, Node], Node]:
-    """Return the change that sets one key of a policy."""
+def _key(*paths: Sequence[str]) -> Callable[[_Option, Node], Node]:
+    """Return the change that sets one key of a policy, or several to one value."""
 
     def change(option: _Option, root: Node) -> Node:
-        return _set(root, path, option.node())
+        for path in paths:
+            root = _set(root, path, option.node())
+        return root
 
     return change
 
@@ -272,15 +280,19 @@ _CHANGES: dict[str, Callable[[_Option, Node], Node]] = {
     "offload_token_threshold": _threshold("min_tokens", "min_chars"),
     "offload_char_threshold": _threshold("min_chars", "min_tokens"),
     "offload_ratio_threshold": _ratio,
-    "offload_root_path": _key("store", "root"),
+    "offload_root_path": _key(("store", "root")),
     "ephemeral_keep_recent": _recency,
     "threshold": _when_to_summarise,
-    "context_window": _key("model", "context_window"),
-    "model": _key("compaction", "summary", "model"),
-    "summary_max_words": _key("compaction", "summary", "max_words"),
-    "max_restore_files": _key("compaction", "restore", "max_files"),
-    "max_restore_tokens_per_file": _key("compaction", "restore", "max_tokens_per_file"),
-    "max_restore_tokens_total": _key("compaction", "restore", "max_tokens_total"),
-    "work_dir": _key("compaction", "restore", "work_dir"),
+    "context_window": _key(("model", "context_window")),
+    "model": _key(("compaction", "summary", "model")),
+    "summary_max_words": _key(("compaction", "summary", "max_words")),
+    "summary_check": _key(("compaction", "summary", "check")),
+    "summary_timeout": _key(
+        ("compaction", "summary", "timeout"), ("compaction", "summary", "total_timeout")
+    ),
+    "max_restore_files": _key(("compaction", "restore", "max_files")),
+    "max_restore_tokens_per_file": _key(("compaction", "restore", "max_tokens_per_file")),
+    "max_restore_tokens_total": _key(("compaction", "restore", "max_tokens_total")),
+    "work_dir": _key(("compaction", "restore", "work_dir")),
     "reads_file": _readers,
 }

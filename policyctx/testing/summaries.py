@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.restoration import WorkingFiles
+from policyctx.compaction.summarizers import ModelSummarizer
 from policyctx.errors import SummaryError, UnrestorableFileError
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class ScriptedSummarizer:
             self.failures -= 1
             raise SummaryError(self.why)
         return self.text
+
+
+class ScriptedModel(ScriptedSummarizer, ModelSummarizer):
+    """A `ScriptedSummarizer` whose answers are those of a language model."""
 
 
 @dataclass(frozen=True, slots=True)

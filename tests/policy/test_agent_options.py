@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from policyctx import AgentOptions, OffloadPolicy, PolicyError, Session, load_policy
 from policyctx.errors import UnknownOptionError
 from policyctx.policy.sources import preset_names
+from policyctx.recipes.compacting import CompactOptions
 from tests.conversations import session_of
 from tests.policies import policy
 
@@ -215,3 +217,22 @@ def test_a_session_decides_by_its_options(tmp_path: Path) -> None:
 def test_the_page_lists_each_option_with_the_keys_that_it_sets() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == list(AgentOptions.__annotations__)
+
+
+def test_compact_messages_takes_each_option_of_its_document_on_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| context compact \|", page, re.MULTILINE)
+    assert set(rows) <= CompactOptions.__annotations__.keys()
+    assert set(rows) == CompactOptions.__annotations__.keys() & AgentOptions.__annotations__.keys()
+
+
+@pytest.mark.parametrize("value", [True, False, {"sections": True, "min_words": 5}])
+def test_the_check_of_a_summary_is_that_of_the_policy(value: Any) -> None:
+    written = f"compaction: {{summary: {{check: {json.dumps(value)}}}}}"
+    found = changed("context-compact", summary_check=value).policy.compaction.summary.check
+    assert found == policy(written).policy.compaction.summary.check
+
+
+def test_the_time_of_a_summary_is_that_of_all_attempts_and_of_one() -> None:
+    summary = changed("context-compact", summary_timeout="90s").policy.compaction.summary
+    assert (str(summary.timeout), str(summary.total_timeout)) == ("90s", "90s")

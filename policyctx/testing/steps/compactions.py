@@ -14,6 +14,7 @@ from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.functions import Returned
 from policyctx.testing.kinds import amount
 from policyctx.testing.step_definitions import given, then, when
+from policyctx.testing.summaries import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,19 +22,28 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.summarizers import SummaryRequest
     from policyctx.testing.kinds import Amount, Size
-    from policyctx.testing.summaries import ScriptedSummarizer
     from policyctx.testing.world import World
     from policyctx.turns.compacting import Compacted
     from policyctx.turns.result import Result
 
 
-@given("the summarizer answers( {text:text})", 'the summarizer answers "Rename the field."')
-@when("the summarizer answers( {text:text})", 'the summarizer answers "Rename the field."')
-def _(policyctx_world: World, text: str = "", docstring: str = "") -> None:
+@given(
+    "the {who=summarizer|model} answers( {text:text})",
+    'the summarizer answers "Rename the field."',
+    'the model answers "I cannot help with that."',
+)
+@when(
+    "the {who=summarizer|model} answers( {text:text})",
+    'the summarizer answers "Rename the field."',
+    'the model answers "I cannot help with that."',
+)
+def _(policyctx_world: World, who: str, text: str = "", docstring: str = "") -> None:
     """The summary of each compaction from here on, in place of the policy's own summarizer; the
-    text may be a docstring.
+    text may be a docstring. What `the model` answers is checked and verified as an answer of a
+    language model is: by default it must have the sections.
     """
-    policyctx_world.script_summarizer().text = text or docstring
+    kind = ScriptedModel if who == "model" else ScriptedSummarizer
+    policyctx_world.script_summarizer(kind).text = text or docstring
 
 
 @given(
