@@ -183,6 +183,21 @@ Feature: One call compacts a list
       | compact_messages       |
       | compact_messages_async |
 
+  @F-008 @BR-4.1-2
+  Scenario Outline: The option summary_timeout says how long the function tries
+    Given the summarizer hangs
+    And a user message of 160,000 tokens
+    When the function <function> is called with
+      | summary_timeout | 1s |
+    Then the history is not compacted
+    And the same list is returned
+    And the summarizer is asked one time
+
+    Examples:
+      | function               |
+      | compact_messages       |
+      | compact_messages_async |
+
   @UC-006 @F-008
   Scenario Outline: The function returns the list when no summary is possible
     Given the summarizer fails every time

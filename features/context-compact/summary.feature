@@ -95,6 +95,30 @@ Feature: The summary
     And no archive is written
     And a warning says "after 3 attempts: no summary: overloaded"
 
+  @F-008 @BR-4.1-2
+  Scenario: All tries together take less than 30 seconds
+    When the policy is applied
+    Then a try may take 25 seconds, and all tries 25 seconds
+
+  @F-008 @BR-3.2-18 @BR-4.1-2
+  Scenario Outline: A model that does not answer in time has failed
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {summary: {backoff: 0s, attempts: 2, timeout: <each>, total_timeout: <total>}}
+      """
+    And the summarizer hangs
+    When the policy is applied
+    Then the history is not compacted
+    And the same list is returned
+    And the summarizer is asked <tries> times
+    And a warning says "there was no answer within 1 s"
+
+    Examples:
+      | each | total | tries |
+      | 1s   | 9s    | 2     |
+      | 9s   | 1s    | 1     |
+
   @F-008 @BR-3.2-18
   Scenario: The next call tries anew
     Given the summarizer fails 3 times

@@ -62,6 +62,13 @@ def _(policyctx_world: World, times: float = math.inf, why: str = "scripted") ->
     scripted.failures, scripted.why = times, why
 
 
+@given("the summarizer hangs", "the summarizer hangs")
+@when("the summarizer hangs", "the summarizer hangs")
+def _(policyctx_world: World) -> None:
+    """It does not answer for ten seconds. Time-outs are not simulated, so set short ones."""
+    policyctx_world.script_summarizer().hangs = True
+
+
 @given(
     "the working directory has the file(s) {names:names} (of {size:size}|that read(s) {text:text})",
     'the working directory has the file "src/a.py" of 5,000 tokens',
@@ -186,6 +193,18 @@ def _(policyctx_world: World, name: str, model: str | None = None) -> None:
     settings = _last_request(policyctx_world).settings
     if settings.by != name or model not in {None, settings.model}:
         raise OutcomeError(f"{name} {model or ''}".strip(), f"{settings.by} {settings.model}")
+
+
+@then(
+    "a try may take {each:amount} second(s), and all tries {total:amount} second(s)",
+    "a try may take 60 seconds, and all tries at most 300 seconds",
+)
+def _(policyctx_world: World, each: Amount, total: Amount) -> None:
+    """The policy's `summary.timeout` and `total_timeout`, of a summary that was asked for."""
+    settings = _last_request(policyctx_world).settings
+    found = settings.timeout.seconds, settings.total_timeout.seconds
+    if not each.holds_for(found[0]) or not total.holds_for(found[1]):
+        raise OutcomeError(f"{each} and {total} seconds", f"{found[0]:g} and {found[1]:g}")
 
 
 @then(
