@@ -77,6 +77,7 @@ class _Answer(Answer):
             self.send_json(200, json.dumps(message).encode())
             return
         stopped = "tool_calls" if message.get("tool_calls") else "stop"
+        stopped = message.pop("finish_reason", stopped)
         choice = {"index": 0, "message": message, "finish_reason": stopped, "logprobs": None}
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
         completion = {

@@ -139,6 +139,36 @@ Feature: One call compacts a list
       | restored_file_count | 1 |
     And a warning says "'../b.py' is not restored"
 
+  @F-004 @BR-3.2-19
+  Scenario Outline: The option summary_check says whether an answer must be like a summary
+    Given the model answers "All is done."
+    And a user message of 160,000 tokens
+    When the function <function> is called with
+      | summary_check | <check> |
+    Then the history is <state>
+
+    Examples:
+      | function               | check             | state         |
+      | compact_messages       | null              | compacted     |
+      | compact_messages       | false             | compacted     |
+      | compact_messages       | true              | not compacted |
+      | compact_messages_async | true              | not compacted |
+      | compact_messages       | {sections: true}  | not compacted |
+      | compact_messages       | {sections: false, min_words: 2} | compacted |
+
+  @F-004 @BR-3.2-19
+  Scenario Outline: Whatever the model answers to the function is the summary, unless it is empty
+    Given the model answers "<answer>"
+    And a user message of 160,000 tokens
+    When the function compact_messages is called
+    Then the history is <state>
+
+    Examples:
+      | answer                             | state         |
+      | ok                                 | compacted     |
+      | I'm sorry, I can't help with that. | compacted     |
+      |                                    | not compacted |
+
   @UC-006 @F-008 @BR-3.2-18
   Scenario Outline: The function waits before it asks again for a summary that failed, longer each time
     Given the summarizer fails 2 times
@@ -147,6 +177,21 @@ Feature: One call compacts a list
     Then the history is compacted
     And the summarizer is asked 3 times
     And the waits between the tries grow from at least 1 second
+
+    Examples:
+      | function               |
+      | compact_messages       |
+      | compact_messages_async |
+
+  @F-008 @BR-4.1-2
+  Scenario Outline: The option summary_timeout says how long the function tries
+    Given the summarizer hangs
+    And a user message of 160,000 tokens
+    When the function <function> is called with
+      | summary_timeout | 1s |
+    Then the history is not compacted
+    And the same list is returned
+    And the summarizer is asked one time
 
     Examples:
       | function               |

@@ -73,6 +73,24 @@ Feature: The files that were read last come back
     Then the file "a.py" is restored
 
   @F-005 @BR-3.2-25
+  Scenario: A call in a message of the user does not count
+    Given the working directory has the files "a.py" and "b.py" of 10 tokens
+    And the messages:
+      """
+      [
+        {"role": "user", "content": [
+          {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "a.py"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "b", "name": "read_file", "input": {"path": "b.py"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "b", "content": "y"}]}
+      ]
+      """
+    When the policy is applied
+    Then the file "b.py" is restored
+    And no warning is given
+
+  @F-005 @BR-3.2-25
   Scenario: In the chat shape of OpenAI calls count as well
     Given the messages have the OpenAI shape
     And the working directory has the file "a.py" of 10 tokens

@@ -95,6 +95,30 @@ Feature: The summary
     And no archive is written
     And a warning says "after 3 attempts: no summary: overloaded"
 
+  @F-008 @BR-4.1-2
+  Scenario: All tries together take less than 30 seconds
+    When the policy is applied
+    Then a try may take 25 seconds, and all tries 25 seconds
+
+  @F-008 @BR-3.2-18 @BR-4.1-2
+  Scenario Outline: A model that does not answer in time has failed
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {summary: {backoff: 0s, attempts: 2, timeout: <each>, total_timeout: <total>}}
+      """
+    And the summarizer hangs
+    When the policy is applied
+    Then the history is not compacted
+    And the same list is returned
+    And the summarizer is asked <tries> times
+    And a warning says "there was no answer within 1 s"
+
+    Examples:
+      | each | total | tries |
+      | 1s   | 9s    | 2     |
+      | 9s   | 1s    | 1     |
+
   @F-008 @BR-3.2-18
   Scenario: The next call tries anew
     Given the summarizer fails 3 times
@@ -116,6 +140,56 @@ Feature: The summary
       | answer |
       |        |
       | \u3000 |
+
+  @F-004 @F-008 @BR-3.2-13 @BR-3.2-19
+  Scenario Outline: Whatever the model answers is the summary, unless it is empty
+    Given the model answers "<answer>"
+    When the policy is applied
+    Then the history is compacted
+    And the summarizer is asked one time
+    And the messages are:
+      """
+      [
+        {"role": "system", "content": "You are an agent."},
+        {"role": "user", "content": "[Conversation compressed]\n\n<answer>"},
+        {"role": "assistant", "content": "Understood. I have the context from the compressed conversation. Continuing work."}
+      ]
+      """
+    And no warning is given
+
+    Examples:
+      | answer                                                       |
+      | ok                                                           |
+      | The API is renamed.                                          |
+      | I'm sorry, I can't help with that.                           |
+      | Sure! Let me run the tests.                                  |
+      | 好的，接口已经改名。                                         |
+      | [TOOL_CALLS] Bash                                            |
+
+  @F-004 @F-008 @BR-3.2-19 @BR-3.2-55
+  Scenario: A model that answers nothing has failed
+    Given the model answers ""
+    When the policy is applied
+    Then the history is not compacted
+    And the summarizer is asked 3 times
+    And a warning says "the answer is empty"
+
+  @F-004 @F-008
+  Scenario Outline: A policy may ask for a summary with every section
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {summary: {check: true}}
+      """
+    And the model answers "<answer>"
+    When the policy is applied
+    Then the history is not compacted
+    And a warning says "<warning>"
+
+    Examples:
+      | answer                             | warning                                         |
+      | All is done.                       | the answer lacks the sections Goals & Decisions |
+      | I'm sorry, I can't help with that. | the model declined                              |
 
   @F-004 @F-008
   Scenario Outline: A policy may say what a summary must have

@@ -24,6 +24,40 @@ Feature: What is ephemeral retires
     And the last search result is kept
     And every read_file result is kept
 
+  @BR-3.2-1 @BR-4.1-2 @BR-4.1-3
+  Scenario Outline: Results of parallel calls are counted one by one
+    Given the messages have the <shape> shape
+    And the tool read_file is ephemeral and keeps <kept> results
+    And a session with <count> parallel read_file results of 300 tokens
+    When the policy is applied
+    Then <retired> results are offloaded
+    And the last result is kept because "recent"
+
+    Examples:
+      | shape            | kept | count | retired |
+      | Anthropic        | 2    | 5     | 3       |
+      | OpenAI           | 2    | 5     | 3       |
+      | OpenAI Responses | 2    | 5     | 3       |
+      | Anthropic        | 1    | 2     | 1       |
+
+  @BR-4.1-2 @BR-4.1-3
+  Scenario: Of parallel calls of two tools each tool has a number of its own
+    Given the tool read_file is ephemeral and keeps 1 result
+    And the tool search is ephemeral and keeps 2 results
+    And the messages
+      | role      | type   | tool      | id | size       |
+      | user      |        |           |    | 20 tokens  |
+      | assistant | call   | read_file | a  | 20 tokens  |
+      | and       | call   | search    | b  | 20 tokens  |
+      | and       | call   | read_file | c  | 20 tokens  |
+      | and       | call   | search    | d  | 20 tokens  |
+      | user      | result |           | a  | 300 tokens |
+      | and       | result |           | b  | 300 tokens |
+      | and       | result |           | c  | 300 tokens |
+      | and       | result |           | d  | 300 tokens |
+    When the policy is applied
+    Then only the result "a" is offloaded
+
   @BR-4.1-3 @BR-2.2-1
   Scenario: A tool that is not ephemeral retires nothing, however long its results
     Given a session with 9 Bash results of 3,000 tokens

@@ -16,6 +16,7 @@ from policyctx.compaction.sdk_summarizer import (
     SdkSummarizer,
     called,
     cut_off,
+    is_taken_cut_off,
     max_tokens,
     refused,
     sound,
@@ -78,10 +79,11 @@ class AnthropicSummarizer(SdkSummarizer):
         tools = [block for block in blocks if getattr(block, "type", None) == "tool_use"]
         if tools or stopped == "tool_use":
             raise called(getattr(next(iter(tools), None), "name", None))
-        if stopped not in _FINISHED:
-            raise _unfinished(stopped, request)
         texts = (getattr(block, "text", None) for block in blocks)
-        return "\n\n".join(text for text in texts if isinstance(text, str))
+        text = "\n\n".join(text for text in texts if isinstance(text, str))
+        if stopped in _FINISHED or (stopped == "max_tokens" and is_taken_cut_off(text, request)):
+            return text
+        raise _unfinished(stopped, request)
 
 
 def _unfinished(stopped: object, request: SummaryRequest) -> SummaryError:

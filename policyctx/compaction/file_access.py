@@ -83,7 +83,7 @@ def accesses(
     shapes: Shapes = BUILT_IN,
     sources: Sequence[FileSource] = ("read",),
 ) -> list[FileAccess]:
-    """Return the files that calls accessed in one of the ways of `sources`, each path once.
+    """Return the files that the agent accessed in one of the ways of `sources`, each path once.
 
     The file that was accessed last comes first. `restored` returns the path of the file that an
     earlier compaction restored in a message, which counts as access. A value that is not a path is
@@ -92,9 +92,8 @@ def accesses(
     Raises `MessagesError` if `messages` is no message list.
     """
     calls: dict[int, list[Item]] = {}
-    for item in items_of(messages, shapes):
-        if item.kind == "tool_call":
-            calls.setdefault(item.message, []).append(item)
+    for call in _calls(messages, shapes):
+        calls.setdefault(call.message, []).append(call)
     found: dict[str, tuple[Lines | str, ...]] = {}
     for position in reversed(range(len(messages))):
         path = restored(messages[position])
@@ -108,6 +107,13 @@ def accesses(
         for access in reversed(here):
             found[access.path] = (*found.get(access.path, ()), *access.seen)
     return [FileAccess(path, seen) for path, seen in found.items()]
+
+
+def _calls(messages: Sequence[Message], shapes: Shapes) -> Iterator[Item]:
+    """Yield the agent's calls; what looks like one in a message of the user was none."""
+    for item in items_of(messages, shapes):
+        if item.kind == "tool_call" and item.role == "assistant":
+            yield item
 
 
 def _accessed(call: Item, tools: FileTools, sources: Sequence[FileSource]) -> Iterator[FileAccess]:
@@ -203,12 +209,10 @@ def unknown_readers(
     value tell. Tools whose name says that they read come first.
     """
     found: dict[str, str] = {}
-    for item in items_of(messages, shapes):
-        if item.kind != "tool_call" or not item.tool or item.tool in found:
-            continue
-        if not reads_file(item.tool):
-            given = _input(item)
-            found.update((item.tool, name) for name in given if _is_path(name, given[name]))
+    for call in _calls(messages, shapes):
+        if call.tool and call.tool not in found and not reads_file(call.tool):
+            given = _input(call)
+            found.update((call.tool, name) for name in given if _is_path(name, given[name]))
     return dict(sorted(found.items(), key=lambda pair: not _READS.search(pair[0])))
 
 

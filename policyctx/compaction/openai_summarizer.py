@@ -16,6 +16,7 @@ from policyctx.compaction.sdk_summarizer import (
     SdkSummarizer,
     called,
     cut_off,
+    is_taken_cut_off,
     max_tokens,
     refused,
     sound,
@@ -82,9 +83,12 @@ class OpenAISummarizer(SdkSummarizer):
             raise refused(str(refusal))
         if calls := getattr(message, "tool_calls", None):
             raise called(getattr(getattr(calls[0], "function", None), "name", None))
+        text = str(getattr(message, "content", None) or "")
         match stopped := getattr(choice, "finish_reason", None):
             case "stop":
-                return str(getattr(message, "content", None) or "")
+                return text
+            case "length" if is_taken_cut_off(text, request):
+                return text
             case "length":
                 raise cut_off(request)
             case "content_filter":

@@ -8,8 +8,10 @@ only when they alone are too large.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+from unicodedata import normalize
 
 from policyctx.compaction.answers import SUMMARY_TAG, THOUGHTS
 from policyctx.definitions.fields import PROMPT_FIELDS
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.assembly import History
     from policyctx.compaction.summarizers import SummaryRequest
     from policyctx.definitions.items import Item
-    from policyctx.policy.models.compaction import Summary
+    from policyctx.policy.models.compaction import Summary, SummaryCheck
     from policyctx.policy.templates import Template
     from policyctx.tokens.counter import TokenCounter
 
@@ -89,11 +91,34 @@ _TOOL_CALL = re.compile(
     r"|(?:```(?:json|tool_code)?\s*)?\{\s*\"(?:name|tool|tool_name|function|recipient_name)\"\s*:",
     re.IGNORECASE,
 )
-# What Markdown puts before and behind a heading's text.
-_BEFORE_HEADING, _BEHIND_HEADING = (
-    re.compile(r"^[\s#>*_\-(\[]*(?:\d+[.):]\s*)?[*_]*"),
-    " \t#*_:.)]",
-)
+# What Markdown, and a number, put before the first words of an answer.
+_BEFORE_WORDS = re.compile(r"^[\s#>*_\-(\[]*(?:\d+[.):]\s*)?[*_]*")
+# A heading: signs and a number of any kind, its words, and what ends it in the middle of a line.
+_SIGN = r"(?:[^\w\n]|_)"
+_NUMBERS = (r"\d+(?:\.\d+)*", "[一二三四五六七八九十]+", "[ivx]+|[a-h]")
+_ANY_NUMBER = rf"(?:(?:section|part|第){_SIGN}*)?(?:{'|'.join(_NUMBERS)})(?:部分|[节章条])?"
+_BEFORE_HEADING = re.compile(rf"{_SIGN}*(?:{_ANY_NUMBER}{_SIGN}+)?", re.IGNORECASE)
+_END_OF_HEADING = re.compile(r":|\s[-\u2013—/]\s|—|[|(\[】]|\*\*|__")
+_HTML = re.compile(r"</?(?:h[1-6]|b|strong)>", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+")
+# Headings by their style, whatever their words; what is captured is part of the style. Numbered
+# lines that follow one another are a list.
+_TITLE, _DASH = r"[^\n:.。,]{1,60}?", r"\s[-\u2013—]\s"
+_HEADING_STYLES = [
+    re.compile(style, re.MULTILINE | re.IGNORECASE)
+    for style in (
+        r"^ {0,3}(#+)[^#\n]*\w",
+        r"^.{0,60}\w.{0,9}\n {0,3}([=-])\1+[ \t]*$",
+        rf"^{_SIGN}*?(?:{_ANY_NUMBER}{_SIGN}+?)?(\*\*|__)(?=\w)[^*_\n]{{1,60}}\1",
+        r"^ ?【[^】\n]{1,60}】",
+        rf"^ ?(?=[^\W\d_]){_TITLE}(?::|{_DASH})",
+        *(
+            rf"^ ?[(\[第]?(?:{number})(?:[.):、\]-]|部分|[节章条]){_SIGN}{{0,2}}(?=\w)"
+            rf"{_TITLE}(?::|{_DASH}|[ \t]*$(?!\n+ ?[(\[第]?(?:{number}){_SIGN}))"
+            for number in _NUMBERS
+        ),
+    )
+]
 
 
 def rejection(
@@ -196,16 +221,28 @@ def over_limit(summary: str, replaced_tokens: int, request: SummaryRequest) -> s
 def missing_sections(summary: str, names: Iterable[str]) -> list[str]:
     """Return the sections that have no heading in a summary.
 
-    A heading is a line of its own, or the beginning of a line before a colon; Markdown around it,
-    its number, its case, and `and` for `&` make no difference.
+    A heading is a line of its own, or the beginning of a line before a colon or a dash. Markdown
+    around it, its number, its case, `and` for `&`, and the end of the name make no difference. If
+    the summary has headings of another wording, in another language say, no section is missing:
+    there are about as many of one style as sections.
     """
-    headings = {found for line in summary.splitlines() for found in _headings(line)}
-    return [name for name in names if _plain(name) not in headings]
+    text, wanted = normalize("NFKC", summary), list(names)
+    headings = {found for line in text.splitlines() for found in _headings(line)}
+    missing = [name for name in wanted if not _beginnings(_plain(name)) & headings]
+    styles = Counter(
+        (style.pattern, *heading.groups())
+        for style in _HEADING_STYLES
+        for heading in style.finditer(text)
+    )
+    counts = styles.values() if missing else ()
+    return [] if any(len(wanted) <= count <= 2 * len(wanted) for count in counts) else missing
 
 
 def _unlike_a_summary(text: str, settings: Summary, *, by_model: bool) -> SummaryError | None:
     """Return why a text that should be a summary is none, as far as the policy's `check` says."""
-    asks_for_sections, fewest = _checked(settings, by_model=by_model)
+    if settings.check is None:
+        return None
+    asks_for_sections, fewest = _checked(settings, settings.check, by_model=by_model)
     if not (by_model or asks_for_sections or fewest):
         return None
     names, words = [section.name for section in settings.sections], words_in(text)
@@ -223,7 +260,7 @@ def _unlike_a_summary(text: str, settings: Summary, *, by_model: bool) -> Summar
 
 def _no_summary(text: str) -> SummaryError | None:
     """Return why a short answer is something else than a summary, as its beginning shows."""
-    opening = _BEFORE_HEADING.sub("", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    opening = _BEFORE_WORDS.sub("", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     if _REFUSAL.match(opening):
         return SummaryError(f"the model declined: {_shown(text)}", answered=True, is_final=True)
     if _TOOL_CALL.match(text):
@@ -235,9 +272,9 @@ def _no_summary(text: str) -> SummaryError | None:
     return None
 
 
-def _checked(settings: Summary, *, by_model: bool) -> tuple[bool, int]:
+def _checked(settings: Summary, check: SummaryCheck, *, by_model: bool) -> tuple[bool, int]:
     """Return whether the sections are required, and the fewest words."""
-    check, most = settings.check, settings.max_words
+    most = settings.max_words
     fewest = min(_FEWEST_WORDS, most // 4) if by_model else 0
     if check.min_words is not None:
         fewest = min(check.min_words, most)
@@ -249,15 +286,22 @@ def _checked(settings: Summary, *, by_model: bool) -> tuple[bool, int]:
 
 def _headings(line: str) -> Iterator[str]:
     """Yield what a line may be the heading of."""
-    yield _plain(line)
-    if ":" in line:
-        yield _plain(line.partition(":")[0])
+    line = _HTML.sub("", line)
+    for text in (line, _BEFORE_HEADING.sub("", line, count=1)):
+        yield _plain(text)
+        if (end := _END_OF_HEADING.search(text)) is not None:
+            yield _plain(text[: end.start()])
 
 
 def _plain(heading: str) -> str:
     """Return a heading's words alone."""
-    text = _BEFORE_HEADING.sub("", heading).strip(_BEHIND_HEADING)
-    return " ".join(text.casefold().replace("&", " and ").split())
+    return " ".join(word for word in _WORD.findall(heading.casefold()) if word != "and")
+
+
+def _beginnings(name: str) -> set[str]:
+    """Return a name and what is left of it without its last words."""
+    words = name.split()
+    return {" ".join(words[:count]) for count in range(1, len(words) + 1)}
 
 
 def _shown(text: str) -> str:

@@ -183,6 +183,11 @@ def cut_off(request: SummaryRequest) -> SummaryError:
     return SummaryError(why, answered=True, max_tokens=limit, is_final=limit >= MOST_TOKENS)
 
 
+def is_taken_cut_off(text: str, request: SummaryRequest) -> bool:
+    """Return whether an answer that its limit cut off is accepted: it holds some of a summary."""
+    return request.settings.check is None and summary_in(text) != ""
+
+
 def called(tool: object) -> SummaryError:
     """Return the error for an answer that calls a tool."""
     named = f"the tool {tool!r}" if tool else "a tool"

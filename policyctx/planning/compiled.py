@@ -439,6 +439,22 @@ class OffloadPolicy:
             named = tuple(t for t, rule in self.settings.items.items() if rule.offload)
         return not {"*", *self.types.lineage(item_type)}.isdisjoint(named)
 
+    @cached_property
+    def type_enabled(self) -> Mapping[str, bool]:
+        """Whether a step saves items of a type, by type (PRD context-filesystem, table of types).
+
+        A rule for a tool, and what is ephemeral, may keep some of them.
+        """
+        saving = [step for step in self.settings.steps if step.action.saves]
+
+        def is_taken(item_type: str, step: Step) -> bool:
+            given = self._levels(item_type, None)
+            never = why_never(step, self.types.lineage(item_type)) or _kept_by_rule(step, given)
+            return self.selects(step, item_type) and never is None
+
+        types = dict.fromkeys((*BUILT_IN_TYPES, *self.settings.items))
+        return {name: any(is_taken(name, step) for step in saving) for name in types}
+
     def pinned(self, item_type: str, tool: str | None) -> RulePath | None:
         """Return the key that pins items of this type and tool, None when they are not."""
         return _pinned(self._levels(item_type, tool))

@@ -43,13 +43,16 @@ class RecentGroup:
     all. Positions are those of items in their list.
     """
 
-    def __init__(self, keep: KeepRecent, rule: RulePath, kept: int, among: str) -> None:
+    def __init__(self, step: Step, keep: KeepRecent, rule: RulePath, kept: int, among: str) -> None:
         self.shape = shape_of(keep)
         self.counts_turns_with_candidates = self.shape == "turns" and keep.of == "candidates"
         self.rule = rule
         self.kept = kept
         self.among = among
-        self.splits_batches = keep.batches == "split"
+        default = "split" if step.select.ephemeral else "whole"
+        # What leaves nothing takes pairs out of a reply, so its batches are never split.
+        splits = (keep.batches or default) == "split"
+        self.splits_batches = splits and step.action.leaves_placeholder
         self._positions: list[int] = []
         self._marks: list[int] = []
         self._newest_turn: int | None = None
@@ -115,9 +118,7 @@ class Recency:
     """The candidates of a step that `keep_recent` counts, and those that were called together."""
 
     def __init__(self, step: Step, conversation: Conversation) -> None:
-        self._in = conversation
-        # What leaves nothing takes pairs out of a reply, so its batches are never split.
-        self._may_split = step.action.leaves_placeholder
+        self._step, self._in = step, conversation
         self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
         self._group_of: dict[int, RecentGroup] = {}
         self._batches: defaultdict[int, list[int]] = defaultdict(list)
@@ -129,7 +130,7 @@ class Recency:
         key = (treatment.keep_recent_rule, name)
         group = self._groups.get(key)
         if group is None:
-            group = RecentGroup(treatment.keep_recent, key[0], treatment.kept, name)
+            group = RecentGroup(self._step, treatment.keep_recent, key[0], treatment.kept, name)
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
         group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
@@ -176,7 +177,7 @@ class Recency:
                 yield other
 
     def _splits(self, position: int) -> bool:
-        return self._may_split and self._group_of[position].splits_batches
+        return self._group_of[position].splits_batches
 
     def values(self, position: int, at: Checkpoint) -> dict[str, str | int]:
         """Return the values of a reason for a candidate's age; none where nothing counts it."""

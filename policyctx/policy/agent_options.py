@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.nodes import Node
 from policyctx.policy.options import check_options
@@ -18,7 +18,6 @@ from policyctx.policy.options import check_options
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from policyctx.definitions.actions import Action
     from policyctx.policy.sources import PathName
 
 
@@ -26,7 +25,8 @@ class AgentOptions(TypedDict, total=False):
     """The options by name; None is the same as leaving an option out."""
 
     offload_enabled: bool | None
-    """False removes the steps that move items to files: those that offload and those that drop."""
+    """False saves no item: a step with `ephemeral: true` that offloads clears instead, and the
+    other steps that offload or drop are removed."""
     offload_token_threshold: int | str | None
     """From this many tokens on an item leaves before a model call: the `min_tokens` of each such
     step whose own is above 0, else that of the policy's top level."""
@@ -47,6 +47,12 @@ class AgentOptions(TypedDict, total=False):
     """The model that makes the summary: `compaction.summary.model`."""
     summary_max_words: int | None
     """`compaction.summary.max_words`."""
+    summary_check: bool | Mapping[str, Any] | None
+    """What an answer must have to be the summary, `compaction.summary.check`: False is not to be
+    empty, True is the check of the other presets, a map is that of a policy."""
+    summary_timeout: str | None
+    """How long the summary may take with all attempts, such as `"90s"`: `timeout` and
+    `total_timeout` of `compaction.summary`."""
     max_restore_files: int | None
     """`compaction.restore.max_files`."""
     max_restore_tokens_per_file: int | None
@@ -106,11 +112,13 @@ def tree_of(document: Mapping[str, Any]) -> Node:
     return _node(document, Location("code"))
 
 
-def _key(*path: str) -> Callable[[_Option, Node], Node]:
-    """Return the change that sets one key of a policy."""
+def _key(*paths: Sequence[str]) -> Callable[[_Option, Node], Node]:
+    """Return the change that sets one key of a policy, or several to one value."""
 
     def change(option: _Option, root: Node) -> Node:
-        return _set(root, path, option.node())
+        for path in paths:
+            root = _set(root, path, option.node())
+        return root
 
     return change
 
@@ -129,7 +137,21 @@ def _without_offloading(option: _Option, root: Node) -> Node:
         raise option.error(f"expected True or False, got {option.value!r}", "PC103")
     if option.value:
         return root
-    return _with_steps(root, [step for step in _steps(root) if not _moves_items(step)])
+    kept = [step for step in _steps(root) if not _moves_items(step) or _is_ephemeral(step)]
+    return _with_steps(root, [_cleared(step, option) for step in kept])
+
+
+def _cleared(step: Node, option: _Option) -> Node:
+    """Return the step that destroys what a step would move to files, and saves nothing.
+
+    What is ephemeral is destroyed with or without a file (PRD context-filesystem, 4.1).
+    """
+    if not _moves_items(step):
+        return step
+    keys = {"do": Action.CLEAR.do, "placeholder": Action.CLEAR.text}
+    given = {key: _node(value, option.place) for key, value in keys.items()}
+    select = _without(step.value["select"], "unit")
+    return replace(step, value={**step.value, **given, "select": select})
 
 
 def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:
@@ -180,15 +202,10 @@ def _ratio(option: _Option, root: Node) -> Node:
 
 
 def _recency(option: _Option, root: Node) -> Node:
-    def is_ephemeral(step: Node) -> bool:
-        select = step.child("select")
-        found = None if select is None else select.child("ephemeral")
-        return found is not None and found.value is True
-
     def changed(step: Node) -> Node:
         return _set(step, ["select", "keep_recent"], option.node())
 
-    return _with_some_steps(option, root, is_ephemeral, changed, "`select: {ephemeral: true}`")
+    return _with_some_steps(option, root, _is_ephemeral, changed, "`select: {ephemeral: true}`")
 
 
 def _when_to_summarise(option: _Option, root: Node) -> Node:
@@ -243,6 +260,12 @@ def _moves_items(step: Node) -> bool:
     return action is not None and action.saves and not action.takes_messages
 
 
+def _is_ephemeral(step: Node) -> bool:
+    select = step.child("select")
+    found = None if select is None else select.child("ephemeral")
+    return found is not None and found.value is True
+
+
 def _action(step: Node) -> Action | None:
     do = step.child("do")
     return None if do is None else STEP_ACTIONS.get(str(do.value))
@@ -257,15 +280,19 @@ _CHANGES: dict[str, Callable[[_Option, Node], Node]] = {
     "offload_token_threshold": _threshold("min_tokens", "min_chars"),
     "offload_char_threshold": _threshold("min_chars", "min_tokens"),
     "offload_ratio_threshold": _ratio,
-    "offload_root_path": _key("store", "root"),
+    "offload_root_path": _key(("store", "root")),
     "ephemeral_keep_recent": _recency,
     "threshold": _when_to_summarise,
-    "context_window": _key("model", "context_window"),
-    "model": _key("compaction", "summary", "model"),
-    "summary_max_words": _key("compaction", "summary", "max_words"),
-    "max_restore_files": _key("compaction", "restore", "max_files"),
-    "max_restore_tokens_per_file": _key("compaction", "restore", "max_tokens_per_file"),
-    "max_restore_tokens_total": _key("compaction", "restore", "max_tokens_total"),
-    "work_dir": _key("compaction", "restore", "work_dir"),
+    "context_window": _key(("model", "context_window")),
+    "model": _key(("compaction", "summary", "model")),
+    "summary_max_words": _key(("compaction", "summary", "max_words")),
+    "summary_check": _key(("compaction", "summary", "check")),
+    "summary_timeout": _key(
+        ("compaction", "summary", "timeout"), ("compaction", "summary", "total_timeout")
+    ),
+    "max_restore_files": _key(("compaction", "restore", "max_files")),
+    "max_restore_tokens_per_file": _key(("compaction", "restore", "max_tokens_per_file")),
+    "max_restore_tokens_total": _key(("compaction", "restore", "max_tokens_total")),
+    "work_dir": _key(("compaction", "restore", "work_dir")),
     "reads_file": _readers,
 }

@@ -98,10 +98,10 @@ is the block's JSON.""",
 A number alone means items. Those counted together are the step's candidates that get their
 `keep_recent` from the same key, and are of one tool, or of one type, or all, as `per` says; an
 item without a tool is counted with its type. Small and already offloaded ones are counted;
-parallel calls stay together, so that more may stay than was asked for, never less. With
-`batches: split` of the `keep_recent` that counts the recent one they do not: each is emptied when
-it is old itself. Its call and its result stay in the list, so the list stays valid. `drop` and
-`compact` take pairs out of the list, and never split a batch.
+parallel calls stay together, so that more may stay than was asked for, never less. In a step with
+`ephemeral: true`, or with `batches: split` of the `keep_recent` that counts the recent one, they do
+not: each is emptied when it is old itself. Its call and its result stay in the list, so the list
+stays valid. `drop` and `compact` take pairs out of the list, and never split a batch.
 
 `messages` and `turns` are those of the whole list, so `per` means nothing there. With `of:
 candidates` only those turns count in which there is an item that is counted: `turns: 2` keeps what

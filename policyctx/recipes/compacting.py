@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.compaction.summarizers import summarizer_for
@@ -70,6 +70,15 @@ class CompactOptions(TypedDict, total=False):
     """A summarizer to use instead of the client. With neither the summary is extractive."""
     model: str
     """The model that the client calls."""
+    summary_max_words: int
+    """How many words the model is asked for."""
+    summary_check: bool | Mapping[str, Any]
+    """What an answer must have to be the summary. By default anything that is not empty is
+    accepted. True requires the sections and a number of words, as the other presets do; a map is
+    that of `compaction.summary.check`."""
+    summary_timeout: str
+    """How long the summary may take with all attempts and waits, such as `"90s"`; by default so
+    long that the whole compaction ends within 30 seconds."""
     threshold: int | str
     """Tokens at which the history is compacted, or a share of the window such as `"80%"`."""
     context_window: int

@@ -5,33 +5,46 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.restoration import WorkingFiles
+from policyctx.compaction.summarizers import ModelSummarizer
 from policyctx.errors import SummaryError, UnrestorableFileError
 
 if TYPE_CHECKING:
     from policyctx.compaction.summarizers import SummaryRequest
 
 _READABLE = 0o444
+_LONGEST_WAIT = 10
 
 
 @dataclass(slots=True)
 class ScriptedSummarizer:
-    """Answers with `text` once it has failed `failures` times, and keeps what it was asked."""
+    """Answers with `text` once it has failed `failures` times, and keeps what it was asked.
+
+    One that `hangs` answers after ten seconds.
+    """
 
     text: str = "The summary."
     failures: float = 0
     why: str = "scripted"
+    hangs: bool = False
     requests: list[SummaryRequest] = field(default_factory=list)
 
     def summarize(self, request: SummaryRequest) -> str:
         """Return the text; raises `SummaryError` while it is to fail."""
         self.requests.append(request)
+        if self.hangs:
+            Event().wait(_LONGEST_WAIT)
         if self.failures > 0:
             self.failures -= 1
             raise SummaryError(self.why)
         return self.text
+
+
+class ScriptedModel(ScriptedSummarizer, ModelSummarizer):
+    """A `ScriptedSummarizer` whose answers are those of a language model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,10 +118,12 @@ class World:
         self.variables[name] = value
         self._session = None
 
-    def script_summarizer(self) -> ScriptedSummarizer:
+    def script_summarizer(
+        self, kind: type[ScriptedSummarizer] = ScriptedSummarizer
+    ) -> ScriptedSummarizer:
         """Have a summarizer of the scenario's own; return it."""
-        if self.summarizer is None:
-            self.summarizer = ScriptedSummarizer()
+        if not isinstance(self.summarizer, kind):
+            self.summarizer = kind()
             self._session = None
         return self.summarizer
 

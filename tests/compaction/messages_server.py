@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
+from itertools import repeat, takewhile
 from threading import Event
 from time import monotonic
 from types import MappingProxyType
@@ -18,15 +19,20 @@ if TYPE_CHECKING:
 
 # What a request that hangs is left waiting for, at most, in seconds.
 _LONGEST_WAIT = 30
+_DRIP = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Scripted:
-    """One answer: a status, a body and headers, or with `hangs` none until the server ends."""
+    """One answer: a status, a body and headers.
+
+    With `hangs` there is none until the server ends, with `drips` one character of it at a time.
+    """
 
     body: str = ""
     status: int = 200
     hangs: bool = False
+    drips: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -87,6 +93,11 @@ class _Answer(Answer):
             self.server.ended.wait(_LONGEST_WAIT)
             return
         raw = answer.body.encode()
+        if answer.drips:
+            with suppress(OSError):  # the client has gone
+                ended = self.server.ended
+                self.send_events(takewhile(lambda _: not ended.wait(_DRIP), repeat(" ")))
+            return
         self.send_json(answer.status, raw, answer.headers)
 
 

@@ -6,13 +6,22 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx import Session, SummaryUsage, compact_messages
+from policyctx import (
+    CompactResult,
+    Session,
+    SummaryUsage,
+    compact_messages,
+    compact_messages_async,
+    load_policy,
+)
 from policyctx.compaction.prompt import missing_sections
 from policyctx.compaction.summarizers import summarizer_for
+from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models.compaction import Summary
 from tests.cli.running import policyctx
 from tests.compaction.compacting import SUMMARY, conversation
@@ -116,14 +125,55 @@ class TestContent:
         assert not result.compacted
         assert result.warnings[0].startswith("not compacted, after ")
 
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            *(saying(text) for text in NOT_SUMMARIES),
+            saying('{"name": "Bash", "input": {}}'),
+            saying("The port moved to 8081. " * 1500),
+            saying("<analysis>Much.</analysis><summary>Half a", stop_reason="max_tokens"),
+        ],
+    )
+    def test_compact_messages_takes_any_answer_of_a_client(
+        self, answer: Scripted, tmp_path: Path, server: MessagesServer
+    ) -> None:
+        server.script = [answer]
+        with anthropic.Anthropic(base_url=server.url, api_key="sk-ant-k") as client:
+            result = compact_messages(
+                long_conversation(), client=client, threshold=1, output_dir=tmp_path
+            )
+        assert (result.compacted, len(server.requests), result.warnings) == (True, 1, ())
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            saying(" \n"),
+            saying("<analysis>Much.</analysis>"),
+            saying("<analysis>Much", stop_reason="max_tokens"),
+        ],
+    )
+    def test_compact_messages_with_a_client_takes_no_empty_answer(
+        self, answer: Scripted, tmp_path: Path, server: MessagesServer
+    ) -> None:
+        server.script = [answer, saying("ok")]
+        with anthropic.Anthropic(base_url=server.url, api_key="sk-ant-k") as client:
+            result = compact_messages(
+                long_conversation(), client=client, threshold=1, output_dir=tmp_path
+            )
+        assert (result.summary, len(server.requests)) == ("ok", 2)
+
     @pytest.mark.parametrize("answer", NOT_SUMMARIES)
-    def test_compact_messages_with_a_client_checks_the_answer_too(
+    def test_compact_messages_checks_the_answer_when_it_is_told_to(
         self, answer: str, tmp_path: Path, server: MessagesServer
     ) -> None:
         server.script = [saying(answer)] * 3
         with anthropic.Anthropic(base_url=server.url, api_key="sk-ant-k") as client:
             result = compact_messages(
-                long_conversation(), client=client, threshold=1, output_dir=tmp_path
+                long_conversation(),
+                client=client,
+                threshold=1,
+                output_dir=tmp_path,
+                summary_check=True,
             )
         assert not result.compacted
         assert result.warnings
@@ -134,12 +184,71 @@ class TestContent:
         assert (content_of(result), result.warnings) == (f"{SUMMARY}{written_summary()}", ())
 
     @pytest.mark.parametrize(
-        "heading", ["# {}", "**{}**", "### 3. {}:", "{}", "- **{}:**", "1. **{}**", "__{}__"]
+        "heading",
+        [
+            *("# {}", "**{}**", "### 3. {}:", "{}", "- **{}:**", "1. **{}**", "__{}__"),
+            *("3) {} - none", "3\N{FULLWIDTH FULL STOP}{}", "(3) {}", "[3] {}", "III. {}", "c) {}"),
+            *("\N{CIRCLED DIGIT THREE} {}", "3\ufe0f\u20e3 {}", "3.1 {}", "Section 3: {}"),
+            *("三、{}", "第三部分\N{FULLWIDTH COLON}{}", "【{}】"),
+            *("{}\n=====", "{}\n---", "{} (3 in all)", "{} \N{EM DASH} none", "| {} | none |"),
+            *("<h2>{}</h2>", "\N{DIRECT HIT} {}", "**{}** none", "{}\N{FULLWIDTH COLON} none"),
+        ],
     )
     def test_headings_may_be_written_in_other_ways(self, heading: str) -> None:
         text = written_summary(heading=heading)
         assert missing_sections(text, SECTIONS) == []
         assert missing_sections(text.replace("&", "and").upper(), SECTIONS) == []
+
+    @pytest.mark.parametrize(
+        "headings",
+        [
+            ["## 目标", "## 文件", "## 工具", "## 状态", "## 错误"],
+            ["# Zusammenfassung", "## Ziele", "## Dateien", "## Aufrufe", "## Stand", "## Fehler"],
+            ["一、目标", "二、文件", "三、工具", "四、状态", "五、错误"],
+            ["1. Objetivos:", "2. Archivos:", "3. Llamadas:", "4. Estado:", "5. Errores:"],
+            [
+                "1) \u0426\u0435\u043b\u0438",
+                "2) \u0424\u0430\u0439\u043b\u044b",
+                "3) \u0412\u044b\u0437\u043e\u0432\u044b",
+                "4) \u0421\u0442\u0430\u0442\u0443\u0441",
+                "5) \u041e\u0448\u0438\u0431\u043a\u0438",
+            ],
+            ["**Goals**", "**Files**", "**Tools**", "**Task**", "**Errors**"],
+            ["Buts\n====", "Fichiers\n====", "Appels\n====", "Etat\n====", "Erreurs\n===="],
+            ["【目标】", "【文件】", "【工具】", "【状态】", "【错误】"],
+            [
+                "目标\N{FULLWIDTH COLON}",
+                "文件\N{FULLWIDTH COLON}",
+                "工具\N{FULLWIDTH COLON}",
+                "状态\N{FULLWIDTH COLON}",
+                "错误\N{FULLWIDTH COLON}",
+            ],
+            [
+                "Goals & Decisions\n===",
+                "**File operations**",
+                "3) Tool Calls - x",
+                "**Task**",
+                "# Errors",
+            ],
+        ],
+    )
+    def test_headings_may_have_other_words(self, headings: list[str]) -> None:
+        text = "\n\n".join(f"{heading}\nThe port moved to 8081." for heading in headings)
+        assert missing_sections(text, SECTIONS) == []
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "## Goals & Decisions\nx\n## File Operations\ny\n## Task\nz",
+            "1. Run the tests\n2. Read the log\n3. Fix it\n4. Run them again\n5. Commit",
+            "\n".join(f"## Step {i}\nx" for i in range(11)),
+            "The port moved.\n\nThe tests pass.\n\nNothing is left.\n\nGood.\n\nDone.",
+        ],
+    )
+    def test_headings_that_are_too_few_too_many_or_a_list_are_not_the_sections(
+        self, text: str
+    ) -> None:
+        assert missing_sections(text, SECTIONS) != []
 
     def test_a_heading_may_be_followed_by_its_text(self) -> None:
         assert missing_sections("**Tool Calls:** none\nTask Status: done", SECTIONS[2:4]) == []
@@ -364,6 +473,56 @@ class TestAttempts:
         assert len(server.requests) == 1
         assert "there was no answer within 2 s" in result.warnings[0]
 
+    @pytest.mark.slow
+    @pytest.mark.parametrize("is_async", [False, True])
+    @pytest.mark.parametrize(
+        "script",
+        [
+            [Scripted(hangs=True)],
+            [Scripted(drips=True)],
+            [saying(""), Scripted(hangs=True), saying("Too late.")],
+            [failing(500), saying("Too late.")],
+            [failing(429, "rate_limit_error", headers={"retry-after": "30"})],
+        ],
+    )
+    def test_compact_messages_ends_in_time_whatever_the_model_does(
+        self, script: list[Scripted], is_async: bool, tmp_path: Path, server: MessagesServer
+    ) -> None:
+        server.script = list(script)
+        messages = long_conversation()
+        given: Any = {"threshold": 1, "output_dir": tmp_path, "summary_timeout": "1s"}
+        options: dict[str, Any] = {"base_url": server.url, "api_key": "sk-ant-k", "max_retries": 5}
+
+        async def in_a_loop() -> CompactResult:
+            async with anthropic.AsyncAnthropic(**options) as client:
+                return await compact_messages_async(messages, client=client, **given)
+
+        started = monotonic()
+        if is_async:
+            result = asyncio.run(in_a_loop())
+        else:
+            client = anthropic.Anthropic(**options)
+            result = compact_messages(messages, client=client, **given)
+        assert monotonic() - started < 10
+        assert (result.messages is messages, len(result.warnings)) == (True, 1)
+
+    def test_by_default_all_attempts_of_the_document_take_less_than_its_30_seconds(self) -> None:
+        policy = load_policy("context-compact")
+        summary = compaction_of(policy, policy.steps[-1]).summary
+        assert summary.total_timeout.seconds <= 25
+        assert summary.timeout.seconds <= summary.total_timeout.seconds
+
+    @pytest.mark.parametrize("status", [400, 401])
+    def test_compact_messages_does_not_repeat_what_the_provider_refuses(
+        self, status: int, tmp_path: Path, server: MessagesServer
+    ) -> None:
+        server.script = [failing(status), saying("Never asked for.")]
+        with anthropic.Anthropic(base_url=server.url, api_key="sk-ant-k") as client:
+            result = compact_messages(
+                long_conversation(), client=client, threshold=1, output_dir=tmp_path
+            )
+        assert (result.compacted, len(server.requests)) == (False, 1)
+
     def test_a_provider_that_cannot_be_reached_is_asked_again(self, tmp_path: Path) -> None:
         with messages_server() as gone:
             pass
@@ -486,7 +645,7 @@ class TestBills:
     def test_compact_messages_reports_the_usage_of_a_failed_summary(
         self, tmp_path: Path, server: MessagesServer
     ) -> None:
-        server.script = [saying("ok", usage=self.USAGE)] * 3
+        server.script = [saying("", usage=self.USAGE)] * 3
         with anthropic.Anthropic(base_url=server.url, api_key="sk-ant-k") as client:
             result = compact_messages(
                 long_conversation(), client=client, threshold=1, output_dir=tmp_path

@@ -102,6 +102,27 @@ def test_a_refusal_is_final(ask: Callable[[SummaryRequest], str], server: ChatSe
     assert error.is_final
 
 
+@pytest.mark.parametrize(
+    ("check", "content", "outcome"),
+    [
+        (True, "Half", "had not finished its answer"),
+        (False, "Half", ""),
+        (False, "<analysis>Half", "had not finished its answer"),
+    ],
+)
+def test_an_answer_that_is_cut_off_is_accepted_without_a_check(
+    server: ChatServer, check: bool, content: str, outcome: str
+) -> None:
+    server.script = [calling(content=content) | {"finish_reason": "length"}]
+    with openai.OpenAI(base_url=server.url, api_key=KEY) as client:
+        one, wanted = summarizer_for("openai", client), request_of(check=check)
+        if not outcome:
+            assert asked(one, wanted) == content
+            return
+        with pytest.raises(SummaryError, match=outcome):
+            asked(one, wanted)
+
+
 def test_an_empty_answer_is_rejected(
     ask: Callable[[SummaryRequest], str], server: ChatServer
 ) -> None:

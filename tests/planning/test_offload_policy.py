@@ -16,6 +16,11 @@ def treatment(text: str, item_type: str = "tool_result", tool: str | None = "Bas
     return found
 
 
+# The table of the document "context filesystem".
+DOCUMENT = {
+    **dict.fromkeys(("tool_result", "user_message", "skill_prompt"), True),
+    **dict.fromkeys(("assistant_message", "compaction_summary", "system_prompt"), False),
+}
 STEP = "steps: [{name: s, do: offload, select: {types: ['*']}}]"
 
 
@@ -166,3 +171,31 @@ def test_tool_globs_are_case_sensitive() -> None:
     assert matches("mcp__fs__read", ["mcp__*"])
     assert not matches("Bash", ["bash"])
     assert not matches(None, ["*"])
+
+
+def test_the_enabled_types_of_the_document_are_those_of_its_table() -> None:
+    enabled = OffloadPolicy.load("context-filesystem").type_enabled
+    assert {name: enabled[name] for name in DOCUMENT} == DOCUMENT
+    off = OffloadPolicy.of("context-filesystem", options={"offload_enabled": False})
+    assert not any(off.type_enabled.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "enabled"),
+    [
+        ("items: {tool_result: {offload: true}}\nsteps: [{name: s, do: offload}]", True),
+        (f"items: {{tool_result: {{offload: true}}}}\n{STEP}", True),
+        (STEP, False),
+        (f"items: {{tool_result: {{offload: true, pin: true}}}}\n{STEP}", False),
+        ("items: {tool_result: {offload: true}}\nsteps: [{name: s, do: clear}]", False),
+        ("steps: [{name: s, on: arrival, do: drop, select: {types: ['*']}}]", True),
+        ("steps: [{name: s, do: compact}]", False),
+        ("items: {tool_result: {offload: true}, web: {match: {type: tool_result, tool: web_*},"
+         " offload: false}}\nsteps: [{name: s, do: offload}]", True),
+    ],
+)  # fmt: skip
+def test_a_type_is_enabled_if_a_step_saves_its_items(text: str, enabled: bool) -> None:
+    compiled = policy(text)
+    assert compiled.type_enabled["tool_result"] is enabled
+    assert compiled.type_enabled.get("web", False) is False
+    assert not compiled.type_enabled["system_prompt"]

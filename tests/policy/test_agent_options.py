@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from policyctx import AgentOptions, OffloadPolicy, PolicyError, Session, load_policy
 from policyctx.errors import UnknownOptionError
 from policyctx.policy.sources import preset_names
+from policyctx.recipes.compacting import CompactOptions
 from tests.conversations import session_of
 from tests.policies import policy
 
@@ -29,9 +31,30 @@ def names(compiled: OffloadPolicy) -> list[str]:
     return [step.name for step in compiled.all_steps]
 
 
-def test_without_offloading_only_the_summary_is_left() -> None:
-    assert names(changed("context-filesystem", offload_enabled=False)) == ["summarise"]
+def test_without_offloading_what_is_ephemeral_is_cleared_and_no_other_item_leaves() -> None:
+    compiled = changed("context-filesystem", offload_enabled=False)
+    assert names(compiled) == ["retire", "summarise"]
+    assert step(compiled, "retire").do == "clear"
     assert names(changed("coding-agent", offload_enabled=False)) == ["summarise"]
+
+
+@pytest.mark.parametrize(
+    "retire",
+    [
+        "do: offload, placeholder: '[See {path}]', select: {ephemeral: true}",
+        "do: offload, placeholder: {head: {lines: 2}}, select: {ephemeral: true, order: largest}",
+        "do: drop, select: {ephemeral: true, unit: group}",
+    ],
+)
+def test_without_offloading_any_ephemeral_step_clears(retire: str) -> None:
+    written = policy(
+        "items: {tool_result: {offload: true, placeholder: 'In {path}'}}\n"
+        f"tools: {{Bash: {{keep_recent: 1}}}}\nsteps: [{{name: retire, {retire}}}]"
+    )
+    session = Session(written, options={"offload_enabled": False})
+    result = session.apply(session_of("x" * 2000, "y" * 2000))
+    assert [item.destroyed for item in session.items if item.type == "tool_result"] == [True, False]
+    assert result.files == ()
 
 
 @pytest.mark.parametrize("value", [True, None])
@@ -194,3 +217,22 @@ def test_a_session_decides_by_its_options(tmp_path: Path) -> None:
 def test_the_page_lists_each_option_with_the_keys_that_it_sets() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == list(AgentOptions.__annotations__)
+
+
+def test_compact_messages_takes_each_option_of_its_document_on_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| context compact \|", page, re.MULTILINE)
+    assert set(rows) <= CompactOptions.__annotations__.keys()
+    assert set(rows) == CompactOptions.__annotations__.keys() & AgentOptions.__annotations__.keys()
+
+
+@pytest.mark.parametrize("value", [True, False, {"sections": True, "min_words": 5}])
+def test_the_check_of_a_summary_is_that_of_the_policy(value: Any) -> None:
+    written = f"compaction: {{summary: {{check: {json.dumps(value)}}}}}"
+    found = changed("context-compact", summary_check=value).policy.compaction.summary.check
+    assert found == policy(written).policy.compaction.summary.check
+
+
+def test_the_time_of_a_summary_is_that_of_all_attempts_and_of_one() -> None:
+    summary = changed("context-compact", summary_timeout="90s").policy.compaction.summary
+    assert (str(summary.timeout), str(summary.total_timeout)) == ("90s", "90s")

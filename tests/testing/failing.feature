@@ -517,6 +517,17 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then the summary is asked of anthropic
 
+  Scenario: 60 and 30 seconds
+    Given the policy
+      """
+      compaction: {summary: {timeout: 60s, total_timeout: 31s}}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then a try may take 60 seconds, and all tries 30 seconds
+
   Scenario: 2 waits that grow from 1 seconds
     Given the policy
       """

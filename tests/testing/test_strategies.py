@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from policyctx.messages.reading import checked_messages
 from policyctx.policy.models import Policy
+from policyctx.testing import strategies
 from policyctx.testing.strategies import (
     anthropic_lists,
     growing_lists,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from policyctx.definitions.items import Message
 
 T = TypeVar("T")
+PAGE = Path(__file__).parents[2] / "docs/property-tests.md"
 
 
 def drawn(strategy: st.SearchStrategy[T], condition: Callable[[T], bool]) -> T:
@@ -84,6 +88,26 @@ def test_the_openai_shape_has_a_message_for_each_result() -> None:
         return roles.count("tool") > roles.count("assistant") > 0
 
     assert is_parallel(drawn(openai_lists(), is_parallel))
+
+
+@pytest.mark.slow
+def test_the_tests_on_the_page_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:yaml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    [written, code] = blocks
+    (tmp_path / "retire.yaml").write_text(written, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - the code that a reader of the page runs
+    tests = [name for name in names if name.startswith("test_")]
+    assert len(tests) == 2
+    for name in tests:
+        names[name]()
+
+
+def test_the_page_lists_every_strategy() -> None:
+    listed = re.findall(r"^\| `(\w+)\(\)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == strategies.__all__
 
 
 @given(policy=policies())

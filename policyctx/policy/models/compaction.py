@@ -21,7 +21,7 @@ from policyctx.policy.models.base import (
 )
 from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
-from policyctx.policy.values import Share, short_form, template_of
+from policyctx.policy.values import Share, flag_or_map, short_form, template_of
 
 
 class SummarySection(Section):
@@ -123,8 +123,12 @@ class Summary(Section):
     """How long one attempt may take."""
     total_timeout: Duration = DurationValue(300)
     """How long all attempts and the waits between them may take together."""
-    check: SummaryCheck = SummaryCheck()
-    """What a summary must have to be accepted."""
+    check: Annotated[
+        SummaryCheck | None,
+        BeforeValidator(flag_or_map, json_schema_input_type=bool | SummaryCheck | None),
+        Field(examples=[{"sections": True, "min_words": 30}, False]),
+    ] = SummaryCheck()
+    """What a summary must have to be accepted. `false` accepts every answer that is not empty."""
     verify: bool | None = None
     """Compare a model's summary with the extractive one: orders, limits and exact values of the
     user that it lacks are appended, in room that is reserved for them. Default: `true` for a

@@ -67,9 +67,10 @@ class KeepRecent(Section):
     per: Literal["tool", "type", "all"] = "tool"
     """Counted within each tool, each item type, or all that the step selects; for `items`,
     `tokens` and `turns` of candidates."""
-    batches: Literal["whole", "split"] = "whole"
+    batches: Literal["whole", "split"] | None = None
     """`whole`: what belongs to parallel calls stays while one of them is recent. `split`: each
-    stays or leaves by itself; for steps that leave a placeholder."""
+    stays or leaves by itself; for steps that leave a placeholder. Default: `split` in a step with
+    `ephemeral: true`, which goes by the number of each tool, else `whole`."""
 
 
 Recency = Annotated[

@@ -14,6 +14,7 @@ from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.functions import Returned
 from policyctx.testing.kinds import amount
 from policyctx.testing.step_definitions import given, then, when
+from policyctx.testing.summaries import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,19 +22,28 @@ if TYPE_CHECKING:
 
     from policyctx.compaction.summarizers import SummaryRequest
     from policyctx.testing.kinds import Amount, Size
-    from policyctx.testing.summaries import ScriptedSummarizer
     from policyctx.testing.world import World
     from policyctx.turns.compacting import Compacted
     from policyctx.turns.result import Result
 
 
-@given("the summarizer answers( {text:text})", 'the summarizer answers "Rename the field."')
-@when("the summarizer answers( {text:text})", 'the summarizer answers "Rename the field."')
-def _(policyctx_world: World, text: str = "", docstring: str = "") -> None:
+@given(
+    "the {who=summarizer|model} answers( {text:text})",
+    'the summarizer answers "Rename the field."',
+    'the model answers "I cannot help with that."',
+)
+@when(
+    "the {who=summarizer|model} answers( {text:text})",
+    'the summarizer answers "Rename the field."',
+    'the model answers "I cannot help with that."',
+)
+def _(policyctx_world: World, who: str, text: str = "", docstring: str = "") -> None:
     """The summary of each compaction from here on, in place of the policy's own summarizer; the
-    text may be a docstring.
+    text may be a docstring. What `the model` answers is checked and verified as an answer of a
+    language model is: by default it must have the sections.
     """
-    policyctx_world.script_summarizer().text = text or docstring
+    kind = ScriptedModel if who == "model" else ScriptedSummarizer
+    policyctx_world.script_summarizer(kind).text = text or docstring
 
 
 @given(
@@ -50,6 +60,13 @@ def _(policyctx_world: World, times: float = math.inf, why: str = "scripted") ->
     """So many tries from here on give no summary."""
     scripted = policyctx_world.script_summarizer()
     scripted.failures, scripted.why = times, why
+
+
+@given("the summarizer hangs", "the summarizer hangs")
+@when("the summarizer hangs", "the summarizer hangs")
+def _(policyctx_world: World) -> None:
+    """It does not answer for ten seconds. Time-outs are not simulated, so set short ones."""
+    policyctx_world.script_summarizer().hangs = True
 
 
 @given(
@@ -176,6 +193,18 @@ def _(policyctx_world: World, name: str, model: str | None = None) -> None:
     settings = _last_request(policyctx_world).settings
     if settings.by != name or model not in {None, settings.model}:
         raise OutcomeError(f"{name} {model or ''}".strip(), f"{settings.by} {settings.model}")
+
+
+@then(
+    "a try may take {each:amount} second(s), and all tries {total:amount} second(s)",
+    "a try may take 60 seconds, and all tries at most 300 seconds",
+)
+def _(policyctx_world: World, each: Amount, total: Amount) -> None:
+    """The policy's `summary.timeout` and `total_timeout`, of a summary that was asked for."""
+    settings = _last_request(policyctx_world).settings
+    found = settings.timeout.seconds, settings.total_timeout.seconds
+    if not each.holds_for(found[0]) or not total.holds_for(found[1]):
+        raise OutcomeError(f"{each} and {total} seconds", f"{found[0]:g} and {found[1]:g}")
 
 
 @then(
