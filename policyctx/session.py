@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.driving import Steps
     from policyctx.turns.effects import SessionStore, Turn
+    from policyctx.turns.notices import Writes
     from policyctx.turns.result import Result
     from policyctx.turns.totals import Totals
 
@@ -417,10 +418,20 @@ class Session:
     def totals(self) -> Totals:
         """Return what the session has sent, spared and stored so far.
 
-        Tokens are those of the calls whose usage was observed. With `state: none` all are 0.
+        Tokens are those of the calls whose usage was observed. With `state: none` all are 0 but
+        `failed_writes`.
         """
         memory = self._run(self._recall())
-        return memory.tallied.totals(memory.ledger, len(memory.replacements.made))
+        made, failed = len(memory.replacements.made), self.writes.failed
+        return replace(memory.tallied.totals(memory.ledger, made), failed_writes=failed)
+
+    @property
+    def writes(self) -> Writes:
+        """How the writes to the store end: `failed` counts them, and `problem` is the last error.
+
+        `problem` is empty while writes succeed; otherwise it says why offloading has stopped.
+        """
+        return self._notices.writes
 
     @property
     def tokens_spared(self) -> int:
@@ -503,24 +514,27 @@ class Session:
 
     def _run(self, turn: Turn[T]) -> T:
         try:
-            return run(turn, LockedStore(self.store, self._effects))
+            return run(turn, self._locked_store())
         except BaseException as error:
             self._forget_after(error)
             raise
 
     def _in_steps(self, turn: Turn[T]) -> Steps[T]:
         try:
-            return (yield from in_steps(turn, LockedStore(self.store, self._effects)))
+            return (yield from in_steps(turn, self._locked_store()))
         except BaseException as error:
             self._forget_after(error)
             raise
 
     async def _run_async(self, turn: Turn[T]) -> T:
         try:
-            return await run_async(turn, LockedStore(self.store, self._effects))
+            return await run_async(turn, self._locked_store())
         except BaseException as error:
             self._forget_after(error)
             raise
+
+    def _locked_store(self) -> LockedStore:
+        return LockedStore(self.store, self._effects, self.writes)
 
     def _forget_after(self, error: BaseException) -> None:
         """Forget the memory of the session when a turn was interrupted.
@@ -562,9 +576,10 @@ class Session:
     def _with_warnings(
         self, result: Result, warnings: tuple[str, ...], memory: Memory
     ) -> Turn[Result]:
-        """Add warnings to those of a result, and before them the notices since the last one."""
-        warnings = (*(yield from self._notices.after(memory)), *warnings)
-        return replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
+        """Add warnings to those of a result, and the notices since the last one."""
+        notices = yield from self._notices.after(memory)
+        every = (*notices, *warnings, *result.warnings, *self.writes.news())
+        return replace(result, warnings=every) if every else result
 
     def _preview(
         self, messages: Sequence[Message], beside: tuple[object, ...]
@@ -669,6 +684,7 @@ class Session:
             reader=self._reader,
             beside=beside,
             hook=self._before_compaction,
+            writes_fail=bool(self.writes.problem),
         )
         made = yield from self._reporting.compaction(replacing, compacting.run())
         warnings = (*result.warnings, *made.warnings)

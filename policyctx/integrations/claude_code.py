@@ -178,7 +178,12 @@ def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str
             store = _store_folder(rule.store.root, options, folder)
             if _is_read_back(event, store):
                 return {}
-            if (placeholder := _offloaded_by_rule(event, large[0], rule, options)) is not None:
+            if arrival_bounds.reported_error(session_id_of(event), store):
+                rule = None  # a session says that writes work again
+            if (
+                rule
+                and (placeholder := _offloaded_by_rule(event, large[0], rule, options)) is not None
+            ):
                 _keep_out_of_repository(store)
                 return {large[0].tool_use_id: placeholder}
     policy, bound = arrival_bounds.load_and_remember(options.policy, tool)
@@ -227,6 +232,10 @@ def _offloaded(
     store: str,
 ) -> dict[str, str]:
     """Run the policy's steps on arrival, and return the placeholders by the ids of the texts."""
+    from policyctx.integrations.arrival_bounds import (  # noqa: PLC0415 - not for every event
+        remember_error,
+        reported_error,
+    )
     from policyctx.session import Session  # noqa: PLC0415 - slow to import
 
     tool, given = event["tool_name"], event.get("tool_input")
@@ -236,6 +245,7 @@ def _offloaded(
     ]
     results = [_result(text) for text in texts]
     session = Session(policy, root=options.root, session_id=session_id_of(event))
+    session.writes.said = before = reported_error(session.session_id, store)
     found = session.on_tool_result(
         {"role": "user", "content": results},
         call={"role": "assistant", "content": calls},
@@ -243,6 +253,8 @@ def _offloaded(
     )
     for warning in found.warnings:
         _report(warning)
+    if session.writes.said != before:
+        remember_error(session.session_id, store, session.writes.said)
     if found.files:
         _keep_out_of_repository(store)
     new = [block["content"] for block in found.messages[-1]["content"]]

@@ -273,6 +273,28 @@ def test_a_full_disk_leaves_the_result_as_it_is(project: Path) -> None:
     assert list((project.parent / "cache").rglob("*.json.*")) == []
 
 
+def test_a_failing_disk_is_reported_once_a_session_and_when_it_works_again(project: Path) -> None:
+    def said(number: int, session: str = "s1") -> str:
+        given = event(
+            "Bash", bash(LARGE), cwd=project, tool_use_id=f"t{number}", session_id=session
+        )
+        run = hook(given)
+        assert run.returncode == 0
+        assert ("updatedToolOutput" in run.stdout) != is_full
+        return run.stderr
+
+    in_the_way = project / ".claude"
+    in_the_way.write_text("a file is in the way", encoding="utf-8")
+    is_full = True
+    assert said(1).startswith("policyctx: offloading has stopped: ")
+    assert [said(2), said(3)] == ["", ""]
+    assert "offloading has stopped" in said(4, "s2")
+    in_the_way.unlink()
+    is_full = False
+    assert said(5) == "policyctx: offloading works again: a write to the store has succeeded\n"
+    assert said(6) == ""
+
+
 @pytest.mark.parametrize("name", ["../../../etc", "a/b", "..", "x" * 400, "\n", "é", "a\0b"])
 def test_hostile_names_stay_below_the_folder(project: Path, name: str) -> None:
     given = event(
