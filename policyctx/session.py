@@ -74,7 +74,8 @@ class Session:
     """One conversation of one agent: its policy, its folder, and what was decided so far.
 
     `policy` is the name of a preset, the path of a file, or a policy that was read before. `root`
-    replaces the policy's `store.root`; a `store` replaces the folder and has a root of its own. If
+    replaces the policy's `store.root`: with `{session_id}` in it the session has a folder of its
+    own, without it sessions share the folder. A `store` replaces it and has a root of its own. If
     the files are at a URL, the agent needs the tool `read_offloaded`: without it `apply` and
     `on_tool_result` raise `InputError`.
     `tools` are the tools of the agent: those that `tool` says are ephemeral keep so many results.

@@ -196,3 +196,15 @@ def test_the_log_of_an_sdk_has_each_change_once(
     stopped = [one for one in caplog.messages if "offloading has stopped" in one]
     assert len(stopped) == 1
     assert stopped[0].startswith("session s: ")
+
+
+def test_a_journal_that_cannot_be_read_is_an_error_after_a_restart(root: Path) -> None:
+    Session(policy(RETIRING), root=root, session_id="s").apply(session_of(*TEXTS[:3]))
+    journal = root / ".policyctx/s/journal.jsonl"
+    journal.chmod(0)
+    with without_permission(root):
+        again = Session(policy(RETIRING), root=root, session_id="s")
+        with pytest.raises(StoreError, match="Permission denied"):
+            again.apply(session_of(*TEXTS[:4]))
+    journal.chmod(0o600)
+    assert again.apply(session_of(*TEXTS[:4])).offloaded_count == 1

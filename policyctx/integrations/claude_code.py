@@ -307,12 +307,12 @@ def _store_folder(root: str, options: Options, folder: str) -> str:
 
     Raises `_LeftAloneError` if it is given below the project and a link leads out of it.
     """
-    if "://" in (root if options.root is None else options.root):
+    root = root if options.root is None else options.root
+    if "://" in root:
         raise _LeftAloneError("the hook saves to folders, and store.root is a URL")
-    parts = (root if options.root is None else options.root).split("/")
-    if options.root is None:
-        ids = (number for number, part in enumerate(parts) if "{session_id}" in part)
-        parts = parts[: next(ids, len(parts))]
+    parts = root.split("/")
+    ids = (number for number, part in enumerate(parts) if "{session_id}" in part)
+    parts = parts[: next(ids, len(parts))]
     wanted = os.path.expanduser("/".join(parts) or "/")
     found = os.path.realpath(wanted)
     if not os.path.isabs(wanted) and ".." not in parts and not _is_inside(found, folder):
