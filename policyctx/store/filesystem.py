@@ -770,6 +770,16 @@ def _failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
     except (OSError, ValueError, RecursionError) as error:
         where = str(getattr(error, "filename", None) or path or root)
         if getattr(error, "errno", None) == errno.ELOOP:
-            raise StoreError(f"{where} is a link and leads out of {root}", path=where) from error
+            raise StoreError(_about_link(where, str(root)), path=where) from error
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"{where} cannot be {verb}: {reason}", path=where) from error
+
+
+def _about_link(path: str, root: str) -> str:
+    """Say why a link is not followed."""
+    target, inside = (os.path.realpath(one) for one in (path, root))
+    if os.path.islink(target):  # noqa: PTH114 - a path of text
+        return f"{path} is a link that leads back to itself"
+    if Path(target).is_relative_to(inside):
+        return f"{path} is a link, and a store follows none"
+    return f"{path} is a link and leads out of {root}"

@@ -316,6 +316,38 @@ def test_a_folder_that_leads_out_of_the_project_is_not_used(project: Path) -> No
     assert list(outside.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "link", ["s1", "s1/.policyctx", "s1/Bash", ".gitignore", "s1/Bash/toolu_1.md"]
+)
+@pytest.mark.parametrize("options", [(), ("--root", FOLDER + "/{session_id}")])
+def test_nothing_is_written_through_a_link_of_a_hostile_checkout(
+    project: Path, link: str, options: tuple[str, ...]
+) -> None:
+    outside = project.parent / "outside"
+    outside.mkdir()
+    planted = project / FOLDER / link
+    planted.parent.mkdir(parents=True, mode=0o700)
+    is_file = "." in planted.name[1:] or planted.name == ".gitignore"
+    planted.symlink_to(outside / "new" if is_file else outside)
+    for number in range(2):  # the first run compiles the policy
+        run = hook(event("Bash", bash(LARGE), cwd=project, tool_use_id="toolu_1"), *options)
+        assert run.returncode == 0
+        assert list(outside.iterdir()) == []
+        assert planted.is_symlink()
+        assert ("updatedToolOutput" in run.stdout) == is_file, number
+
+
+def test_an_absolute_root_in_the_project_is_not_used_through_a_link(project: Path) -> None:
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (project / "results").symlink_to(outside)
+    given = event("Bash", bash(LARGE), cwd=project)
+    assert_left_alone(hook(given, "--root", f"{project}/results"))
+    assert list(outside.iterdir()) == []
+    new_output(hook(given, "--root", str(outside)))  # the user's own folder
+    assert list(outside.rglob("*.md"))
+
+
 @pytest.mark.slow
 def test_a_closed_stdout_or_stderr_gives_no_traceback(project: Path) -> None:
     raw = json.dumps(event("Bash", bash(LARGE), cwd=project)).encode()

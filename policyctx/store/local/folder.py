@@ -123,7 +123,12 @@ class Folder:
 
 def open_folder(path: Path) -> Folder:
     """Open a folder by its path. Links on the way to it are the user's own and are followed."""
-    return Folder(os.open(path, _FOLDER & ~os.O_NOFOLLOW), str(path))
+    try:
+        return Folder(os.open(path, _FOLDER & ~os.O_NOFOLLOW), str(path))
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # which says of a file that it is not this store's
+            raise OSError(errno.EMLINK, os.strerror(errno.ELOOP), str(path)) from error
+        raise
 
 
 def check_regular(descriptor: int, path: str) -> os.stat_result:
