@@ -571,6 +571,8 @@ class Session:
         warnings = yield from self._notices.of_root(memory.known, memory)
         result = yield from self._decide(known, messages, ("arrival",), facts)
         known.conversation.report()
+        if result.plan.to_save and not self._keeps_state:
+            yield from self._notices.find_root(result.files)
         result = result if found is None else result.without_first()
         return (yield from self._with_warnings(result, warnings, memory))
 
@@ -618,7 +620,7 @@ class Session:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
         if result.plan.to_save or result.compacted:
-            yield from self._notices.find_root()
+            yield from self._notices.find_root(() if self._keeps_state else result.files)
         result = replace(result, system=beside.system, tools=beside.tools)
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)

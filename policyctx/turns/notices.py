@@ -13,7 +13,7 @@ from policyctx.errors import StoreError
 from policyctx.turns.effects import FindRoot, Recall, Remember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.turns.effects import Record, SessionStore, Turn
@@ -77,6 +77,8 @@ class Notices:
         self._store = store
         self._given = 0
         """Number of the store's own notices that are in earlier results."""
+        self._files: set[str] = set()
+        """The files that placeholders may name, where no ledger knows them."""
         self._root: tuple[int, int] | None = None
         """The outcome of the last `FindRoot`."""
 
@@ -106,7 +108,7 @@ class Notices:
         file = memory.ledger.newest_path
         if file and (yield from FindRoot(file).ask()) is not None:
             return ()  # it was moved away and put back, or copied
-        if not (count := known.placeholders(str(self._store.root))):
+        if not (count := known.placeholders(self._files)):
             return ()
         with suppress(StoreError):
             yield from Recall().ask()
@@ -118,8 +120,12 @@ class Notices:
         notices = self._new()
         return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
-    def find_root(self) -> Turn[None]:
-        """Look the store's folder up, if no turn has found it; a turn may just have made it."""
+    def find_root(self, files: Iterable[str]) -> Turn[None]:
+        """Look the store's folder up, if no turn has found it; a turn may just have made it.
+
+        `files` are those that the turn has saved.
+        """
+        self._files.update(files)
         if self._root is None:
             self._root = yield from FindRoot().ask()
 
