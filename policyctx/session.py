@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from policyctx.turns.context_items import ContextItem
     from policyctx.turns.driving import Steps
     from policyctx.turns.effects import SessionStore, Turn
+    from policyctx.turns.notices import Writes
     from policyctx.turns.result import Result
     from policyctx.turns.totals import Totals
 
@@ -73,7 +74,8 @@ class Session:
     """One conversation of one agent: its policy, its folder, and what was decided so far.
 
     `policy` is the name of a preset, the path of a file, or a policy that was read before. `root`
-    replaces the policy's `store.root`; a `store` replaces the folder and has a root of its own. If
+    replaces the policy's `store.root`: with `{session_id}` in it the session has a folder of its
+    own, without it sessions share the folder. A `store` replaces it and has a root of its own. If
     the files are at a URL, the agent needs the tool `read_offloaded`: without it `apply` and
     `on_tool_result` raise `InputError`.
     `tools` are the tools of the agent: those that `tool` says are ephemeral keep so many results.
@@ -417,10 +419,20 @@ class Session:
     def totals(self) -> Totals:
         """Return what the session has sent, spared and stored so far.
 
-        Tokens are those of the calls whose usage was observed. With `state: none` all are 0.
+        Tokens are those of the calls whose usage was observed. With `state: none` all are 0 but
+        `failed_writes`.
         """
         memory = self._run(self._recall())
-        return memory.tallied.totals(memory.ledger, len(memory.replacements.made))
+        made, failed = len(memory.replacements.made), self.writes.failed
+        return replace(memory.tallied.totals(memory.ledger, made), failed_writes=failed)
+
+    @property
+    def writes(self) -> Writes:
+        """How the writes to the store end: `failed` counts them, and `problem` is the last error.
+
+        `problem` is empty while writes succeed; otherwise it says why offloading has stopped.
+        """
+        return self._notices.writes
 
     @property
     def tokens_spared(self) -> int:
@@ -503,24 +515,27 @@ class Session:
 
     def _run(self, turn: Turn[T]) -> T:
         try:
-            return run(turn, LockedStore(self.store, self._effects))
+            return run(turn, self._locked_store())
         except BaseException as error:
             self._forget_after(error)
             raise
 
     def _in_steps(self, turn: Turn[T]) -> Steps[T]:
         try:
-            return (yield from in_steps(turn, LockedStore(self.store, self._effects)))
+            return (yield from in_steps(turn, self._locked_store()))
         except BaseException as error:
             self._forget_after(error)
             raise
 
     async def _run_async(self, turn: Turn[T]) -> T:
         try:
-            return await run_async(turn, LockedStore(self.store, self._effects))
+            return await run_async(turn, self._locked_store())
         except BaseException as error:
             self._forget_after(error)
             raise
+
+    def _locked_store(self) -> LockedStore:
+        return LockedStore(self.store, self._effects, self.writes)
 
     def _forget_after(self, error: BaseException) -> None:
         """Forget the memory of the session when a turn was interrupted.
@@ -556,15 +571,18 @@ class Session:
         warnings = yield from self._notices.of_root(memory.known, memory)
         result = yield from self._decide(known, messages, ("arrival",), facts)
         known.conversation.report()
+        if result.plan.to_save and not self._keeps_state:
+            yield from self._notices.find_root(result.files)
         result = result if found is None else result.without_first()
         return (yield from self._with_warnings(result, warnings, memory))
 
     def _with_warnings(
         self, result: Result, warnings: tuple[str, ...], memory: Memory
     ) -> Turn[Result]:
-        """Add warnings to those of a result, and before them the notices since the last one."""
-        warnings = (*(yield from self._notices.after(memory)), *warnings)
-        return replace(result, warnings=(*warnings, *result.warnings)) if warnings else result
+        """Add warnings to those of a result, and the notices since the last one."""
+        notices = yield from self._notices.after(memory)
+        every = (*notices, *warnings, *result.warnings, *self.writes.news())
+        return replace(result, warnings=every) if every else result
 
     def _preview(
         self, messages: Sequence[Message], beside: tuple[object, ...]
@@ -602,7 +620,7 @@ class Session:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
         if result.plan.to_save or result.compacted:
-            yield from self._notices.find_root()
+            yield from self._notices.find_root(() if self._keeps_state else result.files)
         result = replace(result, system=beside.system, tools=beside.tools)
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
@@ -669,6 +687,7 @@ class Session:
             reader=self._reader,
             beside=beside,
             hook=self._before_compaction,
+            writes_fail=bool(self.writes.problem),
         )
         made = yield from self._reporting.compaction(replacing, compacting.run())
         warnings = (*result.warnings, *made.warnings)

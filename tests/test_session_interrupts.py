@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from policyctx import ContextFileSystem, Session
+from policyctx.store.local.folder import NEW_FILE, open_folder
 from tests.conversations import session_of, user
 from tests.policies import policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from policyctx.planning.paths import File
     from policyctx.store.content import Content
@@ -126,3 +129,28 @@ def test_an_error_keeps_the_conversation_of_the_session(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="message 5"):
         session.apply([*FULL, {"content": "x"}])
     assert session.apply(FULL).plan.conversation is first.plan.conversation
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system has no /proc")
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_no_descriptor_stays_open_after_interrupts_at_random_moments(seed: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.interrupting", "259", seed],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (0, ""), run.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system has no /proc")
+def test_a_file_is_closed_when_nothing_refers_to_it(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    folder = open_folder(tmp_path)
+    opened = folder.open("a", NEW_FILE)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before + 2
+    opened.close()
+    opened.close()
+    del folder, opened
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

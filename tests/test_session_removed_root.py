@@ -122,6 +122,20 @@ def test_a_session_that_keeps_no_state_counts_the_placeholders_in_the_list(root:
     assert "2 placeholders name files" in warning
 
 
+def test_a_forged_placeholder_counts_as_no_file_of_a_removed_folder(root: Path) -> None:
+    forged = f"see {root}/tool_result/Bash/never.md"
+    for state, messages in (
+        ("none", session_of(forged, LARGE)),
+        ("kept", session_of(forged, LARGE)),
+    ):
+        text = TEXT.replace("sync: never", f"sync: never, state: {state}")
+        session = Session(policy(text), root=root, session_id="s")
+        given = list(session.apply(messages).messages)
+        shutil.rmtree(root)
+        [warning] = session.apply(given).warnings
+        assert "1 placeholder names a file" in warning
+
+
 def test_a_removed_folder_is_warned_of_once_however_late_it_is_used(
     session: Session, root: Path
 ) -> None:

@@ -32,6 +32,7 @@ Feature: The files
     Then the file "index.json" is JSON with
       | journal.path  | .policyctx/journal.jsonl |
       | journal.bytes | *                        |
+      | items | [{*"item_id":"call_abc123",*},*{"path":"tool_result/Bash/call_def456.json",*"item_id":"call_def456",*}] |
     When the session is closed
     Then the file "index.json" is JSON with
       | items | [{*"item_id":"call_abc123",*},*{"path":"tool_result/Bash/call_def456.json",*"item_id":"call_def456",*}] |

@@ -72,6 +72,8 @@ Feature: The settings
     When the policy is applied
     Then the file of the result "a" is "{root}/tool_result/Read/a.json"
     And every file is below the root folder
+    And the file "index.json" is JSON with
+      | items | [{"path":"tool_result/Read/a.json",*"item_id":"a",*}] |
 
   @BR-3.1-4
   Scenario: One number may override what every tool says of itself

@@ -63,7 +63,7 @@ def apply(
     with _opened(output) as write:
         result = session.apply(given.messages, system=given.system, tools=given.tools)
         if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
-            raise StoreError("; ".join(result.warnings), path=str(session.store.root))
+            raise StoreError(session.writes.problem, path=str(session.store.root))
         request = given.request
         if result.breakpoints:
             request = request.marked(result.system, result.tools)

@@ -71,6 +71,8 @@ def claude_code(
         run([f"--policy={policy}", *([f"--root={root}"] if root is not None else [])])
         return
     path = settings.settings_path(project=project)
+    if project and not path.resolve().is_relative_to(Path.cwd().resolve()):
+        raise SettingsError(f"{path} is a link and leads out of the project", path=str(path))
     if uninstall:
         _edit(path, settings.uninstalled, yes=yes)
         return

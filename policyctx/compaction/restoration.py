@@ -46,6 +46,8 @@ class WorkingFiles:
             raise UnrestorableFileError(path, f"it is not a path: {error}") from error
         if not is_inside:
             raise UnrestorableFileError(path, f"it is outside of {folder}")
+        if _is_loop(resolved):
+            raise UnrestorableFileError(path, "it is a link that leads back to itself")
         return resolved
 
     def read(self, resolved: str, most_bytes: int) -> str:
@@ -65,6 +67,15 @@ class WorkingFiles:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UnrestorableFileError(resolved, "it is not text in UTF-8") from error
+
+
+def _is_loop(resolved: str) -> bool:
+    """Whether links on the way of a resolved path lead nowhere but to themselves."""
+    try:
+        os.stat(resolved)  # noqa: PTH116 - a path of text
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def _file_content(resolved: str, most_bytes: int) -> bytes:

@@ -5,7 +5,7 @@ first, which reads the files of the policy but compiles nothing. What is remembe
 very contents of these files, the values of the environment variables that they use, and the
 version of the library; if one of these differs, nothing is known. The bound tells which results the
 policy certainly keeps, and the rule, where there is one, what becomes of the others. Without a rule
-the policy itself decides.
+the policy itself decides. The reported error of a session whose writes fail is remembered too.
 """
 
 from __future__ import annotations
@@ -108,6 +108,24 @@ def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, LeastSize]
     return compiled, bound
 
 
+def reported_error(session_id: str, store: str) -> str:
+    """Return the error of the store that an earlier process has reported last; empty for none."""
+    try:
+        return _text(_error_file(session_id, store))
+    except (OSError, ValueError):
+        return ""
+
+
+def remember_error(session_id: str, store: str, error: str) -> None:
+    """Remember the error that was reported, empty for none; a failure is ignored."""
+    with contextlib.suppress(OSError):
+        path = _error_file(session_id, store)
+        if error:
+            _replace_file(path, error.encode("utf-8", "surrogatepass"))
+        else:
+            os.unlink(path)
+
+
 def least_size(policy: OffloadPolicy, tool: str) -> LeastSize:
     """Return the least size at which a step on arrival can take a result of a tool."""
     thresholds = [*_thresholds(policy, tool)]
@@ -168,6 +186,10 @@ def _cache_file(*key: str) -> str:
     return f"{_cache_folder()}/{_digest(json.dumps(stamp))[:32]}.json"
 
 
+def _error_file(session_id: str, store: str) -> str:
+    return f"{_cache_folder()}/{_digest(json.dumps((session_id, store)))[:32]}.error"
+
+
 def _cache_files(policy: str) -> Iterator[str]:
     """Yield the file of a preset of this name, then that of a policy file."""
     yield _cache_file("preset", policy)
@@ -226,12 +248,17 @@ def _write_cache(
         "rules": rules,
         "sha256": _checksum(tools, rules),
     }
+    _replace_file(path, json.dumps(value).encode())
+
+
+def _replace_file(path: str, content: bytes) -> None:
+    """Put a file in the cache. Raises `OSError`."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(value, file)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
         os.replace(temporary, path)
     except OSError:
         os.unlink(temporary)

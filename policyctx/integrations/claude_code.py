@@ -175,16 +175,21 @@ def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str
         if not large:
             return {}
         if len(large) == 1 and (rule := known.rule) is not None:
-            store = _store_folder(rule.store.root, options, folder)
+            store = _store_folder(rule.store.root, options, event, folder)
             if _is_read_back(event, store):
                 return {}
-            if (placeholder := _offloaded_by_rule(event, large[0], rule, options)) is not None:
+            if arrival_bounds.reported_error(session_id_of(event), store):
+                rule = None  # a session says that writes work again
+            if (
+                rule
+                and (placeholder := _offloaded_by_rule(event, large[0], rule, options)) is not None
+            ):
                 _keep_out_of_repository(store)
                 return {large[0].tool_use_id: placeholder}
     policy, bound = arrival_bounds.load_and_remember(options.policy, tool)
     if all(bound.excludes(text.text) for text in texts):
         return {}
-    store = _store_folder(policy.store.root, options, folder)
+    store = _store_folder(policy.store.root, options, event, folder)
     if _is_read_back(event, store):
         return {}
     return _offloaded(event, texts, policy, options, store)
@@ -227,6 +232,10 @@ def _offloaded(
     store: str,
 ) -> dict[str, str]:
     """Run the policy's steps on arrival, and return the placeholders by the ids of the texts."""
+    from policyctx.integrations.arrival_bounds import (  # noqa: PLC0415 - not for every event
+        remember_error,
+        reported_error,
+    )
     from policyctx.session import Session  # noqa: PLC0415 - slow to import
 
     tool, given = event["tool_name"], event.get("tool_input")
@@ -236,6 +245,7 @@ def _offloaded(
     ]
     results = [_result(text) for text in texts]
     session = Session(policy, root=options.root, session_id=session_id_of(event))
+    session.writes.said = before = reported_error(session.session_id, store)
     found = session.on_tool_result(
         {"role": "user", "content": results},
         call={"role": "assistant", "content": calls},
@@ -243,6 +253,8 @@ def _offloaded(
     )
     for warning in found.warnings:
         _report(warning)
+    if session.writes.said != before:
+        remember_error(session.session_id, store, session.writes.said)
     if found.files:
         _keep_out_of_repository(store)
     new = [block["content"] for block in found.messages[-1]["content"]]
@@ -290,22 +302,34 @@ def _project_folder(event: Event) -> str:
     return folder
 
 
-def _store_folder(root: str, options: Options, folder: str) -> str:
+def _store_folder(root: str, options: Options, event: Event, folder: str) -> str:
     """Return the folder that holds the files of all sessions; `root` is that of the policy.
 
-    Raises `_LeftAloneError` if it is given below the project and a link leads out of it.
+    Raises `_LeftAloneError` if it is below the project and a link leads out of it, and if the
+    session's own folder in it is a link: a checkout may have brought the link.
     """
-    if "://" in (root if options.root is None else options.root):
+    from policyctx.planning.paths import safe_part  # noqa: PLC0415 - not for every event
+
+    root = root if options.root is None else options.root
+    if "://" in root:
         raise _LeftAloneError("the hook saves to folders, and store.root is a URL")
-    parts = (root if options.root is None else options.root).split("/")
-    if options.root is None:
-        ids = (number for number, part in enumerate(parts) if "{session_id}" in part)
-        parts = parts[: next(ids, len(parts))]
-    wanted = os.path.expanduser("/".join(parts) or "/")
+    parts = os.path.expanduser(root).split("/")
+    ids = (number for number, part in enumerate(parts) if "{session_id}" in part)
+    first = next(ids, len(parts))
+    wanted = os.path.abspath("/".join(parts[:first]) or "/")
     found = os.path.realpath(wanted)
-    if not os.path.isabs(wanted) and ".." not in parts and not _is_inside(found, folder):
+    if _is_below(wanted, folder) and not _is_inside(found, folder):
         raise _LeftAloneError(f"{wanted} is a link and leads out of {folder}")
+    session_id = safe_part(session_id_of(event))
+    own = os.path.join(found, *(part.replace("{session_id}", session_id) for part in parts[first:]))
+    if os.path.realpath(own) != os.path.normpath(own):
+        raise _LeftAloneError(f"{own} is a link")
     return found
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Return whether a path is the folder or in it as it is written."""
+    return os.path.join(path, "").startswith(os.path.join(os.path.normpath(folder), ""))
 
 
 def _is_inside(path: str, folder: str) -> bool:

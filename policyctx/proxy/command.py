@@ -72,6 +72,8 @@ def serve(
             f"{options.host} can be reached from other machines; give a token by --token-file, or"
             " listen on 127.0.0.1"
         )
+    if "{session_id}" in str(options.root):
+        raise InputError("--root is the folder of all sessions; leave {session_id} out")
     if options.read_back == "tool":
         raise InputError(_NO_TOOL)
     elsewhere = is_elsewhere(options.client, options.host)

@@ -112,6 +112,8 @@ class Conversation:
     """Requests to a model, counted on from those that the session's records tell of."""
     spared: int = 0
     """Tokens that the session had spared when its last usage was observed."""
+    failed_writes: int = 0
+    """The session's number of failed writes after the last turn."""
     at: float = 0.0
     """The time of the last request, in seconds since 1970."""
     model: str = ""

@@ -15,7 +15,7 @@ Sample: TypeAlias = "tuple[dict[str, str], float]"
 K = TypeVar("K", str, tuple[str, str])
 
 
-def metrics(counts: Counts, *, sessions: int, reloads: int) -> str:
+def metrics(counts: Counts, *, sessions: int, reloads: int, stopped: int = 0) -> str:
     """Return all metrics. No label has an id of a session, and none has text of a message."""
     spent, usage = counts.spent, counts.spent.usage
     kinds = {
@@ -26,6 +26,18 @@ def metrics(counts: Counts, *, sessions: int, reloads: int) -> str:
     }
     families = [
         _family("sessions", "gauge", "Sessions in memory.", [({}, sessions)]),
+        _family(
+            "sessions_stopped",
+            "gauge",
+            "Of these, sessions whose last write to the store failed: their lists are sent whole.",
+            [({}, stopped)],
+        ),
+        _family(
+            "failed_writes_total",
+            "counter",
+            "Writes to the stores of sessions that failed.",
+            [({}, counts.failed_writes)],
+        ),
         _family(
             "requests_total",
             "counter",

@@ -66,6 +66,8 @@ class Overview:
     """The text of decided items, by the position of the decision; only if content is shown."""
     unreadable: Sequence[str] = ()
     """Sessions whose journal could not be read."""
+    stopped: Mapping[str, str] = field(default_factory=dict)
+    """Why offloading has stopped, by the name of the session."""
 
 
 def page(shown: Overview) -> str:
@@ -170,6 +172,9 @@ def _health(shown: Overview) -> Iterator[str]:
         if not status.isdigit() or int(status) >= _FIRST_ERROR
     ]
     found += [f"the journal of session {name} cannot be read" for name in shown.unreadable]
+    found += [
+        f"offloading has stopped in session {name}: {why}" for name, why in shown.stopped.items()
+    ]
     passed = [
         f"{_number(counts.requests[name], 'request')} {what}"
         for name, what in _PASSED.items()

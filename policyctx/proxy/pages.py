@@ -74,8 +74,10 @@ class Pages:
         if name == "decisions.json":
             return _json(self._all_decisions(session))
         if name == "metrics":
-            counts, sessions = self._turning.counts, len(self._registry)
-            text = metrics(counts, sessions=sessions, reloads=self._policies.reloads)
+            counts, live = self._turning.counts, self._registry.live()
+            stopped = sum(bool(_problem(one)) for one in live)
+            reloads = self._policies.reloads
+            text = metrics(counts, sessions=len(live), reloads=reloads, stopped=stopped)
             return Answer(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
         return _json(self._health()) if name == "health" else None
 
@@ -89,6 +91,7 @@ class Pages:
             "reloads": self._policies.reloads,
             "requests": dict(counts.requests),
             "errors": dict(counts.errors),
+            "failed_writes": counts.failed_writes,
             "responses": responses,
             "dry_run": self._dry_run,
         }
@@ -117,6 +120,7 @@ class Pages:
             session=session,
             texts=self._texts(shown) if self._show_content else {},
             unreadable=unreadable,
+            stopped={one.name: why for one in live if (why := _problem(one))},
         )
 
     def _all_decisions(self, session: str) -> dict[str, Any]:
@@ -170,6 +174,11 @@ def _live(one: Conversation, decisions: int) -> Live:
     session = one.session
     policy = "" if session is None else session.policy.policy.name
     return Live(one.name, policy, one.model, one.at, one.calls, one.meter.spent, decisions)
+
+
+def _problem(one: Conversation) -> str:
+    """Return why offloading has stopped in a session; empty while its writes succeed."""
+    return "" if one.session is None else one.session.writes.problem
 
 
 def _joined(lists: Iterable[Sequence[Decided]]) -> list[Decided]:

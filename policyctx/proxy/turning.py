@@ -100,6 +100,8 @@ class Counts:
     """By what was done with an item, and by step: `offloaded`, `retire`."""
     freed: int = 0
     """Tokens of these items, less those of their placeholders."""
+    failed_writes: int = 0
+    """Writes to the stores of sessions that failed."""
     spent: Spent = field(default_factory=Spent)
     _guard: Lock = field(default_factory=Lock)
 
@@ -123,6 +125,11 @@ class Counts:
         with self._guard:
             self.decisions.update((one.action.past, one.step) for one in plan.new)
             self.freed += freed
+
+    def fail_writes(self, number: int) -> None:
+        """Count writes that failed."""
+        with self._guard:
+            self.failed_writes += number
 
     def spend(self, spent: Spent) -> None:
         """Add what a call or a summary took."""
@@ -281,7 +288,12 @@ class Turning:
     ) -> Steps[Turned]:
         system, tools = _beside(api, body)
         conversation.turn += 1
-        result = yield from session.apply_in_steps(body.messages, system=system, tools=tools)
+        try:
+            result = yield from session.apply_in_steps(body.messages, system=system, tools=tools)
+        finally:
+            failed = session.writes.failed
+            self.counts.fail_writes(failed - conversation.failed_writes)
+            conversation.failed_writes = failed
         for warning in result.warnings:
             _log.warning("session %s: %s", conversation.name, warning)
         yield from self._record(conversation, session, body, result)
@@ -357,7 +369,7 @@ class Turning:
             if session is not None:
                 session.close()
             session = conversation.session = self._new_session(policy, conversation.name)
-            conversation.spared = 0
+            conversation.spared = conversation.failed_writes = 0
             if not conversation.calls:
                 records = session.store.records()
                 conversation.calls = last_call(records)

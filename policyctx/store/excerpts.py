@@ -180,8 +180,17 @@ def _unknown(store: ContextFileSystem, path: str, before: str) -> str:
     file = path.rpartition("/")[2]
     known = store.find(file.rpartition(".")[0] or file)  # the id of an item, with an ending
     near = known.path if known else _nearest(_below(store, path), entries[-_MOST_NAMES:])
-    likely = f"did you mean {before + near!r}? " if near else ""
+    is_there = near is not None and _is_readable(store, near)
+    likely = f"did you mean {before + (near or '')!r}? " if is_there else ""
     return f"no offloaded content {shown!r}; {likely}{SEARCH_TOOL} finds contents by their text"
+
+
+def _is_readable(store: ContextFileSystem, path: str) -> bool:
+    try:
+        store.read(path)
+    except StoreError:
+        return False
+    return True
 
 
 def root_of(store: ReadableStore) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.fields import ROOT_FIELDS
-from policyctx.errors import AmbiguousSessionError, StoreError
+from policyctx.errors import AmbiguousSessionError, InputError, StoreError
 from policyctx.planning.paths import File, item_path, path_parts, safe_part
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.templates import TemplateError, parsed_template
 from policyctx.store.backend import AwayError
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
 from policyctx.store.index import Index
@@ -32,7 +33,6 @@ from policyctx.store.sessions import (
 from policyctx.store.state import Rebuilt, State
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item
@@ -49,6 +49,7 @@ __all__ = ["Content", "ContextFileSystem"]
 # The path that `offload` gives an item: the default of a policy's `store.path`.
 PATH = "{item_type}/{tool_name}/{item_id}.{ext}"
 
+_SESSION_FIELD = "{session_id}"
 # Seconds that a request to a URL may take, with its retries.
 _TIMEOUT_S = 30.0
 # How many prefixes below a URL are looked at for stores, to name them in an error.
@@ -129,7 +130,7 @@ class ContextFileSystem:
             trusts=self._state is not None
             and (place.owns_root or is_remote)
             and on_conflict == "suffix",
-            reserved=frozenset() if self._state is None else frozenset({place.snapshot}),
+            reserved=frozenset() if self._state is None else frozenset(place.snapshots),
         )
         self._saver = Saver(rules, self._state, clock)
 
@@ -618,12 +619,21 @@ def session_store(
     timeout: float = _TIMEOUT_S,
     clock: Callable[[], float] = time.time,
 ) -> ContextFileSystem:
-    """Return the store of a session; `root` replaces the folder of the settings."""
+    """Return the store of a session; `root` replaces the folder of the settings.
+
+    A session whose root has the field `{session_id}` owns the folder. A `root` without this field
+    is literal, also where it has braces. Raises `InputError` for one with wrong fields beside it.
+    """
     folder = settings.spill_to
-    shared = root is not None or "{session_id}" not in settings.root
-    if root is None:
-        values = {"session_id": safe_part(session_id)}
-        root = parsed_template(settings.root, ROOT_FIELDS).render(values)
+    given = settings.root if root is None else os.fspath(root)
+    shared = True
+    if root is None or _SESSION_FIELD in given:
+        try:
+            template = parsed_template(given, ROOT_FIELDS)
+        except TemplateError as error:
+            raise InputError(f"the root {given!r}: {error}") from error
+        shared = not template.fields
+        root = template.render({"session_id": safe_part(session_id)})
     return ContextFileSystem(
         root,
         on_conflict=settings.on_conflict,
@@ -760,6 +770,16 @@ def _failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
     except (OSError, ValueError, RecursionError) as error:
         where = str(getattr(error, "filename", None) or path or root)
         if getattr(error, "errno", None) == errno.ELOOP:
-            raise StoreError(f"{where} is a link and leads out of {root}", path=where) from error
+            raise StoreError(_about_link(where, str(root)), path=where) from error
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"{where} cannot be {verb}: {reason}", path=where) from error
+
+
+def _about_link(path: str, root: str) -> str:
+    """Say why a link is not followed."""
+    target, inside = (os.path.realpath(one) for one in (path, root))
+    if os.path.islink(target):  # noqa: PTH114 - a path of text
+        return f"{path} is a link that leads back to itself"
+    if Path(target).is_relative_to(inside):
+        return f"{path} is a link, and a store follows none"
+    return f"{path} is a link and leads out of {root}"

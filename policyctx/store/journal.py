@@ -174,7 +174,7 @@ def read_journal(
         skipped_fold = zlib.crc32(content[: folded.bytes]) == folded.checksum
         if skipped_fold:
             start = replace(start, bytes=folded.bytes, number=folded.number)
-    made = _read_on(start, content[start.bytes :])
+    made = _read_on(start, content[start.bytes :], content[: start.bytes])
     return replace(made, is_new=True, skipped_fold=skipped_fold)
 
 
@@ -217,18 +217,18 @@ def _is_same(known: Position, log: AppendLog) -> bool:
     )
 
 
-def _read_on(known: Position, content: bytes) -> JournalRead:
+def _read_on(known: Position, content: bytes, before: bytes = b"") -> JournalRead:
     whole = content.rfind(b"\n") + 1
-    lines = parse_lines(content[:whole].split(b"\n")[:-1], known.number)
+    lines = parse_lines(content[:whole].split(b"\n")[:-1], known.number, before)
     position = replace(known, bytes=known.bytes + whole, number=lines.number)
     torn = len(content) - whole
     return JournalRead(position, lines.values, is_new=False, damage=lines.damage, torn=torn)
 
 
-def parse_lines(lines: Sequence[bytes], after: int = 0) -> JournalLines:
+def parse_lines(lines: Sequence[bytes], after: int = 0, before: bytes = b"") -> JournalLines:
     """Parse the lines after the one numbered `after`, and leave damaged ones out.
 
-    A line that is repeated counts once.
+    A line that is repeated counts once, also if it stands in what was read `before`.
     """
     values: list[dict[str, Any]] = []
     number, last = after, after
@@ -243,7 +243,7 @@ def parse_lines(lines: Sequence[bytes], after: int = 0) -> JournalLines:
         if own is not None and own < number and own <= last:
             repeated += 1
             number -= 1
-            if one in lines[:position]:
+            if one in lines[:position] or b"\n%b\n" % one in before:
                 continue
         elif own is not None:
             missing += max(0, own - number)

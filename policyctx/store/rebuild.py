@@ -11,7 +11,8 @@ from policyctx.store.content import PACKED, STATE_FOLDER, Origin, decoded, encod
 from policyctx.store.files import origin_in, stored_bytes, stored_status, text_of
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.naming import is_temporary
-from policyctx.store.sessions import all_indexes
+from policyctx.store.sessions import INDEX, all_indexes
+from policyctx.store.snapshot import is_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -71,7 +72,9 @@ def stray_files(backend: Backend, index: Index, *, but: Iterable[str]) -> Iterat
     except FileNotFoundError:
         return
     for path in found:
-        if path not in known and path != _NO_CONTENT and not is_temporary(path):
+        if path in known or path == _NO_CONTENT or is_temporary(path):
+            continue
+        if path != INDEX or not is_snapshot(backend, path):  # it may be another session's
             yield path
 
 

@@ -41,9 +41,15 @@ class StateFolder:
         return self.path == STATE_FOLDER
 
     @property
-    def snapshot(self) -> str:
-        """The path of the snapshot: in the root for envelopes of the store that owns the root."""
-        return INDEX if self.format == "envelope" and self.owns_root else f"{self.path}/{INDEX}"
+    def snapshots(self) -> tuple[str, ...]:
+        """Where the snapshot may be, the best place first: in the root for envelopes.
+
+        A session that shares the root takes that place if no other session has it; see `Snapshots`.
+        """
+        own = f"{self.path}/{INDEX}"
+        if self.format != "envelope":
+            return (own,)
+        return (INDEX,) if self.owns_root else (INDEX, own)
 
 
 def state_folders(backend: Backend) -> list[str]:

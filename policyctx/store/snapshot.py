@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from policyctx.store.backend import NOT_A_STORE_FILE
 from policyctx.store.content import encoded
 from policyctx.store.index import Index
-from policyctx.store.journal import JOURNAL, Fold, encode, head_ids, values_of_kind
+from policyctx.store.journal import (
+    JOURNAL,
+    Fold,
+    encode,
+    head_ids,
+    line_start,
+    open_journal,
+    values_of_kind,
+)
+from policyctx.store.sessions import state_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend
@@ -27,15 +37,22 @@ _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()
 _CHECKSUM_BYTES = len("00000000")
 # A line feed stands only between the parts of a snapshot, so this is where its records begin.
+_ITEMS = b',\n"items":[\n'
 _RECORDS = b'\n],\n"records":[\n'
 _END = b"\n]}\n"
+_SEPARATOR = b",\n"
+_LONGEST_FIRST_LINE = 1 << 16
 # The keys of a snapshot that policyctx 0.1 wrote.
 _UNCHECKED_KEYS = {"schema_version", "journal", "roots", "items", "records"}
 
-# The lines appended since the last snapshot are folded into a new one when they are this many times
-# its size, and at least this many bytes: on average, an entry is folded once in three.
+# A snapshot lists every entry as long as there are this many at most, then all but this part.
+_ALWAYS_COMPLETE = 1000
+_BEHIND = 20
+# Lines without an entry that were appended since the last snapshot are folded into a new one when
+# they are this many times its size, and at least this many bytes.
 _OUTGROWN = 4
 _LEAST_FOLD_BYTES = 16 * 1024
+_SAVED = b"\n" + line_start("saved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,35 +88,66 @@ def checked_parts(backend: Backend, path: str) -> tuple[Fold, bytes] | None:
 
     None for a snapshot that is damaged or of policyctx 0.1. Raises `OSError` as `read_snapshot`.
     """
-    raw = backend.read(path)
-    end = len(_START) + _CHECKSUM_BYTES
-    start = raw.find(_RECORDS) + len(_RECORDS)
-    if (
-        not raw.startswith(_START)
-        or raw[len(_START) : end] != b"%08x" % zlib.crc32(memoryview(raw)[end:])
-        or start < len(_RECORDS)
-        or not raw.endswith(_END)
-    ):
-        return None
-    try:
-        return _first_line(raw[: raw.find(b"\n") + 1]), raw[start : -len(_END)]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return None
+    found = _parts_in(backend.read(path))
+    return None if found is None else (found.fold, found.records)
+
+
+def is_snapshot(backend: Backend, path: str) -> bool:
+    """Whether a file begins as a snapshot does."""
+    return bool(_first_of(backend, path))
 
 
 class Snapshots:
-    """The snapshot, at `path`, of the journal in `folder`: read once, written when outgrown."""
+    """The snapshot of the journal in `folder`: read once, written when entries are missing in it.
 
-    def __init__(self, path: str, *, folder: str) -> None:
-        self.path = path
+    `places` are the paths where it may be, the best one first. Where sessions share the root, that
+    is a place for one of them: for the first, as long as it is alone. A file of anybody else is
+    left alone there.
+    """
+
+    def __init__(self, places: Sequence[str], *, folder: str) -> None:
+        self._places = places
         self._folder = folder
-        self._folded_bytes = 0
+        self._path = ""
+        self._folded: Fold | None = None
+        """What the last snapshot covers."""
+        self._count = 0
+        """The number of entries in it."""
         self._size: int | None = None
+        self._problem = ""
+        """The error of the last attempt to write it; it is returned once."""
+
+    def path(self, backend: Backend) -> str:
+        """Return where the snapshot is, or where it is to be written."""
+        best, own = self._places[0], self._places[-1]
+        if best == own:
+            return best
+        journal, first = f"{self._folder}/{JOURNAL}", _first_of(backend, best)
+        if first:
+            self._path = best if first.get("path") == journal else own
+        elif not self._path:
+            if _first_of(backend, own) is not None:
+                is_ours = False
+            elif first is None:
+                is_ours = not set(state_folders(backend)) - {self._folder}
+            else:  # of a session that goes on it is the damaged snapshot, else another's file
+                is_ours = _is_there(backend, journal)
+            self._path = best if is_ours else own
+        return self._path
+
+    def lags(self, backend: Backend) -> bool:
+        """Whether too many entries of the journal are missing in the snapshot on the disk."""
+        fold = _fold_on_disk(backend, self.path(backend))
+        with closing(open_journal(backend, self._folder, writing=False)) as log:
+            start = fold.bytes if fold else 1
+            missing = log.read(start - 1).count(_SAVED)
+            return bool(missing) and _is_much(missing, log.read().count(_SAVED))
 
     def read(self, backend: Backend) -> tuple[IndexSnapshot | None, str]:
         """Return the snapshot, None where none is valid, and a sentence about damage, or ""."""
+        path = self.path(backend)
         try:
-            found = read_snapshot(backend, self.path)
+            found = read_snapshot(backend, path)
         except FileNotFoundError:
             return None, ""
         except OSError as error:
@@ -109,57 +157,101 @@ class Snapshots:
         harm = (
             ""
             if found
-            else f"{self.path} is damaged or was written by another program, and is written anew"
+            else f"{path} is damaged or was written by another program, and is written anew"
         )
         return found, harm
 
     def begin(self, read: IndexSnapshot | None) -> None:
         """Continue from this snapshot; without one, `write_when_due` writes one."""
-        self._folded_bytes = read.fold.bytes if read else 0
+        self._folded = read.fold if read else None
+        self._count = len(read.index) if read else 0
         self._size = read.size if read else None
 
     def write_when_due(
-        self, backend: Backend, index: Index, position: Position, journal: Callable[[], bytes]
+        self,
+        backend: Backend,
+        index: Index,
+        position: Position,
+        journal: Callable[[int], bytes],
+        *,
+        changed: int,
     ) -> str:
-        """Write the snapshot when its `journal` has outgrown it; return the error, or ""."""
-        due = max(_LEAST_FOLD_BYTES, _OUTGROWN * (self._size or 0))
-        if self._size is not None and position.bytes - self._folded_bytes < due:
-            return ""
-        try:
-            self.write(backend, index, position, journal())
-        except OSError as error:  # the journal holds it all
-            self._folded_bytes, self._size = position.bytes, 0
-            return f"{self.path} could not be written: {error.strerror}"
-        return ""
+        """Write the snapshot when too many entries are missing; return a new error, or "".
 
-    def write(self, backend: Backend, index: Index, position: Position, journal: bytes) -> None:
-        """Write a snapshot that covers the whole `journal`. Raises `OSError`."""
-        journal_id, checksum = head_ids(position.head)[0], zlib.crc32(journal)
-        fold = Fold(journal_id, position.bytes, position.number, checksum)
-        raw = _text(index, fold, (f"{self._folder}/{JOURNAL}", journal))
+        `changed` entries were just added or removed. The snapshot is also written when its journal
+        has outgrown it.
+        """
+        grown = position.bytes - (self._folded.bytes if self._folded else 0)
+        missing = max(changed, abs(len(index) - self._count))
+        is_outgrown = grown >= max(_LEAST_FOLD_BYTES, _OUTGROWN * (self._size or 0))
+        if self._size is not None and not is_outgrown and not _is_much(missing, len(index)):
+            return ""
+        before, self._problem = self._problem, ""
+        try:
+            self.write(backend, index, position, journal)
+        except OSError as error:  # the journal holds it all
+            self._problem = f"{self._places[0]} could not be written: {error.strerror}"
+        return "" if self._problem == before else self._problem
+
+    def write(
+        self, backend: Backend, index: Index, position: Position, journal: Callable[[int], bytes]
+    ) -> None:
+        """Write a snapshot that covers the whole `journal`, which is read from a byte on.
+
+        What the last snapshot holds is copied from it. Raises `OSError`.
+        """
+        path = self.path(backend)
+        parts = _grown(backend, path, index, position, journal) or _anew(index, position, journal)
+        raw = _text(index, parts, f"{self._folder}/{JOURNAL}")
         # Not flushed: the journal says the same, and a torn snapshot is recognised.
-        self._size = backend.write(self.path, raw, flush=False).size
-        self._folded_bytes = position.bytes
+        self._size = backend.write(path, raw, flush=False).size
+        self._folded, self._count = parts.fold, len(index)
 
     def covers(self, backend: Backend, position: Position) -> bool:
         """Whether the snapshot on the disk covers all of its journal up to this position."""
-        found = _fold_on_disk(backend, self.path)
+        found = _fold_on_disk(backend, self.path(backend))
         ids = head_ids(position.head)[:1]
         return found is not None and (found.journal_id,) == ids and found.bytes == position.bytes
 
 
-def _fold_on_disk(backend: Backend, path: str) -> Fold | None:
-    """Return what a snapshot covers, by its first line; None for one of another version."""
+def _is_much(missing: int, entries: int) -> bool:
+    """Whether a snapshot of so many entries may not lack this many."""
+    return missing * _BEHIND > entries if entries > _ALWAYS_COMPLETE else missing > 0
+
+
+def _first_of(backend: Backend, path: str) -> dict[str, Any] | None:
+    """Return what a snapshot says of its journal, by its first line.
+
+    It is empty for a file of another kind or version; None where there is no file.
+    """
     try:
         with backend.open(path) as file:
-            first = file.readline()
-        return _first_line(first) if first.startswith(_START) else None
+            first = file.readline(_LONGEST_FIRST_LINE)
+        return _journal_in(first) if first.startswith(_START) else {}
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        return {}
+
+
+def _is_there(backend: Backend, path: str) -> bool:
+    try:
+        return backend.status(path).is_file
+    except OSError:
+        return False
+
+
+def _fold_on_disk(backend: Backend, path: str) -> Fold | None:
+    """Return what a snapshot covers; None for one of another version."""
+    try:
+        return _fold(_first_of(backend, path) or {})
+    except (ValueError, LookupError, TypeError):
         return None
 
 
-def _first_line(first: bytes) -> Fold:
-    return _fold(json.loads(first.rstrip(b",\n") + b"}")["journal"])
+def _journal_in(first: bytes) -> dict[str, Any]:
+    found = json.loads(first.rstrip(b",\n") + b"}")["journal"]
+    return found if isinstance(found, dict) else {}
 
 
 def _checked(raw: bytes) -> dict[str, Any]:
@@ -195,31 +287,107 @@ def _lines(found: dict[str, Any]) -> Iterator[dict[str, object]]:
         yield {"in_flight": value}
 
 
-def _text(index: Index, fold: Fold, journal: tuple[str, bytes]) -> bytes:
-    """The snapshot as JSON, one item a line."""
-    path, content = journal
-    known: JSON = {
-        "id": fold.journal_id,
-        "path": path,
-        "bytes": fold.bytes,
-        "lines": fold.number,
-        "crc32": f"{fold.checksum:08x}",
-    }
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A snapshot's lists, as the inside of a JSON array with a value a line."""
+
+    fold: Fold
+    items: bytes
+    records: bytes
+
+
+def _parts_in(raw: bytes) -> _Parts | None:
+    """Return the parts of a snapshot; None if it is damaged or of policyctx 0.1."""
+    end = len(_START) + _CHECKSUM_BYTES
+    items, start = raw.find(_ITEMS), raw.find(_RECORDS)
+    if (
+        not raw.startswith(_START)
+        or raw[len(_START) : end] != b"%08x" % zlib.crc32(memoryview(raw)[end:])
+        or not 0 <= items < start
+        or not raw.endswith(_END)
+    ):
+        return None
+    try:
+        fold = _fold(_journal_in(raw[: raw.find(b"\n") + 1]))
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    records = raw[start + len(_RECORDS) : -len(_END)]
+    return _Parts(fold, raw[items + len(_ITEMS) : start], records)
+
+
+def _grown(
+    backend: Backend,
+    path: str,
+    index: Index,
+    position: Position,
+    journal: Callable[[int], bytes],
+) -> _Parts | None:
+    """Return the parts of the snapshot on the disk with what its journal has said since.
+
+    None where that is not the whole: entries were removed or replaced, or something is damaged.
+    """
+    try:
+        last = _parts_in(backend.read(path))
+    except OSError:
+        return None
+    if last is None or (last.fold.journal_id,) != head_ids(position.head)[:1]:
+        return None
+    if last.fold.number is None or last.fold.bytes > position.bytes:
+        return None
+    new = journal(last.fold.bytes)[: position.bytes - last.fold.bytes]
+    lists = []
+    kinds = (("saved", last.items, len(index)), ("record", last.records, len(index.records)))
+    for kind, before, number in kinds:
+        values = values_of_kind(new, kind)
+        if values is None or _number(before) + len(values) != number:
+            return None
+        lists.append(_SEPARATOR.join([before, *values] if before else values))
+    fold = replace(
+        last.fold,
+        bytes=position.bytes,
+        number=position.number,
+        checksum=zlib.crc32(new, last.fold.checksum),
+    )
+    return _Parts(fold, *lists)
+
+
+def _number(values: bytes) -> int:
+    return values.count(b"\n") + 1 if values else 0
+
+
+def _anew(index: Index, position: Position, journal: Callable[[int], bytes]) -> _Parts:
+    """Return the parts of a new snapshot, copied from the journal as far as that is possible."""
+    content = journal(0)[: position.bytes]
     items = _values(content, "saved", len(index))
     if items is None:
         items = [encoded(encode(entry.as_json())) for entry in index]
     records = _values(content, "record", len(index.records))
     if records is None:
         records = [encoded(encode(record)) for record in index.records]
-    text = (
-        b'","journal":%b,\n"roots":%b,\n"in_flight":%b,\n"items":[\n%b\n],\n"records":[\n%b\n]}\n'
-        % (
-            encoded(encode(known)),
-            encoded(encode(index.roots)),
-            encoded(encode(index.in_flight.as_json())),
-            b",\n".join(items),
-            b",\n".join(records),
-        )
+    journal_id = head_ids(position.head)[0]
+    fold = Fold(journal_id, position.bytes, position.number, zlib.crc32(content))
+    return _Parts(fold, _SEPARATOR.join(items), _SEPARATOR.join(records))
+
+
+def _text(index: Index, parts: _Parts, journal: str) -> bytes:
+    """The snapshot as JSON, one item a line."""
+    fold = parts.fold
+    known: JSON = {
+        "id": fold.journal_id,
+        "path": journal,
+        "bytes": fold.bytes,
+        "lines": fold.number,
+        "crc32": f"{fold.checksum:08x}",
+    }
+    text = b'","journal":%b,\n"roots":%b,\n"in_flight":%b%b%b%b%b%b' % (
+        encoded(encode(known)),
+        encoded(encode(index.roots)),
+        encoded(encode(index.in_flight.as_json())),
+        _ITEMS,
+        parts.items,
+        _RECORDS,
+        parts.records,
+        _END,
     )
     return b"%b%08x%b" % (_START, zlib.crc32(text), text)
 

@@ -90,7 +90,7 @@ class State:
         self._has_recalled = False
         """Whether the records were read before the rest."""
         self._is_damaged = False
-        self._snapshots = Snapshots(place.snapshot, folder=place.path)
+        self._snapshots = Snapshots(place.snapshots, folder=place.path)
         self._batches: OpenBatches | None = None
         self._held: list[IndexEntry] = []
         """Entries of files in flight; their lines are appended with the next ones."""
@@ -101,11 +101,25 @@ class State:
     def refresh(self, backend: Backend) -> Index:
         """Read what this or another process appended since, and return the index."""
         with self._threads:
+            was_loaded = self._is_loaded
             try:
                 self._read(backend)
             finally:
                 self._close_log()
+            if not was_loaded:
+                self._mend(backend)
             return self.index
+
+    def _mend(self, backend: Backend) -> None:
+        """Write the snapshot if a writer was killed before it could; nothing depends on it.
+
+        Damage stays for the session that goes on, which reports it.
+        """
+        if self._position is None or self.notices:
+            return
+        with suppress(OSError, StoreError):
+            if self._snapshots.lags(backend):
+                self.complete_snapshot(backend)
 
     def records(self, backend: Backend) -> list[dict[str, JSON]]:
         """Return every record, oldest first, with those that others appended since.
@@ -116,8 +130,8 @@ class State:
             if not (self._is_loaded or self._has_recalled):
                 self._has_recalled = True
                 with suppress(OSError):  # reading it all reports why
-                    found = recalled_records(backend, self.folder, self._place.snapshot)
-                    if found is not None:
+                    found = recalled_records(backend, self.folder, self._snapshots.path(backend))
+                    if found is not None and not self._snapshots.lags(backend):
                         return found
             return [*self.refresh(backend).records]
 
@@ -181,7 +195,7 @@ class State:
         for one in removed:
             self.index.remove(str(one["path"]))
         if entries or records or removed or packed:
-            self._fold(backend)
+            self._fold(backend, len(entries) + len(removed))
 
     def hold(self, entries: Iterable[IndexEntry]) -> None:
         """Add entries of files in flight, whose lines are appended with the records that follow.
@@ -304,8 +318,7 @@ class State:
                 return
             with self.writing(backend) as index:
                 if not self._snapshots.covers(backend, self._position):
-                    journal = self._opened_log(backend).read()
-                    self._snapshots.write(backend, index, self._position, journal)
+                    self._snapshots.write(backend, index, self._position, self._journal(backend))
 
     def close(self, backend: Backend) -> None:
         """Complete the snapshot, and close every batch, settled or not."""
@@ -396,10 +409,14 @@ class State:
             self._log.close()
             self._log = None
 
-    def _fold(self, backend: Backend) -> None:
+    def _journal(self, backend: Backend) -> Callable[[int], bytes]:
+        """Return what reads the journal from a byte on."""
+        return lambda start: self._opened_log(backend).read(start)
+
+    def _fold(self, backend: Backend, changed: int = 0) -> None:
         assert self._position is not None  # noqa: S101 - something was just written there
         problem = self._snapshots.write_when_due(
-            backend, self.index, self._position, lambda: self._opened_log(backend).read()
+            backend, self.index, self._position, self._journal(backend), changed=changed
         )
         if problem:
             self._notice(problem)
@@ -482,7 +499,7 @@ class State:
     def _adopted(self, backend: Backend) -> Iterator[IndexEntry]:
         from policyctx.store.rebuild import adopted_entries  # noqa: PLC0415 - only for damage
 
-        but = {self._place.snapshot}
+        but = set(self._place.snapshots)
         return adopted_entries(backend, self.index, self._place.format, but=but)
 
     def _second_copy(self, backend: Backend) -> IndexSnapshot | None:

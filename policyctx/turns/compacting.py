@@ -109,8 +109,10 @@ class Compacting:
         reader: FileReader | None,
         beside: Beside,
         hook: BeforeCompaction | None = None,
+        writes_fail: bool = False,
     ) -> None:
         self._known, self._replacing, self._facts = known, replacing, facts
+        self._writes_fail = writes_fail
         self._hook = hook
         self._earlier, self._beside = earlier, beside
         self._conversation = known.conversation
@@ -142,6 +144,13 @@ class Compacting:
             self._shape.written(role, "a summary")
         if self._hook is not None and (why := (yield from self._ask(self._hook))) is not None:
             return NotCompacted((f"not compacted: {why.sentence}",), SummaryUsage(), why)
+        if self._writes_fail:  # a summary that cannot be kept would be paid for at every call
+            try:
+                yield from self._try_to_write()
+            except StoreError as error:
+                if self._store.on_failure == "raise":
+                    raise
+                return NotCompacted((), SummaryUsage(), Reason("not_saved", {"error": str(error)}))
         # The files are read first, so that the summary need not repeat what they show.
         files = self._files()
         restoration = yield from files.ask()
@@ -158,6 +167,16 @@ class Compacting:
         if isinstance(made, str):
             return NotCompacted((*summarised.warnings, f"not compacted: {made}"), summarised.usage)
         return made
+
+    def _try_to_write(self) -> Turn[None]:
+        """Write the archive, which is used again when it is saved, or a record without a meaning.
+
+        Raises `StoreError`.
+        """
+        if self._settings.archive:
+            yield from Save((self._archive(),), recorded=self._store.keeps_state).ask()
+        elif self._store.keeps_state:
+            yield from Remember(({"record": "attempt"},)).ask()
 
     def _ask(self, hook: BeforeCompaction) -> Turn[Reason | None]:
         """Ask the caller's hook, and return why the compaction is not made."""

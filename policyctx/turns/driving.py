@@ -8,7 +8,7 @@ kind, the driver throws it into the turn, where it is raised at the `yield`. Can
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from policyctx.planning.paths import File
     from policyctx.store.content import Content
     from policyctx.turns.effects import Effect, Record, SessionStore, Turn
+    from policyctx.turns.notices import Writes
 
 T = TypeVar("T")
 # A generator that returns a `T`, and stops before each part that may block. Each part may be run in
@@ -84,14 +85,16 @@ async def run_async(turn: Turn[T], store: SessionStore) -> T:
 
 
 class LockedStore:
-    """A store that performs one call at a time, from any thread.
+    """A store that performs one call at a time, from any thread, and notes how writes end.
 
     The thread of a cancelled effect may still write; the next call waits until it has ended.
     """
 
-    def __init__(self, store: SessionStore, lock: AbstractContextManager[object]) -> None:
+    def __init__(
+        self, store: SessionStore, lock: AbstractContextManager[object], writes: Writes
+    ) -> None:
         self.root = store.root
-        self._store, self._lock = store, lock
+        self._store, self._lock, self._writes = store, lock, writes
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return what the store reads at `path`."""
@@ -105,12 +108,12 @@ class LockedStore:
 
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
         """Save all contents, and return the file of each."""
-        with self._lock:
+        with self._lock, self._writes.watched(completes=not recorded):
             return self._store.save(contents, recorded=recorded)
 
     def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
         """Keep records of the session."""
-        with self._lock:
+        with self._lock, self._writes.watched() if flush else nullcontext():
             self._store.remember(records, flush=flush)
 
     def records(self) -> list[dict[str, JSON]]:

@@ -165,16 +165,17 @@ class KnownList:
                 found[message] = {path: now[one] for one, path in before.items() if one in now}
         return found
 
-    def placeholders(self, root: str) -> int:
-        """Return the number of placeholders that name a file below `root`.
+    def placeholders(self, files: Collection[str]) -> int:
+        """Return the number of placeholders that name a file.
 
-        Without a ledger, each item whose text contains the path of the root counts as one.
+        Without a ledger, each item whose text contains the path of one of these files is one: a
+        text that names a file which was never there is not.
         """
         conversation = self.conversation
         if conversation.ledger.entries:
             fates = conversation.fates.values()
             return sum(f.file is not None and f.placeholder is not None for f in fates)
-        return sum(f"{root}/" in item.text for item in conversation.items)
+        return sum(any(file in item.text for file in files) for item in conversation.items)
 
     def _take(self, beginning: list[Message], differing: Iterable[int]) -> None:
         """Replace the known messages by these equal objects, so that these are returned.

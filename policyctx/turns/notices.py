@@ -1,19 +1,19 @@
 """`Notices`: the warnings that a session gives beside the outcome of a turn.
 
-They are about the surroundings of the turn, not about its decisions: damage that the store found,
-a folder that was removed while the session ran, and a usage that nobody reports.
+They are about the surroundings of the turn, not about its decisions: writes that fail, damage that
+the store found, a folder that was removed while the session ran, and a usage that nobody reports.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
 from policyctx.turns.effects import FindRoot, Recall, Remember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.turns.effects import Record, SessionStore, Turn
@@ -30,13 +30,55 @@ def note(record: Record) -> Turn[None]:
         yield from Remember((record,), important=False).ask()
 
 
+class Writes:
+    """The writes of a session to its store: how many failed, and what was said about it."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+        """Number of writes that failed."""
+        self.problem = ""
+        """The error of the last write; empty if it succeeded."""
+        self.said = ""
+        """The error that was reported last, without the file; empty if writes worked then."""
+        self._kind = ""
+
+    @contextmanager
+    def watched(self, *, completes: bool = True) -> Iterator[None]:
+        """Note how a write ends; one that `completes` what it belongs to shows that writes work."""
+        try:
+            yield
+        except StoreError as error:
+            self.failed += 1
+            self.problem = str(error)
+            self._kind = self.problem.replace(error.path, "")
+            raise
+        if completes:
+            self.problem = self._kind = ""
+
+    def news(self) -> Iterator[str]:
+        """Yield a warning if writes began to fail, fail for another reason, or work again."""
+        before, self.said = self.said, self._kind
+        if before == self._kind:
+            return
+        if self.problem:
+            yield (
+                f"offloading has stopped: {self.problem}; the list is sent whole, but for what left"
+                " it before, until a write succeeds"
+            )
+        else:
+            yield "offloading works again: a write to the store has succeeded"
+
+
 class Notices:
     """What a session has warned of so far, and the folder that its store had in the last turn."""
 
     def __init__(self, store: SessionStore) -> None:
+        self.writes = Writes()
         self._store = store
         self._given = 0
         """Number of the store's own notices that are in earlier results."""
+        self._files: set[str] = set()
+        """The files that placeholders may name, where no ledger knows them."""
         self._root: tuple[int, int] | None = None
         """The outcome of the last `FindRoot`."""
 
@@ -66,7 +108,7 @@ class Notices:
         file = memory.ledger.newest_path
         if file and (yield from FindRoot(file).ask()) is not None:
             return ()  # it was moved away and put back, or copied
-        if not (count := known.placeholders(str(self._store.root))):
+        if not (count := known.placeholders(self._files)):
             return ()
         with suppress(StoreError):
             yield from Recall().ask()
@@ -78,8 +120,12 @@ class Notices:
         notices = self._new()
         return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
-    def find_root(self) -> Turn[None]:
-        """Look the store's folder up, if no turn has found it; a turn may just have made it."""
+    def find_root(self, files: Iterable[str]) -> Turn[None]:
+        """Look the store's folder up, if no turn has found it; a turn may just have made it.
+
+        `files` are those that the turn has saved.
+        """
+        self._files.update(files)
         if self._root is None:
             self._root = yield from FindRoot().ask()
 

@@ -124,7 +124,7 @@ def carry_out(
         try:
             written = yield from _save(planned, known, settings)
         except StoreError as error:
-            written = _unsaved(planned, error, warnings, settings)
+            written = _unsaved(planned, error, settings)
         if written.new != planned.new:
             changes = known.edited(written)
         planned = written
@@ -138,7 +138,7 @@ def carry_out(
             records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
             yield from Remember(tuple(records)).ask()
         except StoreError as error:
-            planned = _unsaved(planned, error, warnings, settings)
+            planned = _unsaved(planned, error, settings)
             changes = known.edited(planned)
             entries = known.entries(planned, changes)
     known.planner.adopt(planned, entries)
@@ -164,9 +164,11 @@ def _save(planned: Plan, known: KnownList, settings: Store) -> Turn[Plan]:
     return planned.settled(files)
 
 
-def _unsaved(planned: Plan, error: StoreError, warnings: list[str], settings: Store) -> Plan:
-    """Return the plan without what was not saved, and warn; raises the error if policy says so."""
+def _unsaved(planned: Plan, error: StoreError, settings: Store) -> Plan:
+    """Return the plan without what was not saved; raises the error if the policy says so.
+
+    `Notices` warns of it.
+    """
     if settings.on_failure == "raise":
         raise error
-    warnings.append(str(error))
     return planned.unsaved(str(error))

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Totals:
     """What a session has done so far.
 
-    `calls` and the tokens are those since the `Session` object was made. The rest includes what
-    earlier objects with the same `session_id` and root did.
+    `calls`, the tokens and `failed_writes` are those since the `Session` object was made. The rest
+    includes what earlier objects with the same `session_id` and root did.
     """
 
     calls: int = 0
@@ -41,6 +41,8 @@ class Totals:
     files: int = 0
     """Number of files with the content of an item, archives of compactions not included."""
     compactions: int = 0
+    failed_writes: int = 0
+    """Number of writes to the store that failed; what they would have saved stayed in the list."""
 
 
 @dataclass(slots=True)

@@ -85,3 +85,19 @@ def test_a_policy_file_is_named_by_its_whole_path(tmp_path: Path, settings: Path
 def test_one_of_the_two_is_chosen(settings: Path) -> None:
     assert policyctx(*HOOK, "--install", "--uninstall").returncode == 2
     assert not settings.exists()
+
+
+@pytest.mark.parametrize("link", [".claude", ".claude/settings.json"])
+def test_the_settings_of_a_project_are_not_edited_through_a_link_out_of_it(
+    tmp_path: Path, link: str
+) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "project"
+    outside.mkdir()
+    (outside / "settings.json").write_text("{}", encoding="utf-8")
+    planted = folder / link
+    planted.parent.mkdir(parents=True)
+    planted.symlink_to(outside if link == ".claude" else outside / "settings.json")
+    run = policyctx(*HOOK, "--install", "--project", "--yes", cwd=folder)
+    assert run.returncode != 0
+    assert "leads out of the project" in run.stderr
+    assert (outside / "settings.json").read_text(encoding="utf-8") == "{}"

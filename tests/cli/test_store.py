@@ -210,7 +210,7 @@ def test_envelopes_are_detected_without_an_option(
     (tmp_path / "index.json").unlink(missing_ok=True)
     assert policyctx("store", "cat", tmp_path, "toolu_01").stdout == TEXT
     assert policyctx("store", "rebuild", tmp_path).returncode == 0
-    assert (tmp_path / "index.json").exists() == (session is None)
+    assert (tmp_path / "index.json").exists()
     assert policyctx("store", "cat", tmp_path, "tool_result/Bash/toolu_01.md").stdout == TEXT
 
 

@@ -69,6 +69,13 @@ def test_a_link_that_stays_inside_is_followed(tmp_path: Path) -> None:
     assert READER.resolve("link", str(tmp_path)) == str(tmp_path / "a.py")
 
 
+@pytest.mark.parametrize("path", ["itself", "one", "two", "itself/a.py", "way/a.py"])
+def test_a_link_that_leads_back_to_itself_is_named_so(tmp_path: Path, path: str) -> None:
+    for name, target in (("itself", "itself"), ("one", "two"), ("two", "one"), ("way", "./way")):
+        (tmp_path / name).symlink_to(target)
+    assert not_resolved(path, tmp_path) == "it is a link that leads back to itself"
+
+
 def test_a_symlinked_working_directory_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "work").symlink_to(tmp_path / "real")

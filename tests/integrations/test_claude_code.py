@@ -273,6 +273,28 @@ def test_a_full_disk_leaves_the_result_as_it_is(project: Path) -> None:
     assert list((project.parent / "cache").rglob("*.json.*")) == []
 
 
+def test_a_failing_disk_is_reported_once_a_session_and_when_it_works_again(project: Path) -> None:
+    def said(number: int, session: str = "s1") -> str:
+        given = event(
+            "Bash", bash(LARGE), cwd=project, tool_use_id=f"t{number}", session_id=session
+        )
+        run = hook(given)
+        assert run.returncode == 0
+        assert ("updatedToolOutput" in run.stdout) != is_full
+        return run.stderr
+
+    in_the_way = project / ".claude"
+    in_the_way.write_text("a file is in the way", encoding="utf-8")
+    is_full = True
+    assert said(1).startswith("policyctx: offloading has stopped: ")
+    assert [said(2), said(3)] == ["", ""]
+    assert "offloading has stopped" in said(4, "s2")
+    in_the_way.unlink()
+    is_full = False
+    assert said(5) == "policyctx: offloading works again: a write to the store has succeeded\n"
+    assert said(6) == ""
+
+
 @pytest.mark.parametrize("name", ["../../../etc", "a/b", "..", "x" * 400, "\n", "é", "a\0b"])
 def test_hostile_names_stay_below_the_folder(project: Path, name: str) -> None:
     given = event(
@@ -292,6 +314,38 @@ def test_a_folder_that_leads_out_of_the_project_is_not_used(project: Path) -> No
     (project / ".claude").symlink_to(outside)
     assert_left_alone(hook(event("Bash", bash(LARGE), cwd=project)))
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "link", ["s1", "s1/.policyctx", "s1/Bash", ".gitignore", "s1/Bash/toolu_1.md"]
+)
+@pytest.mark.parametrize("options", [(), ("--root", FOLDER + "/{session_id}")])
+def test_nothing_is_written_through_a_link_of_a_hostile_checkout(
+    project: Path, link: str, options: tuple[str, ...]
+) -> None:
+    outside = project.parent / "outside"
+    outside.mkdir()
+    planted = project / FOLDER / link
+    planted.parent.mkdir(parents=True, mode=0o700)
+    is_file = "." in planted.name[1:] or planted.name == ".gitignore"
+    planted.symlink_to(outside / "new" if is_file else outside)
+    for number in range(2):  # the first run compiles the policy
+        run = hook(event("Bash", bash(LARGE), cwd=project, tool_use_id="toolu_1"), *options)
+        assert run.returncode == 0
+        assert list(outside.iterdir()) == []
+        assert planted.is_symlink()
+        assert ("updatedToolOutput" in run.stdout) == is_file, number
+
+
+def test_an_absolute_root_in_the_project_is_not_used_through_a_link(project: Path) -> None:
+    outside = project.parent / "outside"
+    outside.mkdir()
+    (project / "results").symlink_to(outside)
+    given = event("Bash", bash(LARGE), cwd=project)
+    assert_left_alone(hook(given, "--root", f"{project}/results"))
+    assert list(outside.iterdir()) == []
+    new_output(hook(given, "--root", str(outside)))  # the user's own folder
+    assert list(outside.rglob("*.md"))
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from policyctx.messages.json_text import compact_json
 from policyctx.proxy.metrics import metrics
 from policyctx.proxy.pages import Pages
 from policyctx.proxy.turning import Counts, Turning
+from policyctx.testing.faults import FULL, refusing_writes
 from tests.conversations import session_of
 from tests.proxy.test_turning import TEXTS, Proxied
 
@@ -195,6 +196,27 @@ def test_the_metrics_are_read_by_prometheus(tmp_path: Path) -> None:
     assert found[prefix + "tokens_total", ("kind", "cache_read")] == 20_000
     assert found[prefix + "spared_tokens_total",] == spent.spared
     assert found[prefix + "net_dollars",] == pytest.approx(spent.net)
+
+
+def test_a_disk_that_fails_shows_on_the_page_in_the_metrics_and_once_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxied = Proxied(tmp_path)
+    with refusing_writes(proxied.root, FULL):
+        for number in range(2, 6):
+            proxied.turn(session_of(*TEXTS[:number]))
+        pages = pages_of(proxied)
+        page, found = Read(shown(pages)).text, shown(pages, "metrics")
+    assert "offloading has stopped in session" in page
+    assert "No space left on device" in page
+    assert "policyctx_proxy_failed_writes_total 4\n" in found
+    assert "policyctx_proxy_sessions_stopped 1\n" in found
+    assert json.loads(shown(pages, "health"))["failed_writes"] == 4
+    proxied.turn(session_of(*TEXTS[:6]))
+    assert "offloading has stopped" not in Read(shown(pages)).text
+    assert "policyctx_proxy_sessions_stopped 0\n" in shown(pages, "metrics")
+    said = [one.partition(": ")[2][:24] for one in caplog.messages if ": offloading" in one]
+    assert said == ["offloading has stopped: ", "offloading works again: "]
 
 
 def test_a_label_of_any_text_is_one_label() -> None:

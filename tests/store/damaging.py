@@ -92,7 +92,7 @@ def damage(root: Path, chance: random.Random) -> list[tuple[str, str]]:
     done = []
     for name in names:
         kind = chance.choice(list(_DAMAGE))
-        path = state / name
+        path = root / name if (root / name).exists() else state / name
         path.write_bytes(_DAMAGE[kind](path.read_bytes(), chance))
         done.append((name, kind))
     return done
@@ -102,7 +102,7 @@ def wrongs(root: Path, folder: Folder, done: list[tuple[str, str]]) -> Iterator[
     """Yield what is not as it should be after the damage."""
     is_changed = any(
         path.read_bytes() != (folder.path / path.relative_to(root)).read_bytes()
-        for path in root.rglob(".policyctx/*/*.json*")
+        for path in (*root.rglob(".policyctx/*/*.json*"), *root.glob("index.json"))
     )
     clock = Clock()
     clock.turn = TURNS_MADE

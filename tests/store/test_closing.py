@@ -1,8 +1,9 @@
-"""`index.json` lists every item once a store is closed, and says before what it covers."""
+"""`index.json` is fresh after each turn, and lists every item once a store is closed."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import time
@@ -15,6 +16,7 @@ import pytest
 from policyctx import Session
 from policyctx.errors import StoreError
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.testing.faults import refusing_writes
 from tests.conversations import session_of
 from tests.policies import policy
 from tests.store.bucket import BUCKET, serving
@@ -43,7 +45,7 @@ def mtimes(root: Path) -> dict[Path, int]:
 def test_a_closed_store_lists_every_item(any_store: ContextFileSystem) -> None:
     for i in range(19):
         any_store.save([result(f"call_{i}", str(i))])
-    assert ids_in(Path(any_store.root)) != [f"call_{i}" for i in range(19)]
+        assert ids_in(Path(any_store.root)) == [f"call_{n}" for n in range(i + 1)]
     any_store.close()
     assert ids_in(Path(any_store.root)) == [f"call_{i}" for i in range(19)]
     any_store.save([result("call_19", "19")])
@@ -66,6 +68,74 @@ def test_an_index_names_its_journal_and_the_byte_up_to_which_it_covers_it(
     any_store.close()
     covered = index_of(Path(any_store.root))["journal"]
     assert covered["bytes"] == (any_store.root / covered["path"]).stat().st_size
+
+
+@pytest.mark.parametrize("opening", ["records", "list", "session"])
+def test_an_index_that_a_kill_left_behind_is_complete_after_the_next_opening(
+    tmp_path: Path, opening: str
+) -> None:
+    with Session(retiring(), root=tmp_path, session_id="s") as session:
+        for turn in range(2, 6):
+            session.apply(session_of(*texts(turn)))
+            if turn == 3:
+                [path] = tmp_path.rglob("index.json")
+                behind = path.read_bytes()
+    path.write_bytes(behind)  # as a kill between the journal and the index leaves it
+    assert len(ids_in(tmp_path)) == 2
+    if opening == "session":
+        Session(retiring(), root=tmp_path, session_id="s").apply(session_of(*texts(5)))
+    else:
+        again = ContextFileSystem(tmp_path, session="s")
+        again.records() if opening == "records" else again.list()
+    assert ids_in(tmp_path) == [f"c{i}" for i in range(4)]
+
+
+def test_an_opening_that_may_not_write_reads_all_the_same(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never")
+    store.save([result("call_1", "one"), result("call_2", "two")])
+    (tmp_path / ".policyctx/index.json").unlink()
+    with refusing_writes(tmp_path, errno.EROFS):
+        again = ContextFileSystem(tmp_path)
+        assert (again.read("call_2"), again.notices) == ("two", ())
+    assert not list(tmp_path.rglob("index.json"))
+
+
+@pytest.mark.parametrize("root", ["own", "option", "argument", "argument with the field"])
+def test_the_index_of_a_session_is_fresh_after_each_turn_and_at_its_root(
+    tmp_path: Path, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    roots: dict[str, dict[str, Any]] = {
+        "own": {},
+        "option": {"options": {"offload_root_path": tmp_path / "kept"}},
+        "argument": {"root": tmp_path / "kept"},
+        "argument with the field": {"root": f"{tmp_path}/kept/{{session_id}}"},
+    }
+    folder = {
+        "own": tmp_path / ".agent/context/s",
+        "argument with the field": tmp_path / "kept/s",
+    }.get(root, tmp_path / "kept")
+    tools = {"Bash": {"keep_recent": 1}}
+    session = Session("context-filesystem", session_id="s", hints=tools, **roots[root])
+    for turn in range(2, 14):
+        session.apply(session_of(*texts(turn)))
+        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+        assert [item["item_id"] for item in index["items"]] == [f"c{i}" for i in range(turn - 1)]
+
+
+def test_two_processes_with_one_session_keep_its_index_fresh(tmp_path: Path) -> None:
+    one, two = (ContextFileSystem(tmp_path, sync="never") for _ in range(2))
+    for i in range(6):
+        (one, two)[i % 2].save([result(f"call_{i}", str(i))])
+        assert ids_in(tmp_path) == [f"call_{n}" for n in range(i + 1)]
+
+
+def test_a_content_that_was_collected_leaves_the_index_at_once(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never", clock=lambda: 1e9)
+    store.save([result(f"call_{i}", str(i)) for i in range(3)])
+    later = ContextFileSystem(tmp_path, sync="never", clock=lambda: 2e9)
+    later.collect(max_contents=1, ended=True)
+    assert ids_in(tmp_path) == ["call_2"]
 
 
 def test_closing_again_writes_nothing(any_store: ContextFileSystem, form: Format) -> None:

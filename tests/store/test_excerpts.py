@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,9 +21,6 @@ from policyctx.store.excerpts import (
     read_offloaded,
     search_offloaded,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def store_of(root: Path, *texts: str, **options: object) -> ContextFileSystem:
@@ -283,3 +281,14 @@ def test_many_contents_are_read_and_searched(tmp_path: Path) -> None:
     assert read_offloaded(store, f"c{number // 2}").text == f"text number {number // 2} "
     assert search_offloaded(store, "needle").text.startswith(f"tool_result/Bash/c{number - 1}.md:1")
     assert "did you mean" in read_offloaded(store, f"tool_result/Bash/d{number - 1}.md").text
+
+
+def test_the_nearest_path_is_not_named_if_its_file_is_gone(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never")
+    [file] = store.save([Content("tool_result/Bash/call_1.md", "text")])
+    assert "did you mean" in read_offloaded(store, "tool_result/Bash/call_2.md").text
+    Path(file.path).unlink()
+    for path in ("tool_result/Bash/call_2.md", f"{tmp_path}/tool_result/Bash/call_1.txt"):
+        answer = read_offloaded(store, path)
+        assert answer.is_error
+        assert "did you mean" not in answer.text

@@ -70,6 +70,35 @@ def test_nothing_goes_through_a_planted_file_of_the_state(
     assert listing(elsewhere) == before
 
 
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("call_1.md", "is a link that leads back to itself"),
+        ("../Bash/call_1.md", "is a link that leads back to itself"),
+        ("call_2.md", "is a link, and a store follows none"),
+        ("../../../elsewhere/secret.md", "is a link and leads out of "),
+    ],
+)
+def test_a_link_in_the_place_of_a_content_is_described_as_it_is(
+    tmp_path: Path, target: str, reason: str
+) -> None:
+    store = ContextFileSystem(tmp_path / "root", sync="never")
+    [file, _] = store.save([result("call_1", "one"), result("call_2", "two")])
+    Path(file.path).unlink()
+    Path(file.path).symlink_to(target)
+    with pytest.raises(StoreError, match=f"call_1.md {reason}"):
+        store.read("call_1")
+
+
+def test_a_root_that_is_a_link_to_itself_cannot_be_written_or_read(tmp_path: Path) -> None:
+    (tmp_path / "root").symlink_to("root")
+    store = ContextFileSystem(tmp_path / "root", sync="never")
+    for call in (lambda: store.save([result("call_1", "x")]), store.list):
+        with pytest.raises(StoreError, match="Too many levels of symbolic links"):
+            call()
+    assert store.notices == ()
+
+
 def test_a_content_exchanged_for_a_link_is_not_followed(tmp_path: Path, elsewhere: Path) -> None:
     store = ContextFileSystem(tmp_path / "root", sync="never")
     [file] = store.save([result("call_1", "secret")])

@@ -69,6 +69,10 @@ def test_sessions_that_share_a_root_have_records_and_ids_of_their_own(tmp_path: 
     assert {path.name for path in (tmp_path / ".policyctx").iterdir()} == {"one", "..%2Ftwo"}
 
 
+def indexed_in(path: Path) -> list[str]:
+    return [item["item_id"] for item in json.loads(path.read_bytes())["items"]]
+
+
 def test_sessions_that_share_a_root_of_envelopes_have_an_index_each(tmp_path: Path) -> None:
     one = ContextFileSystem(tmp_path, session="one", format="envelope")
     two = ContextFileSystem(tmp_path, session="two", format="envelope")
@@ -78,7 +82,40 @@ def test_sessions_that_share_a_root_of_envelopes_have_an_index_each(tmp_path: Pa
     again = ContextFileSystem(tmp_path, session="one", format="envelope")
     assert [entry.item_id for entry in again.list()] == ["call_1"]
     assert one.notices == two.notices == again.notices == ()
-    assert not (tmp_path / "index.json").exists()
+    assert indexed_in(tmp_path / "index.json") == ["call_1"]
+    assert indexed_in(tmp_path / ".policyctx/two/index.json") == ["call_2"]
+    assert not (tmp_path / ".policyctx/one/index.json").exists()
+
+
+def test_an_index_json_of_somebody_else_stays_in_the_root(tmp_path: Path) -> None:
+    (tmp_path / "index.json").write_text('{"a": "page"}', encoding="utf-8")
+    for number in range(2):
+        one = ContextFileSystem(tmp_path, session="one", format="envelope")
+        one.save([result(f"call_{number}", "one")])
+        one.rebuild()
+        one.close()
+        assert one.notices == ()
+    assert (tmp_path / "index.json").read_text(encoding="utf-8") == '{"a": "page"}'
+    assert indexed_in(tmp_path / ".policyctx/one/index.json") == ["call_0", "call_1"]
+
+
+def test_a_session_of_plain_texts_takes_no_index_for_a_content(tmp_path: Path) -> None:
+    ContextFileSystem(tmp_path, session="one", format="envelope").save([result("call_1", "one")])
+    two = ContextFileSystem(tmp_path, session="two")
+    two.save([result("call_2", "two")])
+    two.rebuild()
+    assert [entry.item_id for entry in two.list()] == ["call_2"]
+
+
+def test_a_damaged_index_in_a_shared_root_is_reported_and_written_anew(tmp_path: Path) -> None:
+    one = ContextFileSystem(tmp_path, session="one", format="envelope")
+    one.save([result("call_1", "one")])
+    (tmp_path / "index.json").write_bytes(b"torn")
+    again = ContextFileSystem(tmp_path, session="one", format="envelope")
+    assert [entry.item_id for entry in again.list()] == ["call_1"]
+    assert "index.json is damaged" in again.notices[0]
+    again.close()
+    assert indexed_in(tmp_path / "index.json") == ["call_1"]
 
 
 def test_state_is_readable_by_its_owner_alone(root: Path) -> None:
@@ -170,10 +207,11 @@ def test_a_damaged_journal_is_rebuilt_and_reported(harmed: Callable[[str], Path]
 
 def test_a_damaged_snapshot_loses_nothing_and_is_reported(harmed: Callable[[str], Path]) -> None:
     root = harmed(INDEX)
+    is_missing = not (root / INDEX).exists()
     store = ContextFileSystem(root, sync="never")
     assert store.records() == [RECORD]
     assert store.restore("call_2") == result("call_2", "two").origin.block  # type: ignore[union-attr]
-    assert store.notices or not (root / INDEX).exists()
+    assert indexed_in(root / INDEX) == ["call_1", "call_2"] if is_missing else store.notices
     store.save([result(f"call_{i}", str(i)) for i in range(3, 200)])
     again = ContextFileSystem(root)
     assert len(again.list()) == 199
@@ -238,12 +276,17 @@ def test_a_journal_put_back_from_an_old_copy_loses_nothing(root: Path) -> None:
     assert [again.read(f"call_{i}") for i in (1, 2, 3)] == ["one", "two", "three"]
 
 
-def test_the_snapshot_is_rewritten_rarely_as_the_journal_grows(tmp_path: Path) -> None:
+def test_the_snapshot_is_complete_up_to_1000_entries_and_then_lacks_one_in_twenty(
+    tmp_path: Path,
+) -> None:
     store = ContextFileSystem(tmp_path, sync="never")
+    store.save([Content(f"{i}.md", str(i)) for i in range(990)])
     written = set()
-    for i in range(400):
+    for i in range(990, 1400):
         store.save([Content(f"{i}.md", str(i))])
+        listed = len(json.loads((tmp_path / INDEX).read_bytes())["items"])
+        assert listed == i + 1 if i < 1000 else (i + 1 - listed) * 20 <= i + 1
         written.add((tmp_path / INDEX).stat().st_ino)
         os.link(tmp_path / INDEX, tmp_path / f".{i}.tmp")  # so that no number is given out again
-    assert 1 < len(written) < 10
-    assert len(ContextFileSystem(tmp_path).list()) == 400
+    assert 10 < len(written) < 20
+    assert len(ContextFileSystem(tmp_path).list()) == 1400

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from typing import IO, TYPE_CHECKING, Self
+from functools import partial
+from typing import IO, TYPE_CHECKING, Self, cast
 
 from policyctx.store.local.folder import NEW_FILE, READING, check_regular
 from policyctx.store.local.lock import Lock, is_held
@@ -12,11 +12,14 @@ from policyctx.store.local.tree import Tree, release_kept
 from policyctx.store.local.write import Batch, LogFile, status_of, temporary_name, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import os
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import TracebackType
 
     from policyctx.store.backend import FileStatus
+
+_binary = cast("Callable[[int], IO[bytes]]", partial(open, mode="rb"))
 
 
 class LocalBackend:
@@ -69,17 +72,10 @@ class LocalBackend:
     def open(self, path: str) -> IO[bytes]:
         """Open a regular file to read it in pieces."""
         folder, name = self._tree.place(path)
-        descriptor = folder.open(name, READING)
-        try:
-            file = open(descriptor, "rb")  # noqa: PTH123, SIM115 - the caller closes it
-        except OSError:  # a folder
-            os.close(descriptor)
-            raise
-        try:
-            check_regular(descriptor, f"{folder.path}/{name}")
-        except OSError:
-            file.close()
-            raise
+        opened = folder.open(name, READING)
+        check_regular(opened.number, f"{folder.path}/{name}")
+        # One call takes the number out and makes the file, so an interrupt loses neither.
+        [file] = map(_binary, map(opened.pop, (0,)))
         return file
 
     def open_log(self, path: str, *, writing: bool) -> LogFile:
@@ -132,7 +128,7 @@ class LocalBackend:
         """Return the time, in seconds since 1970, that a file written now in a folder gets."""
         place = self._tree.folder(folder)
         name = temporary_name()
-        os.close(place.open(name, NEW_FILE))
+        place.open(name, NEW_FILE).close()
         try:
             return place.stat(name).st_mtime
         finally:

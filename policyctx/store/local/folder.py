@@ -8,9 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 if os.open not in os.supports_dir_fd:
@@ -22,6 +24,33 @@ NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY
 
 
+class Descriptor(list[int]):
+    """An open file or folder, which is closed when nothing refers to it any more, at the latest.
+
+    An interrupt may come after any call. So one call opens the file and puts its number here, and
+    one takes it out and closes the file: neither loses a number.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str, flags: int, mode: int = 0o600, folder: int | None = None) -> None:
+        super().__init__()
+        self.extend(map(partial(os.open, mode=mode, dir_fd=folder), (name,), (flags,)))
+
+    @property
+    def number(self) -> int:
+        """The number by which the system knows the open file."""
+        return self[0]
+
+    def close(self, _close: Callable[[int], None] = os.close) -> None:
+        """Close the file; without effect when it is closed."""
+        if self:
+            any(map(_close, map(self.pop, (0,))))
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Folder:
     """An open folder: operations act on it wherever its path leads by now.
 
@@ -29,19 +58,20 @@ class Folder:
     number is `ELOOP` for a link.
     """
 
-    __slots__ = ("_descriptor", "number", "path")
+    __slots__ = ("_descriptor", "_opened", "number", "path")
 
-    def __init__(self, descriptor: int, path: str) -> None:
-        self._descriptor = descriptor
+    def __init__(self, opened: Descriptor, path: str) -> None:
+        self._opened = opened
+        self._descriptor = opened.number
         self.path = path
-        found = os.fstat(descriptor)
+        found = os.fstat(self._descriptor)
         self.number = (found.st_dev, found.st_ino)
         """Device and inode, which no other folder has while this one is open."""
 
-    def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        """Return a descriptor of a file."""
+    def open(self, name: str, flags: int, mode: int = 0o600) -> Descriptor:
+        """Open a file."""
         try:
-            return os.open(name, flags, mode, dir_fd=self._descriptor)
+            return Descriptor(name, flags, mode, self._descriptor)
         except OSError as error:
             _raise_named(error, f"{self.path}/{name}")
 
@@ -49,7 +79,7 @@ class Folder:
         """Open the folder with this name."""
         path = f"{self.path}/{name}"
         try:
-            return Folder(os.open(name, _FOLDER, dir_fd=self._descriptor), path)
+            return Folder(Descriptor(name, _FOLDER, folder=self._descriptor), path)
         except NotADirectoryError as error:
             if stat.S_ISLNK(self.stat(name).st_mode):
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path) from error
@@ -66,8 +96,8 @@ class Folder:
         except OSError as error:
             _raise_named(error, f"{self.path}/{name}")
         made = self.open(name, _FOLDER)
-        set_mode(made, mode)
-        os.close(made)
+        set_mode(made.number, mode)
+        made.close()
         return True
 
     def stat(self, name: str) -> os.stat_result:
@@ -106,24 +136,29 @@ class Folder:
 
     def names(self) -> list[str]:
         """Return the names of all entries, sorted."""
-        own = os.open(".", _FOLDER, dir_fd=self._descriptor)  # a child process shares the other
+        own = Descriptor(".", _FOLDER, folder=self._descriptor)  # a child process shares the other
         try:
-            return sorted(os.listdir(own))  # noqa: PTH208 - by descriptor
+            return sorted(os.listdir(own.number))  # noqa: PTH208 - by descriptor
         finally:
-            os.close(own)
+            own.close()
 
     def flush(self) -> None:
         """Wait until the disk keeps the entries."""
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the descriptor."""
-        os.close(self._descriptor)
+        """Close the folder."""
+        self._opened.close()
 
 
 def open_folder(path: Path) -> Folder:
     """Open a folder by its path. Links on the way to it are the user's own and are followed."""
-    return Folder(os.open(path, _FOLDER & ~os.O_NOFOLLOW), str(path))
+    try:
+        return Folder(Descriptor(str(path), _FOLDER & ~os.O_NOFOLLOW), str(path))
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # which says of a file that it is not this store's
+            raise OSError(errno.EMLINK, os.strerror(errno.ELOOP), str(path)) from error
+        raise
 
 
 def check_regular(descriptor: int, path: str) -> os.stat_result:

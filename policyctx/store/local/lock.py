@@ -12,7 +12,7 @@ from policyctx.errors import StoreError
 from policyctx.store.local.folder import set_mode
 
 if TYPE_CHECKING:
-    from policyctx.store.local.folder import Folder
+    from policyctx.store.local.folder import Descriptor, Folder
 
 # The system releases the lock of a process that dies at once; a process that hangs keeps it.
 _PATIENCE_S = 30.0
@@ -30,36 +30,36 @@ class Lock:
     shares with its parent would not exclude it.
     """
 
-    __slots__ = ("_descriptor", "_folder", "_mode", "_name", "_process")
+    __slots__ = ("_folder", "_mode", "_name", "_opened", "_process")
 
     def __init__(self, folder: Folder, name: str, mode: int) -> None:
         self._folder = folder
         self._mode = mode
         self._name = name
-        self._descriptor = -1
+        self._opened: Descriptor | None = None
         self._process = -1
 
     def acquire(self) -> None:
         """Wait for the lock. Raises `OSError`, and `StoreError` when another process keeps it."""
-        descriptor = self._open()
+        opened = self._open()
         try:
-            self._wait_for(descriptor)
+            self._wait_for(opened.number)
         except BaseException:
-            os.close(descriptor)
+            opened.close()
             raise
-        self._descriptor, self._process = descriptor, os.getpid()
+        self._opened, self._process = opened, os.getpid()
 
     def release(self) -> None:
         """Release the lock; without effect when it is not held."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor < 0:
+        opened, self._opened = self._opened, None
+        if opened is None:
             return
         try:
             # Closing alone would leave the lock to a child that was forked meanwhile.
             if self._process == os.getpid():
-                flock(descriptor, LOCK_UN)
+                flock(opened.number, LOCK_UN)
         finally:
-            os.close(descriptor)
+            opened.close()
 
     def __enter__(self) -> None:
         self.acquire()
@@ -67,14 +67,14 @@ class Lock:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _open(self) -> int:
+    def _open(self) -> Descriptor:
         try:
             return self._folder.open(self._name, os.O_RDWR | os.O_NOFOLLOW)
         except FileNotFoundError:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-            descriptor = self._folder.open(self._name, flags, self._mode)
-            set_mode(descriptor, self._mode)
-            return descriptor
+            opened = self._folder.open(self._name, flags, self._mode)
+            set_mode(opened.number, self._mode)
+            return opened
 
     def _wait_for(self, descriptor: int) -> None:
         pause = _FIRST_PAUSE_S
@@ -95,15 +95,15 @@ def is_held(folder: Folder, name: str) -> bool:
     A free lock is acquired for a moment to find out, so whoever acquires it has to wait.
     """
     try:
-        descriptor = folder.open(name, os.O_RDWR | os.O_NOFOLLOW)
+        opened = folder.open(name, os.O_RDWR | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     try:
-        if not is_acquired(descriptor):
+        if not is_acquired(opened.number):
             return True
-        flock(descriptor, LOCK_UN)
+        flock(opened.number, LOCK_UN)
     finally:
-        os.close(descriptor)
+        opened.close()
     return False
 
 

@@ -16,7 +16,7 @@ from policyctx.store.backend import TEMPORARY, FileStatus, random_name
 from policyctx.store.local.folder import NEW_FILE, READING, check_regular, set_mode
 
 if TYPE_CHECKING:
-    from policyctx.store.local.folder import Folder
+    from policyctx.store.local.folder import Descriptor, Folder
     from policyctx.store.local.tree import Tree
 
 try:
@@ -45,14 +45,14 @@ class Batch:
         self._mode = mode
         self._flush = flush
         self._unnamed: set[str] = set()
-        self._waiting: list[int] = []
+        self._waiting: list[Descriptor] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for descriptor in self._waiting:
-            os.close(descriptor)
+        for opened in self._waiting:
+            opened.close()
         for temporary in self._unnamed:
             with contextlib.suppress(OSError):
                 folder, name = self._tree.place(temporary)
@@ -62,17 +62,17 @@ class Batch:
         """Write `content` to a temporary file beside `path`; return the temporary path."""
         folder, _ = self._tree.place(path)
         name = temporary_name(self._prefix)
-        descriptor = folder.open(name, NEW_FILE, self._mode)
         temporary = _beside(path, name)
-        self._unnamed.add(temporary)
+        self._unnamed.add(temporary)  # an interrupt may come as soon as it is there
+        opened = folder.open(name, NEW_FILE, self._mode)
         try:
-            set_mode(descriptor, self._mode)
-            write_all(descriptor, content)
+            set_mode(opened.number, self._mode)
+            write_all(opened.number, content)
         except OSError as error:
-            os.close(descriptor)
+            opened.close()
             error.filename = f"{folder.path}/{path.rpartition('/')[2]}"
             raise
-        self._wait_for(descriptor)
+        self._wait_for(opened)
         return temporary
 
     def expect(self, path: str) -> None:
@@ -86,16 +86,16 @@ class Batch:
         waiting, self._waiting = self._waiting, []
         try:
             if len(waiting) == 1:
-                flush_file(waiting[0])
+                flush_file(waiting[0].number)
             elif waiting:
                 from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - seldom needed
 
                 with ThreadPoolExecutor(min(_FLUSHING_THREADS, len(waiting))) as threads:
-                    for _ in threads.map(flush_file, waiting):
+                    for _ in threads.map(flush_file, [opened.number for opened in waiting]):
                         pass
         finally:
-            for descriptor in waiting:
-                os.close(descriptor)
+            for opened in waiting:
+                opened.close()
 
     def is_taken(self, path: str) -> bool:  # noqa: ARG002
         """Return False: a taken name shows when a file is to get it."""
@@ -137,11 +137,11 @@ class Batch:
         if self._flush:
             self._tree.flush_changed()
 
-    def _wait_for(self, descriptor: int) -> None:
+    def _wait_for(self, opened: Descriptor) -> None:
         if not self._flush:
-            os.close(descriptor)
+            opened.close()
             return
-        self._waiting.append(descriptor)
+        self._waiting.append(opened)
         if len(self._waiting) >= _WAITING:
             self.flush()
 
@@ -149,11 +149,12 @@ class Batch:
 class LogFile:
     """A file that grows at its end, held open. See `AppendLog`."""
 
-    __slots__ = ("_descriptor", "_flushes", "status")
+    __slots__ = ("_descriptor", "_flushes", "_opened", "status")
 
     def __init__(self, folder: Folder, name: str, *, writing: bool, flushes: bool) -> None:
         flags = READING | os.O_RDWR | os.O_APPEND if writing else READING
-        self._descriptor = folder.open(name, flags)
+        self._opened = folder.open(name, flags)
+        self._descriptor = self._opened.number
         self._flushes = flushes
         try:
             self.status = status_of(check_regular(self._descriptor, name))
@@ -183,7 +184,7 @@ class LogFile:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._descriptor)
+        self._opened.close()
 
 
 def write_file(folder: Folder, name: str, content: bytes, mode: int, *, flush: bool) -> FileStatus:
@@ -193,15 +194,15 @@ def write_file(folder: Folder, name: str, content: bytes, mode: int, *, flush: b
     """
     temporary = temporary_name()
     try:
-        descriptor = folder.open(temporary, NEW_FILE, mode)
+        opened = folder.open(temporary, NEW_FILE, mode)
         try:
-            set_mode(descriptor, mode)
-            write_all(descriptor, content)
+            set_mode(opened.number, mode)
+            write_all(opened.number, content)
             if flush:
-                flush_file(descriptor)
-            found = os.fstat(descriptor)
+                flush_file(opened.number)
+            found = os.fstat(opened.number)
         finally:
-            os.close(descriptor)
+            opened.close()
         folder.replace(temporary, name)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -248,7 +249,7 @@ def _beside(path: str, name: str) -> str:
 
 def _replace_reserved(folder: Folder, name: str, new: str) -> None:
     """Rename where there are no hard links: reserve the name, then replace the empty file."""
-    os.close(folder.open(new, NEW_FILE))
+    folder.open(new, NEW_FILE).close()
     try:
         folder.replace(name, new)
     except OSError:

@@ -129,6 +129,9 @@ class RemoteState(State):
     def settle_dead(self, backend: Backend) -> None:
         """Do nothing: no batch is announced."""
 
+    def _mend(self, backend: Backend) -> None:
+        """Do nothing: there is no snapshot."""
+
     def complete_snapshot(self, backend: Backend) -> None:
         """Write the lines that were kept back; there is no snapshot."""
         with self._threads:

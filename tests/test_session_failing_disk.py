@@ -1,0 +1,210 @@
+"""A disk that fails: what failed is said once, again when it changes, and is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import resource
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from policyctx import Session
+from policyctx.errors import StoreError
+from policyctx.integrations.agent_loop import AgentLoop
+from policyctx.messages.asked import Asked
+from policyctx.testing.faults import refusing_writes
+from tests.conversations import session_of, user
+from tests.policies import policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from policyctx.turns.result import Result
+
+RETIRING = """\
+    min_tokens: 0
+    store: {sync: never}
+    items: {tool_result: {offload: true}}
+    steps: [{name: retire, do: offload, select: {types: [tool_result], keep_recent: 1}}]
+    """
+COMPACTING = """\
+    store: {sync: never}
+    compaction: {keep_recent: {messages: 1}}
+    steps: [{name: compact, do: compact, when: {messages: {over: 4}}}]
+    """
+TEXTS = [f"result {i} " * 400 for i in range(12)]
+NOBODY = 65534
+
+
+@contextmanager
+def files_too_large(root: Path) -> Iterator[None]:
+    """Let no file grow, as a quota does."""
+    del root
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def without_permission(root: Path) -> Iterator[None]:
+    """Take the permission to write away, also from the superuser, who is another user meanwhile."""
+    folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    is_superuser = os.geteuid() == 0
+    if is_superuser:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if is_superuser:
+            os.seteuid(0)
+        for folder in folders:
+            folder.chmod(0o700)
+
+
+@contextmanager
+def a_file_in_its_place(root: Path) -> Iterator[None]:
+    """Remove the folder, and put a file in its place."""
+    shutil.rmtree(root)
+    root.write_text("no folder", encoding="utf-8")
+    try:
+        yield
+    finally:
+        root.unlink()
+
+
+def refusing(number: int) -> Callable[[Path], AbstractContextManager[None]]:
+    return lambda root: refusing_writes(root, number)
+
+
+FAULTS = {
+    "No space left on device": refusing(errno.ENOSPC),
+    "Input/output error": refusing(errno.EIO),
+    "Read-only file system": refusing(errno.EROFS),
+    "File too large": files_too_large,
+    "Permission denied": without_permission,
+    "Not a directory": a_file_in_its_place,
+}
+
+
+def about_writing(result: Result) -> list[str]:
+    return [warning for warning in result.warnings if warning.startswith("offloading ")]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a root below folders that every user may enter."""
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    return tmp_path / "root"
+
+
+@pytest.mark.parametrize("words", FAULTS)
+def test_a_write_that_fails_is_reported_once_and_again_when_writes_work(
+    root: Path, words: str
+) -> None:
+    session = Session(policy(RETIRING), root=root, session_id="s")
+    assert about_writing(session.apply(session_of(*TEXTS[:3]))) == []
+    with FAULTS[words](root):
+        first, *later = [session.apply(session_of(*TEXTS[:n])) for n in range(4, 8)]
+    [warning] = about_writing(first)
+    assert warning.startswith("offloading has stopped: ")
+    assert f": {words}; the list is sent whole" in warning
+    assert [about_writing(result) for result in later] == [[], [], []]
+    assert session.totals().failed_writes == 4
+    assert session.writes.problem
+    again = session.apply(session_of(*TEXTS[:8]))
+    assert about_writing(again) == ["offloading works again: a write to the store has succeeded"]
+    assert again.offloaded_count == 5
+    assert session.writes.problem == ""
+    assert about_writing(session.apply(session_of(*TEXTS[:9]))) == []
+    assert session.totals().failed_writes == 4
+
+
+def test_another_error_is_reported_again_and_another_file_is_not(root: Path) -> None:
+    session = Session(policy(RETIRING), root=root, session_id="s")
+    session.apply(session_of(*TEXTS[:3]))
+    with refusing_writes(root, errno.ENOSPC):
+        first = session.apply(session_of(*TEXTS[:4]))
+        arrived = session.apply(session_of(*TEXTS[2:7]))
+    with refusing_writes(root, errno.EROFS):
+        other = session.apply(session_of(*TEXTS[:8]))
+    assert len(about_writing(first)) == 1
+    assert about_writing(arrived) == []
+    assert "Read-only file system" in about_writing(other)[0]
+
+
+def test_a_session_that_has_to_raise_raises_at_each_call_and_counts(root: Path) -> None:
+    strict = policy(RETIRING.replace("never", "never, on_failure: raise"))
+    session = Session(strict, root=root, session_id="s")
+    with refusing_writes(root, errno.ENOSPC):
+        for _ in range(2):
+            with pytest.raises(StoreError, match="No space left"):
+                session.apply(session_of(*TEXTS[:4]))
+    assert session.totals().failed_writes == 2
+    assert about_writing(session.apply(session_of(*TEXTS[:4]))) == []
+
+
+def test_an_asynchronous_session_reports_alike(root: Path) -> None:
+    session = Session(policy(RETIRING), root=root, session_id="s")
+    with refusing_writes(root, errno.EIO):
+        found = [asyncio.run(session.apply_async(session_of(*TEXTS[:n]))) for n in (3, 4)]
+    assert [len(about_writing(result)) for result in found] == [1, 0]
+
+
+@pytest.mark.parametrize("archive", ["true", "false"])
+def test_no_summary_is_asked_for_at_every_call_while_writes_fail(root: Path, archive: str) -> None:
+    asked: list[object] = []
+
+    def summarise(request: Any) -> str:
+        asked.append(request)
+        return "## Task\nIt goes on.\n" * 20
+
+    text = COMPACTING.replace("messages: 1}", f"messages: 1}}, archive: {archive}")
+    session = Session(policy(text), root=root, session_id="s", summarizer=summarise)
+    messages = [*session_of(*TEXTS[:3]), user("go on")]
+    with refusing_writes(root, errno.ENOSPC):
+        found = [session.apply(messages) for _ in range(4)]
+    assert [len(about_writing(result)) for result in found] == [1, 0, 0, 0]
+    assert [len(result.warnings) for result in found[1:]] == [0, 0, 0]
+    asked_while_full = len(asked)
+    again = session.apply(messages)
+    assert again.compacted
+    assert len(about_writing(again)) == 1
+    assert asked_while_full < len(asked) == 2 * asked_while_full
+
+
+def test_the_log_of_an_sdk_has_each_change_once(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = Session(policy(RETIRING), root=root, session_id="s")
+    loop = AgentLoop.of(session)
+    with caplog.at_level(logging.WARNING), refusing_writes(root, errno.ENOSPC):
+        for n in range(3, 7):
+            loop.apply(session, Asked(str(n), session_of(*TEXTS[:n])))
+    stopped = [one for one in caplog.messages if "offloading has stopped" in one]
+    assert len(stopped) == 1
+    assert stopped[0].startswith("session s: ")
+
+
+def test_a_journal_that_cannot_be_read_is_an_error_after_a_restart(root: Path) -> None:
+    Session(policy(RETIRING), root=root, session_id="s").apply(session_of(*TEXTS[:3]))
+    journal = root / ".policyctx/s/journal.jsonl"
+    journal.chmod(0)
+    with without_permission(root):
+        again = Session(policy(RETIRING), root=root, session_id="s")
+        with pytest.raises(StoreError, match="Permission denied"):
+            again.apply(session_of(*TEXTS[:4]))
+    journal.chmod(0o600)
+    assert again.apply(session_of(*TEXTS[:4])).offloaded_count == 1
