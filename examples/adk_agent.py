@@ -29,7 +29,7 @@ async def main() -> None:
     await service.create_session(app_name="files", user_id="me", session_id="read-the-folder")
     names = {"app_name": "files", "session_service": service}
     agent = LlmAgent(name="reader", model="gemini-3-pro", tools=[read_file])
-    policy = PolicyPlugin("small-context")
+    policy = PolicyPlugin("coding-agent")
     runner = Runner(agent=agent, **names, plugins=[policy])
     message = types.Content(role="user", parts=[types.Part(text=task)])
     events = runner.run_async(user_id="me", session_id="read-the-folder", new_message=message)

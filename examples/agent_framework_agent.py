@@ -24,7 +24,7 @@ def read_file(path: str) -> str:
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {names}"
-policy = PolicyMiddleware("small-context")
+policy = PolicyMiddleware("coding-agent")
 agent = Agent(
     OpenAIChatClient("gpt-6-sol"),
     tools=[read_file],

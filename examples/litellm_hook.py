@@ -2,4 +2,4 @@
 
 from policyctx.integrations.litellm import PolicyHook
 
-policy = PolicyHook("small-context")
+policy = PolicyHook("coding-agent")

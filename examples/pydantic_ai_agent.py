@@ -22,7 +22,7 @@ def read_file(path: str) -> str:
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {names}"
-policy = PolicyCapability("small-context")
+policy = PolicyCapability("coding-agent")
 agent = Agent("openai:gpt-6-sol", tools=[read_file], capabilities=[policy])
 result = agent.run_sync(task, conversation_id="read-the-folder")
 print(result.output)

@@ -33,6 +33,7 @@ PolicyctxError
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -77,6 +78,13 @@ class Location:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+    def seen_from(self, other: Location) -> str:
+        """Return the location for a message at another one: `line 3`, or with its file."""
+        if self.file != other.file:
+            return str(self)
+        in_line = f", column {self.column}" if self.line == other.line else ""
+        return f"line {self.line}{in_line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,3 +481,30 @@ def in_words(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an error whose text cannot be had
         return name
     return f"{name}: {text[:_SHOWN_CHARS]}" if text else name
+
+
+# Characters that are shown as escapes. Control characters would work a terminal; those that change
+# the direction of a text, or that nothing shows, would make it read as another one. Joiners
+# (U+200C, U+200D) stay: scripts and emoji need them.
+HIDDEN = (
+    *(code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"),
+    0xAD, 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070),
+    0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
+)  # fmt: skip
+_SURROGATES = range(0xD800, 0xE000)
+
+
+def visible(text: str) -> str:
+    """Return text for people, with an escape for each hidden or control character."""
+    return text if text.isascii() and text.isprintable() else text.translate(_escapes())
+
+
+@cache
+def _escapes() -> dict[int, str]:
+    return {code: _escape(code) for code in (*HIDDEN, *_SURROGATES)}
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:  # noqa: PLR2004 - two digits
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - four digits

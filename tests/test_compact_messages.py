@@ -126,7 +126,8 @@ def test_nothing_to_summarise_is_given_as_the_reason(
 ) -> None:
     result = compact_messages(messages, threshold=0, output_dir=tmp_path)
     assert result.messages is messages
-    assert result.warnings == ("not compacted: there is nothing that it may replace",)
+    why = "no message follows the system messages" if messages else "the list is empty"
+    assert result.warnings == (f"not compacted: there is nothing that it may replace: {why}",)
 
 
 def test_a_session_explains_the_reason_without_a_warning_in_each_turn(tmp_path: Path) -> None:

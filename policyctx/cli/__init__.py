@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from policyctx.errors import PolicyctxError, PolicyError
+from policyctx.errors import PolicyctxError, PolicyError, visible
 
 # With one of these options, `policyctx hook claude-code` is a command for people.
 _HOOK_COMMANDS = frozenset({"-h", "--help", "--install", "--uninstall"})
@@ -24,7 +24,9 @@ def main() -> None:
         from policyctx.integrations import claude_code  # noqa: PLC0415 - seldom needed
 
         claude_code.run_and_exit(sys.argv[3:])
-    from policyctx.cli.app import app  # noqa: PLC0415 - typer is needed by no one else
+    from typer import Abort  # noqa: PLC0415 - needed by no one else
+
+    from policyctx.cli.app import app  # noqa: PLC0415
 
     # A shell may have closed either.
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
@@ -34,20 +36,29 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         try:
-            app()
+            code = app(standalone_mode=False)
         finally:
             sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
     except PolicyctxError as error:
-        from policyctx.cli.output import visible  # noqa: PLC0415 - takes long, and seldom needed
-
         print(visible(_said(error)), file=sys.stderr)  # noqa: T201 - the one place that says it
         sys.exit(1)
     except OSError as error:
         _give_up_output()
         if not isinstance(error, BrokenPipeError):  # who reads it has enough
             of = f": {error.filename}" if error.filename else ""
-            print(f"error: {error.strerror or error}{of}", file=sys.stderr)  # noqa: T201
+            print(visible(f"error: {error.strerror or error}{of}"), file=sys.stderr)  # noqa: T201
         sys.exit(1)
+    except Abort:
+        sys.exit("Aborted!")
+    except Exception as error:
+        # Wrong usage, which may quote an argument such as the name of a file.
+        if (show := getattr(error, "show", None)) is None:
+            raise
+        said = io.StringIO()
+        show(said)
+        sys.stderr.write(visible(said.getvalue()))
+        sys.exit(getattr(error, "exit_code", 1))
 
 
 def _nowhere() -> TextIO:

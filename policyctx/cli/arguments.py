@@ -30,6 +30,14 @@ Directory: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+ExtendsFrom: TypeAlias = Annotated[
+    list[Path],
+    typer.Option(
+        help="A folder outside of the project that `extends` may read from, also given by"
+        " POLICYCTX_EXTENDS_FROM. May be repeated.",
+        show_default=False,
+    ),
+]
 SessionId: TypeAlias = Annotated[
     str | None, typer.Option(help="The session's id; a new one by default.")
 ]

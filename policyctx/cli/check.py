@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.diagnostics import Format, shown
 from policyctx.errors import PolicyError
 from policyctx.policy.findings import findings
@@ -13,6 +14,9 @@ from policyctx.policy.loading import resolved, validated
 from policyctx.policy.sources import policy_source
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from policyctx.errors import Diagnostic
 
 
@@ -25,6 +29,7 @@ def check(
     ] = Format.TEXT,
     strict: Annotated[bool, typer.Option("--strict", help="Count warnings as errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    extends_from: arguments.ExtendsFrom = [],  # noqa: B006 - typer copies it
 ) -> None:
     """Check policies: every mistake, and what is probably a mistake.
 
@@ -32,7 +37,7 @@ def check(
 
     Example: policyctx check policy.yaml --strict
     """
-    found = [diagnostic for policy in policies for diagnostic in _checked(policy)]
+    found = [diagnostic for policy in policies for diagnostic in _checked(policy, extends_from)]
     form = Format.JSON if as_json else form
     if found or form is Format.JSON:
         typer.echo(shown(found, form))
@@ -44,9 +49,9 @@ def check(
         raise typer.Exit(1)
 
 
-def _checked(policy: str) -> list[Diagnostic]:
+def _checked(policy: str, extends_from: Sequence[Path]) -> list[Diagnostic]:
     try:
-        root = resolved(policy_source(policy))
+        root = resolved(policy_source(policy, extends_from=extends_from))
         return findings(root, validated(root))
     except PolicyError as error:
         return list(error.diagnostics)

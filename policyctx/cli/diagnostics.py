@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from policyctx.cli.output import json_text
+from policyctx.errors import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,9 +32,12 @@ class Format(StrEnum):
 
 
 def shown(diagnostics: Iterable[Diagnostic], form: Format) -> str:
-    """Return the diagnostics in the given form, without a newline at the end."""
+    """Return the diagnostics in the given form, without a newline at the end.
+
+    Control and hidden characters are shown as escapes.
+    """
     if form is Format.JSON:
-        return json.dumps([_plain(d) for d in diagnostics], ensure_ascii=False, indent=2)
+        return json_text([_plain(d) for d in diagnostics])
     one = _for_github if form is Format.GITHUB else _for_people
     return "\n".join(map(one, diagnostics))
 
@@ -41,15 +46,17 @@ def _for_people(diagnostic: Diagnostic) -> str:
     """`file:line:column: code: sentence`, then the line with a caret under the word."""
     place = diagnostic.place
     if not place.line or not place.source_line.strip():
-        return str(diagnostic)
+        return visible(str(diagnostic))
     start = max(0, place.column - 1 - _SHOWN_CHARS // 2)
     line = place.source_line[start : start + _SHOWN_CHARS]
     before, rest = line[: place.column - 1 - start], line[place.column - 1 - start :]
     word = _WORD.match(rest)
-    number, carets = f"{place.line:5}", "^" * max(1, _width(word.group() if word else "^"))
+    under_word = visible(word.group() if word else "^")
+    number, carets = f"{place.line:5}", "^" * max(1, _width(under_word))
     margin = " " * len(number)
-    under = "".join("\t" if char == "\t" else " " * _width(char) for char in before)
-    return f"{diagnostic}\n{number} | {line}\n{margin} | {under}{carets}"
+    under = "".join("\t" if char == "\t" else " " * _width(char) for char in visible(before))
+    said, line = visible(str(diagnostic)), visible(line)
+    return f"{said}\n{number} | {line}\n{margin} | {under}{carets}"
 
 
 def _width(text: str) -> int:
@@ -68,7 +75,7 @@ def _for_github(diagnostic: Diagnostic) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policyctx.cli.output import visible
-from policyctx.errors import SettingsError
+from policyctx.errors import SettingsError, visible
 from policyctx.integrations import claude_code_settings as settings
 from policyctx.integrations.claude_code import DEFAULT_POLICY, run
 from policyctx.policy.loading import load_policy
@@ -107,7 +106,7 @@ def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
     except ValueError as error:
         raise SettingsError(f"{path} cannot be edited: {error}", path=str(path)) from error
     if after == ("{}\n" if before is None else before):
-        typer.echo(f"nothing to change in {path}")
+        typer.echo(visible(f"nothing to change in {path}"))
         return
     lines = unified_diff(
         (before or "").splitlines(), after.splitlines(), str(path), str(path), lineterm=""
@@ -116,4 +115,4 @@ def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
     if not yes and not typer.confirm(f"Write {path}?"):
         raise typer.Exit(1)
     settings.write_settings(path, after, before=before)
-    typer.echo(f"wrote {path}")
+    typer.echo(visible(f"wrote {path}"))

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
+from policyctx.errors import HIDDEN, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,35 +36,12 @@ _PIPED_WIDTH = 120
 # A column that may be wrapped keeps this many characters before the others are wrapped as well.
 _WRAPPED_WIDTH = 20
 _FEW_COLUMNS, _MANY_COLUMNS = 20, 10_000
-# Characters that are shown as escapes on a terminal. Control characters would work it; those that
-# change the direction of a text, or that nothing shows, would make it read as another one. Joiners
-# (U+200C, U+200D) stay: scripts and emoji need them.
-_HIDDEN = (
-    *(code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"),
-    0xAD, 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070),
-    0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
-)  # fmt: skip
-_SURROGATES = range(0xD800, 0xE000)
-
-
-def _escape(code: int) -> str:
-    if code < 0x100:  # noqa: PLR2004 - two digits
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
-
-
-_ESCAPES = {code: _escape(code) for code in (*_HIDDEN, *_SURROGATES)}
-# In JSON, which escapes the characters below U+0020 by itself. Characters are escaped as UTF-16.
+# Escapes of JSON, which escapes the characters below U+0020 by itself; as UTF-16.
 _JSON_ESCAPES = {
     code: json.dumps(chr(code))[1:-1]
-    for code in _HIDDEN
-    if code > 0x7F  # noqa: PLR2004 - the last that `json` lets stand though it is ASCII
+    for code in HIDDEN
+    if code > 0x7F  # noqa: PLR2004 - ASCII
 } | {0x7F: "\\u007f"}
-
-
-def visible(text: str) -> str:
-    """Return text for a terminal, with an escape for each hidden or control character."""
-    return text.translate(_ESCAPES)
 
 
 class _Console(Console):

@@ -12,7 +12,7 @@ import typer
 
 from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
 from policyctx.cli.output import console
-from policyctx.errors import install_command
+from policyctx.errors import install_command, visible
 
 # pytest's exit codes, as this command's: a feature that is broken, or none at all, is wrong input.
 _CODES = {0: 0, 1: 1, 2: 1, 4: 2, 5: 1}
@@ -96,6 +96,9 @@ def run(
 
         noticed = print_mutants(mutate, paths or (), jobs=jobs, accept=accept, as_json=as_json)
         raise typer.Exit(0 if noticed else 1)
+    # pytest would send their characters to the terminal as they are.
+    if odd := [path for path in paths or () if visible(path) != path]:
+        raise typer.BadParameter(f"{odd[0]} has control or hidden characters; name its folder")
     options = ["--policyctx-only", "--continue-on-collection-errors", "-q"]
     if steps:
         options += [f"--policyctx-steps={'json' if as_json else 'text'}", "-q"]

@@ -22,7 +22,7 @@ from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.host_sessions import options_below
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Usage, usage_of
 
 try:
     from google import adk
@@ -220,9 +220,4 @@ def _tools(config: Any) -> list[dict[str, Any]]:  # noqa: ANN401
 def _usage(response: Any) -> Usage | None:  # noqa: ANN401
     """Return the usage of a response, None if it has none."""
     given = response.usage_metadata
-    if given is None or not given.prompt_token_count:
-        return None
-    whole = given.prompt_token_count + (getattr(given, "tool_use_prompt_token_count", None) or 0)
-    read = min(given.cached_content_token_count or 0, whole)
-    output = (given.candidates_token_count or 0) + (given.thoughts_token_count or 0)
-    return Usage(whole - read, read, 0, output)
+    return usage_of(given) if given is not None and given.prompt_token_count else None

@@ -385,8 +385,10 @@ def _lines(error: BaseException) -> Iterator[str]:
 
 def _report(text: str) -> None:
     """Write a line to stderr, which Claude Code shows in its debug log."""
+    from policyctx.errors import visible  # noqa: PLC0415 - for a message only
+
     try:
-        _write_all(2, f"policyctx: {text}\n".encode("utf-8", "backslashreplace"))
+        _write_all(2, f"policyctx: {visible(text)}\n".encode("utf-8", "backslashreplace"))
     except OSError:
         return
 

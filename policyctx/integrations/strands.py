@@ -22,7 +22,7 @@ from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.host_sessions import HostSessions, Turn
 from policyctx.messages.asked import Asked, model_name
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Usage, usage_of
 
 try:
     import strands  # noqa: F401 - to tell a missing package from one that is too old
@@ -171,14 +171,6 @@ def _model(agent: Agent) -> str | None:
 
 
 def _billed(usage: Mapping[str, int]) -> Usage | None:
-    """Return a usage; some of Strands' models count the cache in the input, and some beside it."""
-    given, output = usage.get("inputTokens") or 0, usage.get("outputTokens") or 0
-    read, written = (
-        usage.get("cacheReadInputTokens") or 0,
-        usage.get("cacheWriteInputTokens") or 0,
-    )
-    if given + output == usage.get("totalTokens"):
-        read = min(read, given)
-        written = min(written, given - read)
-        given -= read + written
-    return Usage(given, read, written, output) if given + read + written else None
+    """Return a usage, None for one without a prompt."""
+    found = usage_of({"inputTokens": 0, **usage})
+    return found if found.prompt else None

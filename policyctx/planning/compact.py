@@ -185,7 +185,6 @@ def _whole_behind(edge: int, outlook: Outlook) -> int:
         edge, before = moved, last
 
 
-_EMPTY = Reason("nothing_to_summarise")
 _NOTHING_NEW = Reason("nothing_new")
 
 
@@ -211,7 +210,8 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
     parts = partition(outlook, settings, policy.kept(settings.keep_recent))
     there = [i for i in parts if not outlook.is_removed(i)]
     if not there:
-        return _EMPTY
+        why = _why_nothing(parts, outlook, settings)
+        return Reason("nothing_to_summarise", {"why": why})
     new = [message for message in there if not outlook.conversation.is_written(message)]
     if not new:
         return _NOTHING_NEW
@@ -225,6 +225,23 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
     if (too_large := _too_large(pinned, tokens, settings.summary, outlook.facts)) is not None:
         return too_large
     return Replacing(step.name, settings, parts, len(there), tokens, pinned)
+
+
+def _why_nothing(parts: Partition, outlook: Outlook, settings: Compaction) -> str:
+    """Say which rule keeps every message, of a list of which none is to be replaced."""
+    count, pending = len(outlook.conversation.roles), outlook.conversation.reading.pending
+    if parts.head == count:
+        return "no message follows the system messages" if count else "the list is empty"
+    if parts.start < parts.end:
+        return "what is between stays: the user's newest message, or what no summary can tell"
+    if pending is not None and pending == parts.end:
+        return f"the calls from message {pending} on have no result yet"
+    if parts.end >= count and settings.keep_first:
+        return f"`keep_first: {settings.keep_first}` keeps the messages up to {parts.start - 1}"
+    last = f" to {count - 1}" if parts.end < count - 1 else ""
+    kept = f"message{'s' * bool(last)} {parts.end}{last}"
+    first = f", and `keep_first` the {settings.keep_first} before" if settings.keep_first else ""
+    return f"`keep_recent` keeps {kept}{first}; calls stay with their results"
 
 
 def _too_large(

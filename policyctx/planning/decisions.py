@@ -41,7 +41,7 @@ SENTENCES = {
     "not_ephemeral": "no type or tool gives it a keep_recent",
     "not_selected": "the step selects no such item",
     "nothing_new": "nothing has come since the compaction before",
-    "nothing_to_summarise": "there is nothing that it may replace",
+    "nothing_to_summarise": "there is nothing that it may replace: {why}",
     "not_saved": "{error}",
     "offload_off": "its type or tool may not be offloaded",
     "not_replaced": "the summary stands for messages {first} to {last}",

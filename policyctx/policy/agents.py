@@ -12,6 +12,7 @@ from policyctx.policy.loading import (
     Extended,
     completed,
     parsed_policy,
+    refused,
     substituted,
     unset,
     validated,
@@ -108,7 +109,7 @@ def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
     mistake with its place.
     """
     if not entry.says.is_map:
-        return parsed_policy(_source_named_by(entry, file))
+        return _policy_named_by(entry, file)
     read = with_bases(entry.says, file.source, environment())
     # The agent's name is a name: it is set once variables have been looked for.
     own = {"apiVersion": file.version, "name": Node("agent", entry.place, entry.place)}
@@ -118,23 +119,19 @@ def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
     return validated(replace(tree, value=named))
 
 
-def _source_named_by(entry: AgentEntry, file: AgentsFile) -> PolicySource:
+def _policy_named_by(entry: AgentEntry, file: AgentsFile) -> Policy:
     node = substituted(entry.says, environment())
     if problems := unset(node):
         raise PolicyError(problems)
     name = str(node.value) if node.raw is None else node.raw
     try:
-        return policy_source(name, beside=file.source)
+        return parsed_policy(policy_source(name, beside=file.source))
     except UnknownPolicyError as error:
         [unknown] = error.diagnostics
         sentence = f"no policy {word(node)}: it is neither a file nor a preset"
         raise PolicyError([replace(unknown, place=node.place, sentence=sentence)]) from None
     except PolicyError as error:
-        if node.variable is None:
-            raise
-        [unreadable] = error.diagnostics
-        sentence = f"{node.variable} names a file that {unreadable.sentence}"
-        raise PolicyError([replace(unreadable, place=node.place, sentence=sentence)]) from None
+        raise PolicyError([refused(error, node)]) from None
 
 
 def _wrong_keys(root: Node) -> Iterator[Diagnostic]:

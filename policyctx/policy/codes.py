@@ -194,6 +194,21 @@ FINDINGS: dict[str, Code] = {
         "new; each summary costs a model call and loses detail. Add a gate, such as "
         "`when: {tokens: {at_least: 80%}}`.",
     ),
+    "PC328": Code(
+        "a type that its step can never take",
+        "The step takes items of other types, but never one of this element of `types`: the action "
+        "is not for it, it is pinned, it lacks `offload: true` or has `offload: false`, `tools` or "
+        "`except_tools` leave no tool of it, or a step before this one, without a gate, has always "
+        "taken the same items. Give the type `offload: true`, or take it out of `types`.",
+    ),
+    "PC329": Code(
+        "a step that loses what it replaces",
+        "A step with the name of an inherited one replaces it whole. This one does not give "
+        "the `select` of the inherited step, or gives nothing but a `do`. So it takes other items, "
+        "or runs before every model call. Repeat the keys that are to stay; `policyctx show` "
+        "prints the inherited step. To take what a step without a `select` takes, write "
+        "`select: {}`; to run without a gate, write `when: null`.",
+    ),
     "PC330": Code(
         "a summarizer that is not built in",
         "`summary.by` names no summarizer that ships with the library. Code may register one "
@@ -463,6 +478,31 @@ accident. Mend the name, or add an entry; `"*"` is for all agents that no other 
 
     agents: {coder: coding-agent}                          # `reviewer` has none
     agents: {coder: coding-agent, "*": context-offload}""",
+    ),
+    "PC207": Code(
+        "a file outside of the project",
+        """\
+`extends`, or an entry of a `policyctx.yaml`, leads out of the project, by its path or through a
+link. The project is the nearest folder with a `.git` at or above the policy. Without one it is the
+working directory if the policy is below it, else the policy's own folder. So a policy that someone
+else wrote cannot read any file. Whether there is such a file is not said. Copy the file into the
+project, or allow its folder: `policyctx check --extends-from FOLDER`, `load_policy(name,
+extends_from=[FOLDER])`, or for every command and call the environment variable
+`POLICYCTX_EXTENDS_FROM`, which takes several folders with the separator of `PATH`:
+
+    extends: [/etc/policyctx/base.yaml]    # wrong in /home/me/project/policy.yaml
+    extends: [./base.yaml]""",
+    ),
+    "PC208": Code(
+        "a file that is not a policy",
+        """\
+A file that another file names, or that a link leads to, is not a policy: it is not YAML, or its
+`apiVersion` does not begin with `policyctx/`. Nothing of it is shown, since it may be any file. A
+base is a whole policy with an `apiVersion` and a `name`. Mend the path, or add the keys to the
+file:
+
+    min_chars: 500                                             # wrong in base.yaml
+    {apiVersion: policyctx/v1, name: base, min_chars: 500}""",
     ),
 }
 CODES = {**ERRORS, **FINDINGS}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.definitions.fields import (
@@ -95,7 +95,7 @@ def _inherited(checked: Checked, step: Step) -> Iterator[Diagnostic]:
     for path, wording in dict(_wordings_left(checked, step)).items():
         if checked.is_written(path) and _fields(wording.text) & _OF_THE_FILE:
             _, node = checked.root.deepest(path)
-            place = (_text(node) or node).place
+            place = (_text(node) or node).at
             sentence = f"step {step.name!r} would leave this wording; {_NO_PATH}"
             sentence = checked.without_values(sentence)
             help_ = checked.without_values(f"give {step.name!r} a `placeholder`")
@@ -171,11 +171,14 @@ def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]
         if len(given) > 1 and rule != "at_least_one":
             second = node.value[given[1]]
             sentence = f"{' and '.join(given)} exclude one another; give one"
-            yield Diagnostic(second.key or second.place, "PC107", sentence)
+            place = second.key or second.place
+            first = node.value[given[0]].key or node.place
+            help_ = "" if first.line == place.line else f"{given[0]} is at {first.seen_from(place)}"
+            yield Diagnostic(place, "PC107", sentence, help_)
         # A misspelt key is told as such, and is likely the one that is missing.
         is_misspelt = not model.model_fields.keys() >= node.value.keys()
         if keys and not given and not is_misspelt and rule != "at_most_one":
-            yield Diagnostic(node.place, "PC102", f"expected one of {', '.join(keys)}")
+            yield Diagnostic(node.at, "PC102", f"expected one of {', '.join(keys)}")
 
 
 def _wrong_item_types(items: Node | None) -> Iterator[Diagnostic]:
@@ -220,13 +223,15 @@ def _unknown_types(root: Node, known: frozenset[str]) -> Iterator[Node]:
 
 
 def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
-    seen: set[Any] = set()
+    seen: dict[object, Node] = {}
     for i, step in enumerate(steps):
         name, do = _value(step, "name"), _value(step, "do")
         if isinstance(name, str) and name in seen:
             node = step.value["name"]
-            yield Diagnostic(node.place, "PC107", f"two steps are called {word(node)}")
-        seen.add(name if isinstance(name, str) else None)
+            help_ = f"the first is at {seen[name].place.seen_from(node.place)}"
+            yield Diagnostic(node.place, "PC107", f"two steps are called {word(node)}", help_)
+        elif isinstance(name, str):
+            seen[name] = step.value["name"]
         if action := STEP_ACTIONS.get(do) if isinstance(do, str) else None:
             yield from _out_of_place_by_action(step, action, is_last=i == len(steps) - 1)
         if _value(step, "on") == "arrival":

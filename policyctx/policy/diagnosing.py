@@ -68,7 +68,7 @@ def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
         path, node = root.deepest(error["loc"])
         if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:
             sentence = f"the key {error['loc'][-1]!r} is missing"
-            found[path, sentence] = [Diagnostic(node.place, "PC102", sentence)]
+            found[path, sentence] = [Diagnostic(node.at, "PC102", sentence)]
         elif _is_of_other_form(error, path, node, errors):
             continue
         elif error["type"] not in {"extra_forbidden", "missing"} and node.place not in found:
@@ -120,11 +120,11 @@ def _about_value(error: ErrorDetails, path: Path, node: Node) -> Iterator[Diagno
         yield not_one_of(node, [known.strip("'") for known in words])
     elif isinstance(wrong, TemplateError):
         for sentence in _wrong_template(wrong, node):
-            yield Diagnostic(node.place, "PC109", sentence)
+            yield Diagnostic(node.at, "PC109", sentence)
     else:
         code, sentence = _refusal(error)
         yield Diagnostic(
-            node.place, code, f"{sentence}, got {shown_node(node)}", _value_hint(kind, path, node)
+            node.at, code, f"{sentence}, got {shown_node(node)}", _value_hint(kind, path, node)
         )
 
 
@@ -162,10 +162,10 @@ def not_one_of(node: Node, known: list[str]) -> Diagnostic:
     """Say that a value is none of those known, and which is nearest."""
     if len(known) == 1:
         sentence = f"expected {known[0]!r}, got {shown_node(node)}"
-        return Diagnostic(node.place, "PC104", sentence)
+        return Diagnostic(node.at, "PC104", sentence)
     sentence = f"{shown_node(node)} is none of {', '.join(known)}"
     likely = hint(node.value, known) if node.variable is None else ""
-    return Diagnostic(node.place, "PC104", sentence, likely)
+    return Diagnostic(node.at, "PC104", sentence, likely)
 
 
 def keys_at(path: Path) -> list[str]:

@@ -24,14 +24,15 @@ from policyctx.policy.consistency import (
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.nodes import Node
+from policyctx.policy.options import checks_options
 from policyctx.policy.sources import environment, policy_source
 from policyctx.policy.yaml_reader import read_yaml, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from policyctx.policy.nodes import Path
-    from policyctx.policy.sources import PolicyName, PolicySource
+    from policyctx.policy.sources import PathName, PolicyName, PolicySource
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
 
@@ -142,20 +143,26 @@ def _over_bases(
     merged = Node({}, own.place)
     for entry in _entries(own, reading.problems):
         base = _base(entry, source, chain)
-        if isinstance(base, Diagnostic):
-            reading.problems.append(base)
+        tree = base if isinstance(base, Diagnostic) else _base_tree(base, entry, chain, reading)
+        if isinstance(tree, Diagnostic):
+            reading.problems.append(tree)
         else:
-            merged = _merged(merged, _base_tree(base, chain, reading), reading.problems)
+            merged = _merged(merged, tree, reading.problems)
     inherited = {key: child for key, child in merged.value.items() if key not in _OWN}
     result = _merged(replace(merged, value=inherited), own, reading.problems)
     return replace(result, value={k: v for k, v in result.value.items() if k != "extends"})
 
 
-def _base_tree(base: PolicySource, chain: tuple[PolicySource, ...], reading: _Reading) -> Node:
+def _base_tree(
+    base: PolicySource, entry: Node, chain: tuple[PolicySource, ...], reading: _Reading
+) -> Node | Diagnostic:
     """The tree of a base, read once however many policies extend it."""
     key = base.path or base.name
     if key not in reading.known:
-        tree = _merged_over_bases(base, chain, reading)
+        try:
+            tree = _merged_over_bases(base, chain, reading)
+        except PolicyError as error:
+            return refused(error, entry)
         version, name = tree.child("apiVersion"), tree.child("name")
         if version is None or version.value not in VERSIONS:
             place = version.place if version else tree.place
@@ -176,7 +183,7 @@ def _entries(own: Node, problems: list[Diagnostic]) -> list[Node]:
     entries = extends.value if isinstance(extends.value, list) else [extends]
     sentence = "expected the name of a preset or the path of a file"
     wrong = [entry for entry in entries if not isinstance(entry.value, str) and entry.raw is None]
-    problems += [Diagnostic(entry.place, "PC103", sentence) for entry in wrong]
+    problems += [Diagnostic(entry.at, "PC103", sentence) for entry in wrong]
     if len(entries) > MAX_BASES:
         sentence = f"more than {MAX_BASES} policies are extended at once"
         problems.append(Diagnostic(extends.place, "PC203", sentence))
@@ -194,11 +201,7 @@ def _base(
         sentence = f"no policy {word(entry)} to extend: it is neither a file nor a preset"
         return replace(unknown, place=entry.place, code="PC201", sentence=sentence)
     except PolicyError as error:
-        if entry.variable is None:
-            raise
-        [unreadable] = error.diagnostics
-        sentence = f"{entry.variable} names a file that {unreadable.sentence}"
-        return replace(unreadable, place=entry.place, sentence=sentence)
+        return refused(error, entry)
     names = " -> ".join(step.name for step in (*chain, base))
     if base.path in [step.path for step in chain if step.path]:
         return Diagnostic(entry.place, "PC202", f"a policy extends itself: {names}")
@@ -206,6 +209,21 @@ def _base(
         sentence = f"more than {MAX_DEPTH} policies extend one another: {names}"
         return Diagnostic(entry.place, "PC203", sentence)
     return base
+
+
+def refused(error: PolicyError, entry: Node) -> Diagnostic:
+    """Return the error of a file at the entry that names it; raises it where it is the file's own.
+
+    Of a file that may not be named, or that is not a policy, only that is said. A file that the
+    environment names is not shown.
+    """
+    first = error.diagnostics[0]
+    if first.code in {"PC207", "PC208"} and not first.place.line:
+        return replace(first, place=entry.place, sentence=f"{word(entry)} {first.sentence}")
+    if entry.variable is None or first.code != "PC001":
+        raise error
+    sentence = f"{entry.variable} names a file that {first.sentence}"
+    return replace(first, place=entry.place, sentence=sentence)
 
 
 def _merged(base: Node, own: Node, problems: list[Diagnostic], path: Path = ()) -> Node:
@@ -260,12 +278,19 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
             else:
                 problems.append(_no_step(step.child("name") or step, step.child("name"), inherited))
         elif is_known:
-            steps[names.index(_name(step))] = bare
+            at = names.index(_name(step))
+            steps[at] = replace(bare, lost=_lost(steps[at], bare))
         elif before is not None and before.value in names:
             steps.insert(names.index(before.value), bare)
         else:
             steps.insert(_end(steps, bare, inherited), bare)
     return Node(steps, own.place, own.key)
+
+
+def _lost(inherited: Node, own: Node) -> tuple[str, ...]:
+    """The keys of a step that the one in its place does not give."""
+    given = (key for key, node in inherited.value.items() if node.value is not None)
+    return tuple(key for key in given if key not in own.value)
 
 
 def _end(steps: list[Node], new: Node, inherited: Mapping[str, Node]) -> int:
@@ -314,12 +339,14 @@ _OUT_OF_BOUNDS = ("greater_than", "less_than")
 _MAY_BE_INHERITED = frozenset({"PC102", "PC104", "PC111"})
 
 
-def load_policy(name: PolicyName) -> Policy:
+@checks_options
+def load_policy(name: PolicyName, *, extends_from: Iterable[PathName] = ()) -> Policy:
     """Read the preset or the file called `name`, with all that it extends.
 
+    `extends_from` are folders outside of its project that `extends` may read from.
     Raises `PolicyError` listing every mistake with its place.
     """
-    return parsed_policy(policy_source(name))
+    return parsed_policy(policy_source(name, extends_from=extends_from))
 
 
 def parsed_policy(source: PolicySource, *, variables: Mapping[str, str] | None = None) -> Policy:

@@ -23,7 +23,8 @@ class Node:
     `key` is the place of the key that a map has it under. `raw` is the text that `${…}` stood for
     before it was typed, None for any other value. `variable` is the expression as written, such as
     `${NAME:-5}`, where the environment gave the value: such a value may be a secret, so messages
-    show the expression instead. It is None where the default in the file was used.
+    show the expression instead. It is None where the default in the file was used. `lost` are the
+    keys of an inherited step that this one replaces, and that it does not have.
     """
 
     value: Any
@@ -31,11 +32,17 @@ class Node:
     key: Location | None = None
     raw: str | None = None
     variable: str | None = None
+    lost: tuple[str, ...] = ()
 
     @property
     def is_map(self) -> bool:
         """Is it a map."""
         return isinstance(self.value, dict)
+
+    @property
+    def at(self) -> Location:
+        """Where a person looks for it: a map or a list at its key, a scalar itself."""
+        return (self.key if isinstance(self.value, dict | list) else None) or self.place
 
     def plain(self) -> Any:  # noqa: ANN401 - YAML holds any value
         """Return the value without its places."""

@@ -294,6 +294,8 @@ def _refused_by_rules(checked: Checked, step: Step, item_type: str) -> str | Non
     if step.select.ephemeral and is_without_tool and not is_aged:
         return "nothing gives it a `keep_recent`"
     tools = tools_left(checked, step, item_type)
+    if checked.kind(item_type) in WITH_TOOL and (tools.unwanted or checked.policy.tools):
+        tools = tools._replace(wanted=(*tools.wanted, ("*",)))
     if not tools.wanted and not nearest(checked, item_type, "pin"):
         return None
     if tools.wanted and not is_without_tool and not is_name_left(*tools):

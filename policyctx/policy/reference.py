@@ -51,7 +51,8 @@ of a policy in `extends` as the name of that file.
 
 In a condition a map means *all*, a list of maps means *any*.
 
-`extends` names presets, fragments and files; a path is relative to the file that names it. A
+`extends` names presets, fragments and files; a path is relative to the file that names it, and
+stays inside the project (PC207 says what that is, and how to allow another folder). A
 fragment is a part that ships with the library, such as `file-readers`: the tools by which known
 agents read files. It is not a policy itself. Maps merge by key. `steps` merge by `name`: a known
 one is replaced in place, a new one goes to the end (though before an inherited `compact`, which

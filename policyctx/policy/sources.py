@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,10 +11,11 @@ from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyErr
 from policyctx.resources import open_file, shipped_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 MAX_BYTES = 64 * 1024
 AGENTS_FILE = "policyctx.yaml"
+EXTENDS_FROM = "POLICYCTX_EXTENDS_FROM"
 _FRAGMENTS = "fragments"
 
 PathName: TypeAlias = str | os.PathLike[str]
@@ -32,6 +33,53 @@ class PolicySource:
     name: str
     text: str
     path: str | None = None
+    is_named_by_file: bool = False
+    """Whether another file names it, and not the user."""
+    within: tuple[str, ...] = ()
+    """Folders that the files which it names may be in; those of its project if empty."""
+
+    @property
+    def is_indirect(self) -> bool:
+        """Whether the user need not know what the file is: another file or a link leads to it."""
+        if self.is_named_by_file or self.path is None:
+            return self.is_named_by_file
+        named = os.path.abspath(self.name)  # noqa: PTH100 - which does not follow links
+        top = _project(named)
+        inner = os.path.relpath(named, top)
+        return self.path != os.path.join(os.path.realpath(top), inner)  # noqa: PTH118
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders that the files which it names may be in."""
+        return self.within or (_project(self.path or str(Path(self.name).absolute())),)
+
+    def allows(self, path: Path) -> bool:
+        """Return whether it may name this file: links followed, one of `folders` has it.
+
+        The environment may add folders: `POLICYCTX_EXTENDS_FROM`. A name that no file can have is
+        allowed.
+        """
+        given = environment().get(EXTENDS_FROM, "").split(os.pathsep)
+        folders = [*self.folders, *(folder for folder in given if folder)]
+        try:
+            wanted = Path(os.path.realpath(path))
+        except ValueError:
+            return True
+        return any(wanted.is_relative_to(os.path.realpath(_expanded(f))) for f in folders)
+
+
+def _project(path: str) -> str:
+    """The folder of the project that a file is in: the nearest above it with a `.git`.
+
+    Without one it is the working directory if the file is below it, else the file's own folder.
+    """
+    above = Path(path).parents
+    for folder in above:
+        if (folder / ".git").exists():
+            return str(folder)
+    here = Path.cwd()
+    is_whole_disk = here == Path(here.anchor)
+    return str(here if here in above and not is_whole_disk else above[0])
 
 
 def environment() -> Mapping[str, str]:
@@ -63,14 +111,19 @@ def is_shipped(name: str) -> bool:
 
 
 def policy_source(
-    name: PolicyName, *, beside: PolicySource | None = None, fragments: bool = False
+    name: PolicyName,
+    *,
+    beside: PolicySource | None = None,
+    fragments: bool = False,
+    extends_from: Iterable[PathName] = (),
 ) -> PolicySource:
     """Read the policy called `name`: that of a shipped policy, else a file's path.
 
     With `fragments` it may also be the name of a fragment, which is not a policy by itself.
     A relative path is below the folder of `beside`, else below the working directory. A file named
     like a preset is reached by a path with a separator, such as `./coding-agent`. Without `beside`
-    the path may be a pipe, such as a shell's `<(…)`; what another file names must be regular.
+    the path may be a pipe, such as a shell's `<(…)`; what another file names must be regular, and
+    inside the project of the file that the user named, or in one of the folders `extends_from`.
     Raises `UnknownPolicyError` when there is neither, `PolicyError` when the file cannot be read,
     is larger than 64 KiB or is not UTF-8.
     """
@@ -85,12 +138,21 @@ def policy_source(
         )
     folder = Path(beside.path).parent if beside and beside.path else Path()
     path = folder / _expanded(wanted)
+    if beside is not None and wanted and not beside.allows(path):
+        sentence = "is outside of the project"
+        hint = f"allow its folder by --extends-from or {EXTENDS_FROM}, or copy the file"
+        raise PolicyError([Diagnostic(Location(wanted), "PC207", sentence, hint)])
     if not wanted or not _exists(path):
         from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models
 
         likely = nearest(Path(wanted).stem, (*presets, *parts)) or nearest(wanted, further_names())
         raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
-    return read_source(path, str(path), allow_pipe=beside is None)
+    found = read_source(path, str(path), allow_pipe=beside is None)
+    if beside is not None:
+        return replace(found, is_named_by_file=True, within=beside.folders)
+    if more := tuple(map(os.fsdecode, extends_from)):
+        return replace(found, within=(*found.folders, *more))
+    return found
 
 
 def agents_source(start: PolicyName = "") -> PolicySource:

@@ -55,6 +55,10 @@ def _about_character(char: str) -> str:
 
 MAX_DEPTH = 32
 
+# What the `apiVersion` of a policy begins with, and how a text says so that need not be YAML.
+_OWNER = "policyctx/"
+_CLAIM = re.compile(rf"""(?m)^[\s{{]*["']?apiVersion["']?\s*:\s*["']?{_OWNER}""")
+
 # A number of more digits than any key could mean stays a string, and is refused as one.
 _INT = re.compile(r"[-+]?[0-9]{1,300}|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
 _FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
@@ -69,9 +73,23 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read_yaml(source: PolicySource) -> Node:
     """Parse the text of a policy; an empty text is a node of None.
 
-    Raises `PolicyError` with all mistakes up to where the text stops being YAML.
+    Raises `PolicyError` with all mistakes up to where the text stops being YAML. Of a file that is
+    not a policy, and that the user need not know, the error says that alone.
     """
-    return _Reader(source).document()
+    try:
+        root = _Reader(source).document()
+    except PolicyError:
+        if _CLAIM.search(source.text) or not source.is_indirect:
+            raise
+        why = "it is not YAML"
+    else:
+        version = root.child("apiVersion")
+        if version is not None and _OWNER in str(version.value):
+            return root
+        if not source.is_indirect:
+            return root
+        why = f"it has no `apiVersion` that begins with `{_OWNER}`"
+    raise PolicyError([Diagnostic(Location(source.name), "PC208", f"is not a policy: {why}")])
 
 
 class _Reader:
@@ -123,7 +141,7 @@ class _Reader:
         if isinstance(event, yaml.AliasEvent):
             return Node(None, place, key)
         if isinstance(event, yaml.MappingStartEvent):
-            return Node(self._map(depth), place, key)
+            return Node(self._map(depth, place), place, key)
         if isinstance(event, yaml.SequenceStartEvent):
             return Node(self._list(depth), place, key)
         return Node(event.value if event.style else typed(event.value), place, key)
@@ -134,7 +152,7 @@ class _Reader:
             found.append(self._node(event, depth + 1))
         return found
 
-    def _map(self, depth: int) -> dict[str, Node]:
+    def _map(self, depth: int, place: Location) -> dict[str, Node]:
         found: dict[str, Node] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key = self._node(event, depth + 1)
@@ -146,8 +164,10 @@ class _Reader:
             elif key.value == "<<":
                 self._note("PC003", "merge keys are not allowed", event, "use `extends`")
             elif key.value in found:
+                first = found[key.value].key or place
+                where = first.seen_from(self._place(event.start_mark))
                 sentence = f"the key {key.value!r} stands twice"
-                self._note("PC004", sentence, event, "keep one of them")
+                self._note("PC004", sentence, event, f"the first is at {where}; keep one of them")
             else:
                 found[key.value] = value
         return found

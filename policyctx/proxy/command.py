@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from policyctx.errors import InputError
+from policyctx.errors import InputError, visible
 from policyctx.proxy.clients import is_elsewhere, is_loopback
 from policyctx.proxy.conversations import Registry
 from policyctx.proxy.credentials import root_key, token_in
@@ -106,13 +106,22 @@ def serve(
         elsewhere=elsewhere,
         show_content=options.show_content,
     )
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
     if options.dry_run:
         logging.getLogger("policyctx.proxy").setLevel(logging.INFO)
     # It logs the lines of requests that it refuses, which may have a credential.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_many_connections()
     asyncio.run(Proxy(settings, turning, registry, policies, pages, endpoint=endpoint).run(say))
+
+
+class _Formatter(logging.Formatter):
+    """Shows control characters, which names of agents and paths may have, as escapes."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
 
 
 def _allow_many_connections() -> None:

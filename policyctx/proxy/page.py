@@ -13,6 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from policyctx.errors import visible
 from policyctx.pricing.rows import prices_date
 
 if TYPE_CHECKING:
@@ -305,7 +306,7 @@ def _footer() -> Iterator[str]:
 
 def _text(value: object) -> str:
     """Return a text as HTML; its direction does not change that of what is around it."""
-    shown = escape(str(value))
+    shown = escape(visible(str(value)))
     return shown if shown.isascii() else f"<bdi>{shown}</bdi>"
 
 

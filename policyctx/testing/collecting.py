@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pytest_bdd import scenario
 
+from policyctx.errors import visible
 from policyctx.testing.gherkin import BrokenFeatureError, KnownTags, read_feature
 from policyctx.testing.guards import problems_in
 from policyctx.testing.reporting import shown_path, shown_problems
@@ -95,5 +96,5 @@ def _functions(path: Path, feature: Feature | None) -> dict[str, Callable[..., o
 
         decorate = scenario(path.name, name, features_base_dir=str(path.parent))
         # `::` parts a node id.
-        functions[name.replace("::", ":")] = decorate(body)
+        functions[visible(name.replace("::", ":"))] = decorate(body)
     return functions

@@ -176,4 +176,6 @@ def _unknown(type_: str, wording: str, definitions: Definitions) -> tuple[str, s
     near = definitions.nearest(type_, wording)
     if not near:
         return told, "`policyctx test --steps` lists those that are known"
-    return told, "did you mean\n" + "\n".join(f"  {type_.capitalize()} {step}" for step in near)
+    return told, "did you mean\n" + "\n".join(
+        f"  {kind.capitalize()} {step}" for kind, step in near
+    )

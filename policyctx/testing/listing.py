@@ -10,6 +10,7 @@ from importlib import import_module
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
+from policyctx.errors import visible
 from policyctx.testing import contents, selecting, tables
 from policyctx.testing.collecting import FeatureCollection
 from policyctx.testing.kinds import KINDS
@@ -146,7 +147,7 @@ def list_steps(config: pytest.Config, session: pytest.Session) -> None:
         text = json.dumps([asdict(step) for step in listed], ensure_ascii=False, indent=2)
     else:
         text = "\n\n".join(map(_text, listed))
-    print(text)  # noqa: T201 - it is what was asked for
+    print(visible(text))  # noqa: T201 - it is what was asked for
 
 
 def _listed(definition: Definition) -> ListedStep:

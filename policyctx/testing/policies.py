@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -38,15 +38,21 @@ _HEAD = ("apiVersion: policyctx/v1", "name: scenario")
 def named_source(name: str, folders: Sequence[Path]) -> PolicySource:
     """Find a policy: a preset's name, or a path from one of the folders, the first one first.
 
-    Raises `UnknownPolicyError` when it is in none, `PolicyError` when it cannot be read.
+    It may be anywhere: features are tests, and run code. Raises `UnknownPolicyError` when it is in
+    none, `PolicyError` when it cannot be read.
     """
-    *others, last = [PolicySource("", "", str(folder / "a.feature")) for folder in folders]
-    for beside in others:
+    *others, last = folders
+    for folder in others:
         try:
-            return policy_source(name, beside=beside)
+            return _named_from(folder, name)
         except UnknownPolicyError:
             continue
-    return policy_source(name, beside=last)
+    return _named_from(last, name)
+
+
+def _named_from(folder: Path, name: str) -> PolicySource:
+    here = PolicySource("", "", str(folder / "a.feature"), within=(folder.absolute().anchor,))
+    return replace(policy_source(name, beside=here), within=())
 
 
 def written_source(text: str, feature: Path, line: int, *, shown: str) -> PolicySource:

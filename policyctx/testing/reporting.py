@@ -13,7 +13,7 @@ from _pytest._code.code import (
     ReprTraceback,
 )
 
-from policyctx.errors import PolicyctxError
+from policyctx.errors import PolicyctxError, visible
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.running import RUNNING
 
@@ -33,7 +33,7 @@ def shown_path(path: Path, config: pytest.Config) -> str:
 
 def shown_problems(problems: Iterable[Diagnostic]) -> str:
     """Return the problems, each led by `file:line:`, without a newline at the end."""
-    return "\n".join(map(_shown, problems))
+    return visible("\n".join(map(_shown, problems)))
 
 
 def _shown(problem: Diagnostic) -> str:
@@ -83,12 +83,12 @@ def _leave_out_machinery(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
 
 def _where(place: RunningStep, config: pytest.Config) -> str:
     path, step = shown_path(place.feature, config), place.step
-    return f"{path}:{step.line_number}: {step.keyword} {step.name}"
+    return visible(f"{path}:{step.line_number}: {step.keyword} {step.name}")
 
 
 def _told(error: Exception) -> str:
     plain = isinstance(error, OutcomeError | WordingError)
-    return str(error) if plain else f"{type(error).__name__}: {error}"
+    return visible(str(error) if plain else f"{type(error).__name__}: {error}")
 
 
 def _indented(text: str) -> str:
@@ -99,7 +99,7 @@ def _as_traceback(
     text: str, place: RunningStep, config: pytest.Config, message: str
 ) -> ExceptionChainRepr:
     """The text in the form that pytest, its summary, junit and xdist take a failure in."""
-    summary = " ".join(message.split())
+    summary = visible(" ".join(message.split()))
     crash = ReprFileLocation(shown_path(place.feature, config), place.step.line_number, summary)
     shown = ReprTraceback([ReprEntryNative([text])], None, "native")
     return ExceptionChainRepr([(shown, crash, None)])

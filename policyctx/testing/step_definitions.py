@@ -7,11 +7,12 @@ that the scenarios of one file can see.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import lru_cache
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -218,10 +219,79 @@ class Definitions:
         """Is there any step with this wording."""
         return bool(self.other_types(text))
 
-    def nearest(self, type_: str, text: str) -> list[str]:
-        """Return the steps that are most like an unknown one, the likeliest first."""
-        steps = [e for d in self.all if d.type in {None, type_} for e in d.examples]
-        return get_close_matches(text, dict.fromkeys(steps), n=_NEAREST, cutoff=0.5)
+    def nearest(self, type_: str, text: str) -> list[tuple[str, str]]:
+        """Return the steps that are most like an unknown one, with their types, likeliest first.
+
+        A step is like another one by its letters, and by the words that its example, its sentence
+        and its meaning have, whatever their endings. A rare word tells more than a frequent one.
+        """
+        wanted = _stems(text)
+        found: dict[str, tuple[float, str]] = {}
+        for definition in self.all:
+            told = self._words[definition]
+            other = 0 if definition.type in {None, type_} else _OTHER_TYPE
+            for example in definition.examples:
+                own = _stems(example)
+                shared = sum(
+                    self._rarity(word)
+                    * (1 if _has(own, word) else _TOLD if _has(told, word) else 0)
+                    for word in wanted
+                )
+                share = shared / (sum(map(self._rarity, wanted)) or 1)
+                alike = SequenceMatcher(None, text.lower(), example.lower()).ratio()
+                likeness = share + _LETTERS * alike - other
+                found[example] = max(
+                    found.get(example, (0.0, "")), (likeness, definition.type or type_)
+                )
+        likely = sorted(found.items(), key=lambda step: -step[1][0])
+        # Steps that are far less like it are of no use beside the first.
+        least = max(_LIKE, likely[0][1][0] - _BEHIND) if likely else 0
+        near = [(kind, step) for step, (likeness, kind) in likely if likeness >= least]
+        return near[:_NEAREST]
+
+    @cached_property
+    def _words(self) -> dict[StepDefinition, frozenset[str]]:
+        """The words of what each definition says and means."""
+        return {
+            one: _stems(f"{one.parser.name} {inspect.getdoc(one.function) or ''}")
+            for one in self.all
+        }
+
+    def _rarity(self, word: str) -> float:
+        having = sum(_has(told, word) for told in self._words.values())
+        return 1 / math.sqrt(1 + having)
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|s|ly|e|y)$")
+# Words that say nothing of what a step is about, and units of time, which are all alike.
+_NOTHING = frozenset(
+    "a an and are as at be been by did for from had has have he in is it its of on or she so that"  # noqa: SIM905
+    " the their them then there they this to was were which with".split()
+)
+_TIME = re.compile(r"(second|minute|hour|day|week|duration)s?")
+_SAME = 4
+"""Words that begin with so many letters of one another are of one stem."""
+# What letters count beside words, a word of the meaning beside one of the example, and what a step
+# of another type loses; the least likeness, and how far it may be below the best.
+_LETTERS, _TOLD, _OTHER_TYPE, _LIKE, _BEHIND = 0.7, 0.7, 0.3, 0.5, 0.35
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = (word.lower() for word in _WORD.findall(text))
+    return frozenset(
+        "duration" if _TIME.fullmatch(word) else _ENDING.sub("", word)
+        for word in words
+        if word not in _NOTHING
+    )
+
+
+def _has(stems: frozenset[str], word: str) -> bool:
+    """Whether one of the stems is that of the word, or begins with it or the other way round."""
+    return word in stems or any(
+        min(len(one), len(word)) >= _SAME and (one.startswith(word) or word.startswith(one))
+        for one in stems
+    )
 
 
 def visible_definitions(node: pytest.Collector) -> Definitions:

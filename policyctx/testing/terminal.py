@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from _pytest.terminal import TerminalReporter
 
+from policyctx.errors import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -53,7 +55,7 @@ class ScenarioReporter(TerminalReporter):  # type: ignore[misc] # pytest-bdd's o
         file, _, scenario = report.nodeid.partition("::")
         match = _ROW.fullmatch(scenario)
         name, row = (match["name"], match["row"]) if match else (scenario, None)
-        self._show_file(file)
+        self._show_file(visible(file))
         self._show_name(file, name, has_rows=row is not None)
         colour = {_COLOURS.get(category, "yellow"): True}
         text = self._signs.get(category, self._signs["other"])

@@ -8,6 +8,7 @@ from how both numbers changed between two responses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -71,20 +72,27 @@ def usage_of(usage: object) -> Usage:
 
     Takes the shapes of the Anthropic Messages API, whose `input_tokens` leave the cached tokens
     out, and of OpenAI's Chat Completions and Responses, whose prompt includes them, and those that
-    were written to the cache. A `Usage` is returned unchanged. Raises `UsageError` for anything
-    else.
+    were written to the cache. Providers with OpenAI's API that name cached tokens in their own
+    way, such as DeepSeek and Moonshot, are read too, and so are Bedrock's Converse API and Google's
+    `usageMetadata`. A `Usage` is returned unchanged. Raises `UsageError` for anything else.
     """
     if isinstance(usage, Usage):
         return usage
     fields = _fields(usage)
     if "prompt_tokens" in fields:
-        details = fields.get("prompt_tokens_details")
-        return _with_cached_inside(fields, "prompt_tokens", "completion_tokens", details)
+        return _with_cached_inside(fields, ("prompt_tokens",), ("completion_tokens",))
     if "input_tokens_details" in fields:
-        details = fields["input_tokens_details"]
-        return _with_cached_inside(fields, "input_tokens", "output_tokens", details)
+        return _with_cached_inside(fields, ("input_tokens",), ("output_tokens",))
     if "input_tokens" in fields:
         return _with_cached_apart(fields)
+    if "inputTokens" in fields:
+        return _of_bedrock(fields)
+    if "promptTokenCount" in fields or "prompt_token_count" in fields:
+        snake = {_UPPER.sub(r"_\g<0>", key).lower(): value for key, value in fields.items()}
+        prompt = ("prompt_token_count", "tool_use_prompt_token_count")
+        return _with_cached_inside(
+            snake, prompt, ("candidates_token_count", "thoughts_token_count")
+        )
     raise UsageError(
         "expected a response's `usage` with `input_tokens` or `prompt_tokens`, got "
         + (f"the keys {', '.join(map(repr, fields))}" if fields else type(usage).__name__)
@@ -105,14 +113,44 @@ def _with_cached_apart(fields: Mapping[str, Any]) -> Usage:
     )
 
 
+# By the names that providers have for them, beside the prompt's tokens or in their details.
+_READ = (
+    "cached_tokens",  # OpenAI, Moonshot, xAI, Qwen, OpenRouter
+    "prompt_cache_hit_tokens",  # DeepSeek
+    "num_cached_tokens",  # Mistral
+    "cached_content_token_count",  # Google
+    "cache_read_input_tokens",  # Anthropic's models behind OpenAI's API
+)
+_WRITTEN = ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
+_DETAILS = ("prompt_tokens_details", "prompt_token_details", "input_tokens_details")
+_UPPER = re.compile("[A-Z]")
+
+
 def _with_cached_inside(
-    fields: Mapping[str, Any], prompt: str, output: str, details: object
+    fields: Mapping[str, Any], prompt: tuple[str, ...], output: tuple[str, ...]
 ) -> Usage:
     """Return the usage of a prompt whose tokens include those that the cache gave and took."""
-    whole, inside = _tokens(fields, prompt), _fields(details)
-    read = min(_tokens(inside, "cached_tokens"), whole)
-    written = min(_tokens(inside, "cache_write_tokens"), whole - read)
-    return Usage(whole - read - written, read, written, _tokens(fields, output))
+    whole = sum(_tokens(fields, key) for key in prompt)
+    places = [*(_fields(fields.get(key)) for key in _DETAILS), fields]
+    read, written = (
+        next((n for at in places for key in keys if (n := _tokens(at, key))), 0)
+        for keys in (_READ, _WRITTEN)
+    )
+    read = min(read, whole)
+    written = min(written, whole - read)
+    out = sum(_tokens(fields, key) for key in output)
+    return Usage(whole - read - written, read, written, out)
+
+
+def _of_bedrock(fields: Mapping[str, Any]) -> Usage:
+    """Return the usage of Bedrock's form; some clients count the cache in the input."""
+    given, output = _tokens(fields, "inputTokens"), _tokens(fields, "outputTokens")
+    read, written = (_tokens(fields, f"cache{what}InputTokens") for what in ("Read", "Write"))
+    if given + output == fields.get("totalTokens"):
+        read = min(read, given)
+        written = min(written, given - read)
+        given -= read + written
+    return Usage(given, read, written, output)
 
 
 def _fields(usage: object) -> Mapping[str, Any]:

@@ -6,12 +6,14 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from policyctx.errors import visible
 from policyctx.replay.report.page import (
     asset,
     check_drawable,
     inline_script,
     json_script,
     plotting_library,
+    visible_values,
 )
 
 if TYPE_CHECKING:
@@ -60,9 +62,9 @@ def page(report: Mapping[str, Any]) -> Iterator[str]:
     scripts = [inline_script(one) for one in (source, plotting_library(), _DRAW)]
     yield _HEAD.format(
         security=escape(_SECURITY.format(scripts=" ".join(digest for _, digest in scripts))),
-        title=escape(f"{report['incumbent']}: settings that were tried"),
+        title=escape(visible(f"{report['incumbent']}: settings that were tried")),
         style="\n".join(map(asset, _STYLES)),
     )
-    yield json_script("study", report) + "\n"
+    yield json_script("study", visible_values(report)) + "\n"
     yield from (f"{script}\n" for script, _ in scripts)
     yield "</body>\n</html>\n"

@@ -7,11 +7,17 @@ import os
 import shlex
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.cli.diagnostics import Format, shown
 from policyctx.cli.output import console, json_text, shortened, table
+from policyctx.errors import Diagnostic, Location, visible
 from tests.cli.running import policyctx
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "policyctx"]
 
@@ -98,6 +104,96 @@ def test_an_error_contains_no_terminal_control_sequence() -> None:
     run = policyctx("plan", "coding-agent", "\x1b[2J\u202e.json")
     assert run.returncode == 1
     assert run.stderr.startswith(r"error: \x1b[2J\u202e.json: cannot be read: ")
+
+
+ODD = "\x1b[2J\u202e\x9b"
+SHOWN = r"\x1b[2J\u202e\x9b"
+
+
+def odd_files(folder: Path) -> dict[str, str]:
+    """Write a file of each kind with control characters where a name or a text may be."""
+    hidden = f"x{HIDDEN}"
+    policy = f"apiVersion: policyctx/v1\nname: '{hidden}'\nextends: '{hidden}'\n'k{hidden}': 1\n"
+    feature = (
+        f'Feature: f{ODD}\n  Scenario: s{ODD}\n    Given the policy "{ODD}"\n'
+        f'    And a user message "hi"\n    Then 1 tool result is offloaded\n'
+    )
+    broken = f"Feature: f{ODD}\n  Scenario: s{ODD}\n    Given a walrus {ODD}\n"
+    tool = {"type": "tool_use", "id": ODD, "name": f"t{ODD}", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": ODD, "content": ODD * 400}
+    messages = [
+        {"role": "user", "content": ODD},
+        {"role": "assistant", "content": [tool]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": "done"},
+    ]
+    texts = {
+        f"{ODD}.yaml": policy,
+        "policyctx.yaml": f"apiVersion: policyctx/v1\nagents: {{'{hidden}': '{hidden}'}}\n",
+        f"a{ODD}.feature": feature,
+        "b.feature": broken,
+        f"{ODD}.json": json.dumps(messages),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return texts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "{o}.yaml"),
+        ("check", "{o}.yaml", "--json"),
+        ("check", "{o}.yaml", "--format", "github"),
+        ("check", "{o}"),
+        ("agents",),
+        ("agents", "--format", "github"),
+        ("show", "{o}.yaml"),
+        ("plan", "{o}.yaml", "{o}.json"),
+        ("plan", "context-offload", "{o}.json"),
+        ("plan", "context-offload", "{o}.json", "--json"),
+        ("explain", "context-offload", "{o}.json"),
+        ("explain", "context-offload", "{o}.json", "--item", "{o}"),
+        ("apply", "context-offload", "{o}.json", "--root", "{o}"),
+        ("replay", "context-offload", "{o}.json"),
+        ("replay", "context-offload", "{o}.json", "--json"),
+        ("diff", "context-offload", "{o}.yaml", "{o}.json"),
+        ("diff", "context-offload", "coding-agent", "{o}.json"),
+        ("tokens", "{o}.json"),
+        ("summary", "{o}.json"),
+        ("summary", "{o}.json", "--policy", "{o}"),
+        ("store", "ls", "{o}"),
+        ("schema", "{o}"),
+        ("{o}",),
+        ("check", "--{o}"),
+        ("plan", "context-offload", "{o}.json", "--call", "{o}"),
+        ("test", "a{o}.feature"),
+        ("test", "b.feature"),
+        ("test", "a{o}.feature", "--cov", "--", "-v"),
+        ("test", "{o}.feature"),
+        ("test", "."),
+        ("test", ".", "--cov", "--", "-v"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_sends_control_or_hidden_characters(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    odd_files(tmp_path)
+    run = policyctx(*(word.format(o=ODD) for word in arguments), cwd=tmp_path)
+    output = run.stdout + run.stderr
+    assert output
+    assert {char for char in output if char != visible(char)} == set()
+
+
+def test_the_caret_is_below_a_word_after_characters_that_are_shown_as_escapes() -> None:
+    line = f"{ODD}: word"
+    place = Location("p.yaml", 1, len(ODD) + 3, line)
+    _, shown_line, carets = shown([Diagnostic(place, "PC101", "no")], Format.TEXT).split("\n")
+    assert shown_line.endswith(f"{SHOWN}: word")
+    assert carets.index("^") == shown_line.index("word")
+    assert carets.endswith("^^^^")
 
 
 def test_a_piped_table_has_no_spaces_at_the_ends_of_lines(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from functools import cache
 from subprocess import CompletedProcess
@@ -66,6 +67,22 @@ def test_a_table_lists_the_offloaded_contents(policyctx: Command, root: Path) ->
     ]  # fmt: skip
     assert run.stdout.splitlines()[-1] == f"2 contents in {root}"
     assert policyctx("store", "ls", root, "--tool", "Read").stdout.count("toolu_") == 2
+
+
+def test_tokens_that_a_hook_did_not_count_are_listed(policyctx: Command, tmp_path: Path) -> None:
+    output = {"stdout": "a line of output\n" * 2_000, "stderr": "", "interrupted": False}
+    event = {
+        "session_id": "s1", "cwd": str(tmp_path), "hook_event_name": "PostToolUse",
+        "tool_name": "Bash", "tool_input": {}, "tool_response": output, "tool_use_id": "toolu_1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "policyctx", "hook", "claude-code"]
+    given = json.dumps(event).encode()
+    subprocess.run(command, input=given, cwd=tmp_path, check=True, capture_output=True)
+    folder = tmp_path / ".claude/policyctx/s1"
+    [listed] = json.loads(policyctx("store", "ls", folder, "--json").stdout)
+    assert listed["tokens"] == 10_000
+    cells = policyctx("store", "ls", folder).stdout.splitlines()[1].split()
+    assert cells[2:5] == ["Bash", "10,000", "34,000"]
 
 
 def test_the_json_option_prints_the_list_as_json(policyctx: Command, root: Path) -> None:

@@ -53,7 +53,7 @@ def files_in(folder: Path) -> Path:
     files = folder / "files"
     files.mkdir(parents=True)
     for i in range(FILES):
-        (files / f"{i}.txt").write_text(f"file {i} " * 600)
+        (files / f"{i}.txt").write_text(f"file {i} " * 6_000)
     return files
 
 

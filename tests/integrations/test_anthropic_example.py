@@ -23,7 +23,7 @@ from tests.integrations.examples import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-SESSION = 'session = Session("small-context", session_id="read-the-folder")'
+SESSION = 'session = Session("coding-agent", session_id="read-the-folder")'
 # Each example, and the lines that it has more than the program without policyctx.
 EXAMPLES = {
     "anthropic_sdk": [SESSION, "client = Anthropic(middleware=[PolicyMiddleware(session)])"],

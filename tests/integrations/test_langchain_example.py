@@ -78,6 +78,6 @@ def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
     assert added_lines(NAME, PAGE) == [
-        'policy = PolicyMiddleware("small-context")',
+        'policy = PolicyMiddleware("coding-agent")',
         'agent = create_agent("openai:gpt-6-sol", [read_file], middleware=[policy])',
     ]

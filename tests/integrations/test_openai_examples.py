@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 # Each example, and the lines that it has more than the program without policyctx.
 EXAMPLES = {
     "openai_sdk": [
-        'session = Session("small-context", session_id="read-the-folder")',
+        'session = Session("coding-agent", session_id="read-the-folder")',
         "client = with_policy(OpenAI(), session)",
     ],
     "openai_agents": [
-        'policy = PolicyFilter(Session("small-context", session_id="read-the-folder"))',
+        'policy = PolicyFilter(Session("coding-agent", session_id="read-the-folder"))',
         "result = Runner.run_sync(agent, task, max_turns=50, **policy.options)",
     ],
 }

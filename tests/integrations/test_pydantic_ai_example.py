@@ -24,6 +24,6 @@ def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
     assert added_lines(NAME, PAGE) == [
-        'policy = PolicyCapability("small-context")',
+        'policy = PolicyCapability("coding-agent")',
         'agent = Agent("openai:gpt-6-sol", tools=[read_file], capabilities=[policy])',
     ]

@@ -270,6 +270,32 @@ def test_a_message_that_was_dropped_is_not_carried() -> None:
     assert (found.parts.carried, found.messages) == (None, 4)
 
 
+@pytest.mark.parametrize(
+    ("keys", "messages", "why"),
+    [
+        ("", [SYSTEM], "no message follows the system messages"),
+        (
+            "keep_recent: {messages: 5}",
+            [SYSTEM, user(), said()],
+            "`keep_recent` keeps messages 1 to 2; calls stay with their results",
+        ),
+        ("keep_first: 4", [user(), said()], "`keep_first: 4` keeps the messages up to 1"),
+        (
+            "keep_newest_user_message: true",
+            [user()],
+            "what is between stays: the user's newest message, or what no summary can tell",
+        ),
+    ],
+)
+def test_the_reason_for_replacing_nothing_says_what_keeps_the_messages(
+    keys: str, messages: list[Message], why: str
+) -> None:
+    text = f"compaction: {{{keys}}}\nsteps: [{{name: summarise, do: compact}}]"
+    [outcome] = planned(text, messages).outcomes
+    assert outcome.stopped is not None
+    assert outcome.stopped.sentence == f"there is nothing that it may replace: {why}"
+
+
 def test_nothing_is_replaced_if_there_is_only_the_newest_user_message() -> None:
     text = f"compaction: {CARRY}\nsteps: [{{name: summarise, do: compact}}]"
     [outcome] = planned(text, [SYSTEM, user("the task"), said()]).outcomes

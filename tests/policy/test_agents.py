@@ -147,7 +147,13 @@ def test_a_missing_folder_is_not_searched_upwards(tmp_path: Path) -> None:
         ("agents: [a]", ["2:9: PC103: expected a map of agents, got a list"]),
         ("agents:", ["2:8: PC103: expected a map of agents, got nothing"]),
         ("agents: {'': coding-agent}", ["2:10: PC106: expected an agent's name or a glob, got ''"]),
-        ("agents: {a: b, a: c}", ["2:16: PC004: the key 'a' stands twice; keep one of them"]),
+        (
+            "agents: {a: b, a: c}",
+            [
+                "2:16: PC004: the key 'a' stands twice; "
+                "the first is at line 2, column 10; keep one of them"
+            ],
+        ),
         (
             "agents:\n  a: 5\n  b: [x]\n  c: {name: c, apiVersion: policyctx/v1}\nmore: 1",
             [
@@ -173,7 +179,7 @@ def test_all_errors_in_the_form_of_the_file_are_reported_together(
         ("- a", "1:1: PC103: policyctx.yaml is a map of keys"),
         ("agents: {}", "1:1: PC102: the key 'apiVersion' is missing"),
         ("apiVersion: v2\nagents: {}", "1:13: PC104: expected 'policyctx/v1', got 'v2'"),
-        ("apiVersion: {}\nagents: {}", "1:13: PC104: expected 'policyctx/v1', got a map"),
+        ("apiVersion: {}\nagents: {}", "1:1: PC104: expected 'policyctx/v1', got a map"),
     ],
 )
 def test_the_version_must_be_there_and_known(text: str, expected: str) -> None:
@@ -213,6 +219,24 @@ def test_mistakes_of_a_file_are_placed_in_that_file(tmp_path: Path) -> None:
             policy_for(agent, file)
         expected = f"{base}:3:1: PC101: unknown key 'stor'; did you mean 'store'?"
         assert str(raised.value) == expected
+
+
+@pytest.mark.parametrize("says", ["./s.yaml", "{extends: ./s.yaml}"])
+def test_nothing_of_a_file_that_is_not_a_policy_is_shown(says: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("password: hunter2\n", encoding="utf-8")
+    with pytest.raises(PolicyError) as raised:
+        policy_for("a", written(tmp_path, f"agents: {{a: {says}}}"))
+    [found] = raised.value.diagnostics
+    assert (found.code, found.place.line) == ("PC208", 2)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("says", ["../s.yaml", "{extends: ../s.yaml}"])
+def test_an_entry_does_not_leave_the_project(says: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(f"{HEAD}name: s\n", encoding="utf-8")
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    with pytest.raises(PolicyError, match=r"PC207: '\.\./s\.yaml' is outside of the project"):
+        policy_for("a", written(tmp_path / "project", f"agents: {{a: {says}}}"))
 
 
 def test_an_entry_that_extends_the_file_of_agents_is_a_cycle(tmp_path: Path) -> None:

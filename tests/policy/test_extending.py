@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from policyctx.cli.diagnostics import Format, shown
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import load_policy, resolved
 from policyctx.policy.models.placeholder import Placeholder
@@ -328,3 +330,118 @@ def test_a_new_step_goes_before_a_compaction_that_it_inherits(tmp_path: Path) ->
     )
     names = [step.name for step in load_policy(path).steps]
     assert names == ["retire-old-results", "more", "summarise"]
+
+
+FOREIGN = {
+    "yaml": "password: hunter2\nport: 5432\n",
+    "json": '{"password": "hunter2"}',
+    "list": "- hunter2\n",
+    "text": "root:x:0:0:hunter2\ndaemon:x: 1: hunter2\n",
+    "tags": "!vault |\n  hunter2\n",
+    "duplicates": "hunter2: 1\nhunter2: 2\n",
+    "kubernetes": "apiVersion: v1\nkind: Secret\ndata: {password: hunter2}\n",
+    "other name": "apiVersion: hunter2\n",
+    "forbidden": "hunter2: \x07\n",
+    "documents": "a: hunter2\n---\nb: hunter2\n",
+    "mention": "# apiVersion: policyctx/v1 is not here\nhunter2: [\n",
+}
+
+
+def told(error: PolicyError) -> str:
+    return shown(error.diagnostics, Format.TEXT) + shown(error.diagnostics, Format.JSON)
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_nothing_of_a_base_that_is_not_a_policy_is_shown(kind: str, folder: Folder) -> None:
+    (folder.path / "s.yaml").write_text(FOREIGN[kind], encoding="utf-8")
+    own = folder.write("own", "extends: ./s.yaml\nstor: 1")
+    with pytest.raises(PolicyError) as raised:
+        load_policy(own)
+    assert "hunter2" not in told(raised.value)
+    first, second = raised.value.diagnostics
+    assert (first.place.line, first.place.column, first.code) == (3, 10, "PC208")
+    assert first.sentence.startswith("'./s.yaml' is not a policy: it ")
+    assert second.code == "PC101"
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_nothing_of_a_foreign_file_behind_a_link_is_shown(kind: str, folder: Folder) -> None:
+    (folder.path / "s.yaml").write_text(FOREIGN[kind], encoding="utf-8")
+    link = folder.path / "x.policy.yaml"
+    link.symlink_to(folder.path / "s.yaml")
+    with pytest.raises(PolicyError, match="is not a policy") as raised:
+        load_policy(link)
+    assert "hunter2" not in told(raised.value)
+
+
+def test_the_lines_of_a_file_that_the_user_names_are_shown(folder: Folder) -> None:
+    mine = folder.path / "mine.yaml"
+    mine.write_text("min_chars: x\n", encoding="utf-8")
+    with pytest.raises(PolicyError) as raised:
+        load_policy(mine)
+    assert "    1 | min_chars: x\n" in told(raised.value)
+
+
+def test_the_lines_of_a_base_that_is_a_broken_policy_are_shown(folder: Folder) -> None:
+    folder.write("base", "description: a: b")
+    with pytest.raises(PolicyError) as raised:
+        load_policy(folder.write("own", "extends: base.yaml"))
+    assert "    3 | description: a: b\n" in told(raised.value)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Folder:
+    """A project beside a folder with a policy that is not part of it."""
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    outside = Folder(tmp_path / "outside")
+    outside.write("base", "min_chars: 7")
+    outside.write("over", "extends: base.yaml")
+    return Folder(tmp_path / "project")
+
+
+@pytest.mark.parametrize("named", ["../outside/base.yaml", "../outside/none.yaml", "{}/base.yaml"])
+def test_extends_does_not_leave_the_project(named: str, project: Folder) -> None:
+    named = named.format(project.path.parent / "outside")
+    error = project.error(f"extends: {named}")
+    assert error.startswith(f"own.yaml:3:10: PC207: '{named}' is outside of the project; ")
+
+
+def test_extends_does_not_leave_the_project_through_a_link(project: Folder) -> None:
+    (project.path / "link.yaml").symlink_to("../outside/base.yaml")
+    (project.path / "folder").symlink_to("../outside")
+    for named in ("link.yaml", "folder/base.yaml"):
+        assert "PC207" in project.error(f"extends: {named}")
+
+
+def test_a_base_does_not_leave_the_project_of_the_first_policy(project: Folder) -> None:
+    project.write("sub/base", "extends: ../../outside/base.yaml")
+    assert project.error("extends: sub/base.yaml").startswith("sub/base.yaml:3:10: PC207")
+
+
+def test_a_policy_deep_in_a_project_extends_all_of_it(project: Folder) -> None:
+    project.write("base", "min_chars: 5")
+    assert load_policy(project.write("sub/own", "extends: ../base.yaml")).min_chars == 5
+
+
+def test_a_folder_outside_of_the_project_can_be_allowed(
+    project: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = project.write("own", "extends: ../outside/over.yaml")
+    outside = project.path.parent / "outside"
+    assert load_policy(own, extends_from=[outside]).min_chars == 7
+    monkeypatch.setenv("POLICYCTX_EXTENDS_FROM", f"/nowhere{os.pathsep}{outside}")
+    assert load_policy(own).min_chars == 7
+
+
+def test_without_git_the_project_is_the_working_directory_or_the_own_folder(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write("base", "min_chars: 7")
+    own = folder.write("sub/own", "extends: ../base.yaml")
+    with pytest.raises(PolicyError, match="PC207"):
+        load_policy(own)
+    monkeypatch.chdir(folder.path)
+    assert load_policy(own).min_chars == 7
+    monkeypatch.chdir(folder.path.anchor)
+    with pytest.raises(PolicyError, match="PC207"):
+        load_policy(own)

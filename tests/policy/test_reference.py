@@ -168,7 +168,7 @@ def test_every_code_is_documented_and_every_documented_code_is_raised() -> None:
     assert set(CODES) == raised_codes()
 
 
-NOT_IN_ONE_FILE = {"PC001", "PC202", "PC203", "PC205", "PC206"}
+NOT_IN_ONE_FILE = {"PC001", "PC202", "PC203", "PC205", "PC206", "PC207", "PC208"}
 
 
 @pytest.mark.parametrize("code", sorted(set(ERRORS) - NOT_IN_ONE_FILE))

@@ -144,3 +144,27 @@ def test_a_gate_with_another_verdict_is_reported(
     world = gated(tmp_path, Verdict("leave", "ratio", opens=False, sentence="0.19 < 0.2"))
     with pytest.raises(OutcomeError, match=r"ratio of leave stays closed: 0\.19 < 0\.2"):
         GATE(world, gate, name, state, reason)
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ("when: {turns: {over: 50}}", "the step s: turns: 1 <= 50"),
+        (
+            "compaction: {keep_recent: {messages: 50}}",
+            "the step s: there is nothing that it may replace: `keep_recent` keeps messages 0 to ",
+        ),
+    ],
+)
+def test_a_compaction_that_did_not_come_is_told_with_its_reason(
+    keys: str, why: str, tmp_path: Path
+) -> None:
+    world = World(tmp_path / "context", folders=[tmp_path])
+    given = session_of("one", "two")
+    session = Session(policy(f"steps: [{{name: s, do: compact, {keys}}}]"), root=tmp_path / "root")
+    result = session.apply(given)
+    turn = Turn("model call", given, copy.deepcopy(given), result.plan, result)
+    world.turns.append(turn)
+    with pytest.raises(OutcomeError) as raised:
+        step("the history is {state=compacted|not compacted}")(world, "compacted")
+    assert why in raised.value.found

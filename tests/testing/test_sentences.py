@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
 
 from policyctx.testing.kinds import Amount, Size, amount, unquoted
-from policyctx.testing.step_definitions import StepSentence
+from policyctx.testing.step_definitions import LIBRARY, Definitions, StepDefinition, StepSentence
+from policyctx.testing.steps import MODULES
 
 
 @pytest.mark.parametrize(
@@ -83,3 +85,51 @@ def test_an_amount_reads_as_it_is_written() -> None:
 )
 def test_a_text_is_unquoted(written: str, text: str) -> None:
     assert unquoted(written) == text
+
+
+@pytest.fixture(scope="module")
+def library() -> Definitions:
+    for module in MODULES:
+        importlib.import_module(f"policyctx.testing.steps.{module}")
+    return Definitions(
+        StepDefinition(d.type, StepSentence(d.sentence, d.examples), d.function, (0, False))
+        for d in LIBRARY
+    )
+
+
+PARAPHRASES = [
+    ("when", "the agent was idle for 10 minutes", "When 1 hour passes"),
+    ("when", "the agent is waiting for 2 hours", "When 1 hour passes"),
+    ("given", "3 Bash results that failed", "Given a failed result of 300 characters from Bash"),
+    ("given", "a Bash result with an error", "Given a failed result of 300 characters from Bash"),
+    ("when", "the session restarts", "When the process restarts"),
+    (
+        "when",
+        'the agent opens the file of the result "a"',
+        "When the model reads the file of the result",
+    ),
+    ("then", "a compaction happened", "Then the history is compacted"),
+    ("then", "there was a warning", "Then 1 warning is given"),
+    ("then", "the prompt cache stays valid", "Then the prefix is unchanged"),
+    ("then", "nothing was written to disk", "Then no file is written"),
+    ("given", "the store cannot be written to", "Given the root folder cannot be written"),
+    ("when", "garbage collection runs on the store", "When the store is collected"),
+    ("when", "the model greps the offloaded files", "When the model searches the files for"),
+    ("given", "a tool whose results are ephemeral", "Given the tool read_file is ephemeral"),
+    ("then", 'the result "a" was offloaded', 'Then the result "a" is offloaded'),
+    ("given", "the agent was idle for 10 minutes", "When 1 hour passes"),
+    ("when", "the policy is aplied", "When the policy is applied"),
+]
+
+
+@pytest.mark.parametrize(("type_", "text", "meant"), PARAPHRASES)
+def test_an_unknown_step_is_answered_with_the_step_that_says_the_same(
+    type_: str, text: str, meant: str, library: Definitions
+) -> None:
+    found = [f"{kind.capitalize()} {step}" for kind, step in library.nearest(type_, text)]
+    assert any(step.startswith(meant) for step in found), found
+
+
+@pytest.mark.parametrize("text", ["the moon is made of cheese", "xyzzy", "we order pizza"])
+def test_a_step_like_no_other_gets_no_suggestion(text: str, library: Definitions) -> None:
+    assert library.nearest("given", text) == []

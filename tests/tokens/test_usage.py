@@ -38,6 +38,51 @@ from policyctx.tokens.usage import Usage, usage_of
             Usage(20, cache_read=300, output=7),
         ),
         ({"prompt_tokens": 320, "completion_tokens": 7}, Usage(320, output=7)),
+        (  # DeepSeek
+            {"prompt_tokens": 320, "completion_tokens": 7, "total_tokens": 327,
+             "prompt_cache_hit_tokens": 300, "prompt_cache_miss_tokens": 20},
+            Usage(20, cache_read=300, output=7),
+        ),
+        (  # DeepSeek, which has both forms
+            {"prompt_tokens": 320, "completion_tokens": 7, "prompt_cache_hit_tokens": 300,
+             "prompt_cache_miss_tokens": 20, "prompt_tokens_details": {"cached_tokens": 300}},
+            Usage(20, cache_read=300, output=7),
+        ),
+        (  # Moonshot
+            {"prompt_tokens": 320, "completion_tokens": 7, "cached_tokens": 300},
+            Usage(20, cache_read=300, output=7),
+        ),
+        (  # Mistral
+            {"prompt_tokens": 320, "completion_tokens": 7, "num_cached_tokens": 300},
+            Usage(20, cache_read=300, output=7),
+        ),
+        (  # Qwen
+            {"prompt_tokens": 320, "completion_tokens": 7, "prompt_tokens_details": {
+                "cached_tokens": 200, "cache_creation_input_tokens": 100,
+                "cache_creation": {"ephemeral_5m_input_tokens": 100}}},
+            Usage(20, 200, 100, output=7),
+        ),
+        (  # Bedrock
+            {"inputTokens": 20, "outputTokens": 7, "totalTokens": 347,
+             "cacheReadInputTokens": 200, "cacheWriteInputTokens": 120},
+            Usage(20, 200, 120, output=7),
+        ),
+        (
+            {"inputTokens": 340, "outputTokens": 7, "totalTokens": 347,
+             "cacheReadInputTokens": 200, "cacheWriteInputTokens": 120},
+            Usage(20, 200, 120, output=7),
+        ),
+        (  # Google
+            {"promptTokenCount": 320, "cachedContentTokenCount": 300, "candidatesTokenCount": 5,
+             "thoughtsTokenCount": 2, "totalTokenCount": 327,
+             "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 320}]},
+            Usage(20, cache_read=300, output=7),
+        ),
+        (
+            {"prompt_token_count": 310, "tool_use_prompt_token_count": 10,
+             "cached_content_token_count": 300, "candidates_token_count": 7},
+            Usage(20, cache_read=300, output=7),
+        ),
         (
             {"prompt_tokens": 320, "completion_tokens": 7, "prompt_tokens_details": None},
             Usage(320, output=7),

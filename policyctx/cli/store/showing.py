@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -12,10 +12,13 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from policyctx.cli.output import console, shortened, table, table_width
+from policyctx.definitions.store_urls import is_url
+from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import StoreError
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.filesystem import stores_in
 from policyctx.store.retain import states_of
+from policyctx.tokens.counter import counter_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -111,7 +114,20 @@ def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, Inde
         states = states_of(store.records(), [str(store.root)])
         for entry in store.list():
             state = states.get((entry.item_id, entry.path))
-            yield session, entry, state or ""
+            yield session, _with_tokens(entry, store), state or ""
+
+
+def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
+    """Return a content with its tokens, counted here where what saved it, a hook, did not."""
+    origin = entry.origin
+    if origin is None or origin.tokens is not None or is_url(str(store.root)):
+        return entry
+    try:
+        text = store.read(entry.path)
+    except StoreError:
+        return entry
+    tokens = counter_for(DEFAULT_TOKENIZER).count(text)
+    return replace(entry, origin=replace(origin, tokens=tokens))
 
 
 def entry_cells(entry: IndexEntry, state: str) -> tuple[object, ...]:

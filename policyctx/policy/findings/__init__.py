@@ -47,8 +47,10 @@ from policyctx.policy.findings.steps import (
     inputs_of_no_result,
     no_steps_at_all,
     orders_without_effect,
+    steps_that_lose_keys,
     steps_that_never_fire,
     superseded_steps,
+    types_that_are_never_taken,
 )
 from policyctx.policy.findings.stores import keys_of_another_root, useless_spilling
 from policyctx.policy.reach import Checked, TooLargeError
@@ -64,6 +66,8 @@ _CHECKS = (
     no_steps_at_all,
     steps_that_never_fire,
     superseded_steps,
+    types_that_are_never_taken,
+    steps_that_lose_keys,
     caught_types,
     thresholds_too_low,
     compactions_that_repeat,

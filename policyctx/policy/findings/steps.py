@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_name_left
 from policyctx.policy.reach import (
     NOT_OFFLOADED,
+    names_among,
     nearest,
     outermost,
     refusal,
@@ -63,6 +64,38 @@ def steps_that_never_fire(checked: Checked) -> Iterator[Diagnostic]:
         yield checked.warning("PC301", at, sentence, hint)
 
 
+def types_that_are_never_taken(checked: Checked) -> Iterator[Diagnostic]:
+    """PC328, for an element of `types` of which the step takes nothing, though it takes others."""
+    for path, step, earlier in _with_earlier(checked):
+        taken = set(taken_types(checked, step))
+        always = {one.name: _always_taken(checked, one, step) for one in earlier}
+        for i, name in enumerate(step.select.types or () if taken else ()):
+            types = names_among(checked, (name,))
+            left = taken.intersection(types)
+            by = next((one for one, all_of in always.items() if left <= all_of), None)
+            if not left:
+                why = _why_not(checked, step, types)
+            elif by is not None and not any(taken <= all_of for all_of in always.values()):
+                why = f"{name} ({by!r}, before it and without a gate, takes all of it)"
+            else:
+                continue
+            sentence = f"step {step.name!r} can never take {why}"
+            hint = "take it out of `types`, or change what keeps the step from it"
+            yield checked.warning("PC328", (*path, "select", "types", i), sentence, hint)
+
+
+def steps_that_lose_keys(checked: Checked) -> Iterator[Diagnostic]:
+    """PC329, for a step that replaces an inherited one and drops what that selects, or its gate."""
+    for i, step in enumerate(checked.policy.steps):
+        node = checked.root.deepest(("steps", i))[1]
+        is_bare = "when" in node.lost and node.value.keys() <= {"name", "do"}
+        if "select" in node.lost or is_bare:
+            keys = " and ".join(f"`{key}`" for key in node.lost)
+            sentence = f"step {step.name!r} replaces an inherited step, but has not its {keys}"
+            hint = "repeat what is to stay here; `policyctx show` prints what the policy extends"
+            yield checked.warning("PC329", ("steps", i, "name"), sentence, hint)
+
+
 def _nothing_selected(step: Step) -> str:
     if step.select.types is None:
         return "it names no types, and no type has `offload: true`"
@@ -108,35 +141,45 @@ def _where_selected(checked: Checked, path: Path, step: Step, item_type: str) ->
 
 def superseded_steps(checked: Checked) -> Iterator[Diagnostic]:
     """PC301, for an `offload` or `clear` after one that always takes as much or more."""
-    steps = [(path, step) for path, step in checked.steps if step.action.leaves_placeholder]
-    for i, (path, step) in enumerate(steps[:MOST_COMPARED]):
-        if not taken_types(checked, step):
-            continue
-        for _, earlier in steps[:i]:
-            if _supersedes(checked, earlier, step):
+    for path, step, earlier in _with_earlier(checked):
+        taken = set(taken_types(checked, step))
+        for one in earlier if taken else ():
+            if taken <= _always_taken(checked, one, step):
                 sentence = (
-                    f"step {step.name!r} can never take anything: {earlier.name!r}, before it and "
+                    f"step {step.name!r} can never take anything: {one.name!r}, before it and "
                     "without a gate, takes all that it selects"
                 )
-                hint = f"put it before {earlier.name!r}, or remove it"
+                hint = f"put it before {one.name!r}, or remove it"
                 yield checked.warning("PC301", (*path, "name"), sentence, hint)
                 break
 
 
-def _supersedes(checked: Checked, earlier: Step, step: Step) -> bool:
+def _with_earlier(checked: Checked) -> Iterator[tuple[Path, Step, list[Step]]]:
+    """Yield the steps, each with those before it that leave placeholders, if it leaves some."""
+    earlier: list[Step] = []
+    for path, step in checked.steps:
+        is_like_them = step.action.leaves_placeholder and len(earlier) < MOST_COMPARED
+        yield path, step, [*earlier] if is_like_them else []
+        if is_like_them:
+            earlier.append(step)
+
+
+def _always_taken(checked: Checked, earlier: Step, step: Step) -> set[str]:
+    """Return the types of which the earlier step leaves nothing to the later one."""
     one, other = earlier.select, step.select
-    return (
+    types = {*taken_types(checked, step)}.intersection(taken_types(checked, earlier))
+    is_all = (
         earlier.on == step.on
         and not earlier.when
         and not one.until
         and one.errors >= other.errors
         and one.ephemeral <= other.ephemeral
-        and set(taken_types(checked, step)) <= set(selected_types(checked, earlier))
         and _takes_as_many_tools(earlier, step)
         and _keeps_no_more(checked, earlier, step)
         and _is_as_low(checked, earlier, step)
-        and _shrinks_as_often(checked, earlier, step)
+        and _shrinks_as_often(checked, earlier, step, types)
     )
+    return types if is_all else set()
 
 
 def _takes_as_many_tools(earlier: Step, step: Step) -> bool:
@@ -199,13 +242,13 @@ def _amount(level: Threshold) -> tuple[int | Share, str] | None:
     return None if level.min_tokens is None else (level.min_tokens, "tokens")
 
 
-def _shrinks_as_often(checked: Checked, earlier: Step, step: Step) -> bool:
+def _shrinks_as_often(checked: Checked, earlier: Step, step: Step, types: set[str]) -> bool:
     """Does the size of placeholders leave nothing to the later step.
 
     Of a call only what is longer than the placeholder gives way, whether or not the step must
     shrink. Where sizes matter, both have the same wording, in the same unit.
     """
-    if not earlier.must_shrink and "tool_call" not in map(checked.kind, taken_types(checked, step)):
+    if not earlier.must_shrink and "tool_call" not in map(checked.kind, types):
         return True
     units = [amount and amount[1] for amount in (_amount(earlier.select), _amount(step.select))]
     return (

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from policyctx.errors import MissingExtraError, ReportError
+from policyctx.errors import MissingExtraError, ReportError, visible
 from policyctx.replay.report.values import calls, decisions, overview, said
 
 if TYPE_CHECKING:
@@ -38,6 +38,15 @@ def json_script(element_id: str, value: object) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return f'<script type="application/json" id="{element_id}">{text.translate(_ESCAPES)}</script>'
+
+
+def visible_values(value: Any) -> Any:  # noqa: ANN401 - plain values of any kind
+    """Return plain values whose texts show control and hidden characters as escapes."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {visible_values(key): visible_values(one) for key, one in value.items()}
+    return [*map(visible_values, value)] if isinstance(value, list | tuple) else value
 
 
 def inline_script(source: str) -> tuple[str, str]:
@@ -106,16 +115,20 @@ def page(
     scripts = [inline_script(source) for source in (_script(), plotting_library(), _DRAW)]
     yield Template(asset("page.html")).substitute(
         security=escape(_SECURITY.format(scripts=" ".join(digest for _, digest in scripts))),
-        title=escape(f"{policy}: a replay"),
+        title=escape(visible(f"{policy}: a replay")),
         style="\n".join(map(asset, _STYLES)),
     )
-    yield json_script("overview", overview(policy, sessions, missing)) + "\n"
+    yield _values("overview", overview(policy, sessions, missing))
     for number, session in enumerate(sessions):
-        yield json_script(f"calls-{number}", packed(calls(session))) + "\n"
-        yield json_script(f"decisions-{number}", packed(decisions(session))) + "\n"
-        yield json_script(f"said-{number}", packed(said(session))) + "\n"
+        yield _values(f"calls-{number}", packed(calls(session)))
+        yield _values(f"decisions-{number}", packed(decisions(session)))
+        yield _values(f"said-{number}", packed(said(session)))
     yield from (f"{script}\n" for script, _ in scripts)
     yield "</body>\n</html>\n"
+
+
+def _values(element_id: str, value: Values) -> str:
+    return json_script(element_id, visible_values(value)) + "\n"
 
 
 def check_drawable() -> None:

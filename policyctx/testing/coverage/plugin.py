@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.errors import PolicyError, StoreError
+from policyctx.errors import PolicyError, StoreError, visible
 from policyctx.policy.loading import loaded
 from policyctx.testing.coverage.observing import carried_out_sides, decided_sides
 from policyctx.testing.coverage.report import (
@@ -94,7 +94,10 @@ class RuleCoverage:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the table, and below what was not covered."""
-        write = terminalreporter.write_line
+
+        def write(line: str, **colours: bool) -> None:
+            terminalreporter.write_line(visible(line), **colours)
+
         write("")
         if not self._coverage:
             write("rule coverage: no scenario ran a policy of a file or a preset", yellow=True)

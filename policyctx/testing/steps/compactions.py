@@ -167,7 +167,7 @@ def _(policyctx_world: World, state: str) -> None:
     """`Result.compacted` of the last event: was history replaced by a summary."""
     result = policyctx_world.outcome
     if result.compacted != (state == "compacted"):
-        found = "it is" if result.compacted else "\n".join(["it is not", *result.warnings])
+        found = "it is" if result.compacted else f"it is not{_why_not(result)}"
         raise OutcomeError(f"the history to be {state}", found, policyctx_world.fates)
 
 
@@ -327,9 +327,19 @@ def _(policyctx_world: World) -> None:
 def _compacted(world: World) -> Compacted:
     made = world.result.compaction
     if made is None:
-        warnings = "\n".join(world.result.warnings)
-        raise OutcomeError("a compaction", f"none\n{warnings}", world.fates)
+        raise OutcomeError("a compaction", f"none{_why_not(world.result)}", world.fates)
     return made
+
+
+def _why_not(result: Result | Returned) -> str:
+    """A line for each reason that nothing was replaced: closed gates, kept messages, warnings."""
+    found = [*result.warnings]
+    for step in () if isinstance(result, Returned) else result.plan.outcomes:
+        if step.stopped is not None:
+            found.append(f"the step {step.step}: {step.stopped.sentence}")
+        elif not step.is_open:
+            found += [f"the step {step.step}: {gate.sentence}" for gate in step.gates]
+    return "".join(f"\n{line}" for line in found)
 
 
 def _scripted(world: World) -> ScriptedSummarizer:
@@ -341,7 +351,8 @@ def _scripted(world: World) -> ScriptedSummarizer:
 def _last_request(world: World) -> SummaryRequest:
     requests = _scripted(world).requests
     if not requests:
-        raise OutcomeError("a request for a summary", "none", world.fates)
+        found = f"none{_why_not(world.outcome)}"
+        raise OutcomeError("a request for a summary", found, world.fates)
     return requests[-1]
 
 

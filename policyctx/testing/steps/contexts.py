@@ -34,12 +34,14 @@ def _(policyctx_world: World) -> None:
     'a result "toolu_01abc" of 2500 characters from Bash',
     "3 parallel Bash results of 500 characters",
     'a result "b" of 1500 characters in blocks',
+    "a failed result of 300 characters from Bash",
     "a user message of 5000 characters",
     'a result "c" from Read that reads\n"""\nexit code 0\n"""',
 )
 def _(policyctx_world: World, phrase: str, docstring: str | None = None) -> None:
-    """Results, each after its call where a tool is named, or messages with text. A size is
-    exact: of blocks, it is that of their compact JSON. A text may be a docstring.
+    """Results, each after its call where a tool is named, or messages with text. A `failed` result
+    is an error. A size is exact: of blocks, it is that of their compact JSON. A text may be a
+    docstring.
     """
     made = pieces(phrase, text=docstring)
     policyctx_world.add(policyctx_world.conversation.messages(made))

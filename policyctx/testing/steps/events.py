@@ -112,7 +112,7 @@ def _(
 
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
 def _(policyctx_world: World, duration: float) -> None:
-    """The session's clock moves on; nothing else happens."""
+    """The session's clock moves on while the agent is idle or waits; nothing else happens."""
     policyctx_world.seconds_passed += duration
 
 

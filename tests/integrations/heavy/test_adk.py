@@ -430,6 +430,6 @@ def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
     assert [line.strip() for line in added_lines(NAME, PAGE)] == [
-        'policy = PolicyPlugin("small-context")',
+        'policy = PolicyPlugin("coding-agent")',
         "runner = Runner(agent=agent, **names, plugins=[policy])",
     ]

@@ -447,6 +447,6 @@ def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
     assert added_lines("agent_framework_agent", "agent-framework") == [
-        'policy = PolicyMiddleware("small-context")',
+        'policy = PolicyMiddleware("coding-agent")',
         "    middleware=[policy],",
     ]

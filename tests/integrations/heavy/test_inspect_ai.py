@@ -427,7 +427,7 @@ def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
     assert [line.strip() for line in added_lines(NAME, PAGE)] == [
-        'policy = PolicyCompaction("small-context", threshold=12000)',
+        'policy = PolicyCompaction("coding-agent", threshold=100_000)',
         "agent = react(tools=[read_file()], compaction=policy)",
     ]
 

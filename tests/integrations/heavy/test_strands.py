@@ -400,6 +400,6 @@ def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
     assert added_lines("strands_agent", "strands") == [
-        'policy = PolicyPlugin("small-context", session_id="read-the-folder")',
+        'policy = PolicyPlugin("coding-agent", session_id="read-the-folder")',
         "    plugins=[policy],",
     ]

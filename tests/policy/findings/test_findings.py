@@ -8,7 +8,7 @@ import pytest
 from policyctx.policy.codes import FINDINGS
 from policyctx.policy.consistency import inconsistencies, path_in_inherited
 from policyctx.policy.findings import findings
-from policyctx.policy.loading import resolved
+from policyctx.policy.loading import extended, resolved
 from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, policy_source, preset_names
 from policyctx.policy.yaml_reader import read_yaml
@@ -30,7 +30,7 @@ def cases() -> list[tuple[str, list[str]]]:
 
 
 def found_in(text: str) -> list[Diagnostic]:
-    root = read_yaml(PolicySource("p.yaml", HEAD + text + "\n"))
+    root = extended(PolicySource("p.yaml", HEAD + text + "\n"), {}).root
     policy = Policy.model_validate(root.plain())
     assert not [*inconsistencies(root), *path_in_inherited(root, policy)]
     return findings(root, policy)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from policyctx.replay.report.page import inline_script, json_script
+from policyctx.replay.report.page import inline_script, json_script, visible_values
 from tests.replay.report.sessions import HOSTILE
 
 
@@ -20,6 +20,12 @@ def test_values_round_trip_and_are_not_markup(text: str) -> None:
     assert found
     assert not {"\u2028", "\u2029"} & {*found[1]}
     assert json.loads(found[1]) == {text: [text]}
+
+
+def test_a_page_shows_hidden_and_control_characters_as_escapes() -> None:
+    odd = "a\x1b[2J\u202e\nb"
+    shown = "a\\x1b[2J\\u202e\nb"
+    assert visible_values({odd: [odd, 1, None, True, 2.5]}) == {shown: [shown, 1, None, True, 2.5]}
 
 
 def test_a_lone_surrogate_can_be_written() -> None:

@@ -12,6 +12,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from benchmarks.browser import chromium, emulated
+from policyctx.errors import visible
 from tests.policies import policy
 from tests.replay.report.sessions import HOSTILE, PRICED, STEPS, replayed, report
 
@@ -246,7 +247,7 @@ def test_session_contents_are_shown_as_text(page: WebDriver) -> None:
     WebDriverWait(page, 5).until(lambda _: first.find_elements(By.TAG_NAME, "pre"))
     script = "return arguments[0].querySelector('pre').textContent.toWellFormed()"
     text = page.execute_script(script, first)
-    assert text == HOSTILE.replace("\ud800", "\ufffd")
+    assert text == visible(HOSTILE)
     assert column(page, "Decisions", 2)[0] == "<b>Tool\ntool_result"
     Select(part(page, "Decisions").find_element(By.TAG_NAME, "select")).select_by_index(2)
     assert column(page, "Decisions", 7)[0].startswith("recent: 2nd newest of <b>Tool, 2 kept")

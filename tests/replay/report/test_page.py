@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.errors import install_command
+from policyctx.errors import install_command, visible
 from policyctx.replay.report.page import packed
 from tests.policies import policy
 from tests.replay.report.sessions import HOSTILE, PRICED, replayed, report
@@ -107,7 +107,7 @@ def test_only_the_pages_own_scripts_may_run(hostile: Parsed) -> None:
 
 def test_session_contents_are_not_markup(hostile: Parsed) -> None:
     said = hostile.rows("said-0")
-    assert said[0]["text"] == HOSTILE[:400]
+    assert said[0]["text"] == visible(HOSTILE[:400])
     assert len(hostile.scripts) == 7
     assert [tag for tag, _ in hostile.elements].count("b") == 0
 
