@@ -610,6 +610,11 @@ class StoreSettings(Protocol):
         """The folder in which files wait while the service of a URL is away."""
 
 
+def written_root(template: str, session_id: str) -> str:
+    """Return the root of a session's store as a policy writes it; `~` is not expanded."""
+    return parsed_template(template, ROOT_FIELDS).render({"session_id": safe_part(session_id)})
+
+
 def session_store(
     settings: StoreSettings,
     session_id: str,
@@ -621,11 +626,8 @@ def session_store(
     """Return the store of a session; `root` replaces the folder of the settings."""
     folder = settings.spill_to
     shared = root is not None or "{session_id}" not in settings.root
-    if root is None:
-        values = {"session_id": safe_part(session_id)}
-        root = parsed_template(settings.root, ROOT_FIELDS).render(values)
     return ContextFileSystem(
-        root,
+        written_root(settings.root, session_id) if root is None else root,
         on_conflict=settings.on_conflict,
         sync=settings.sync,
         mode=settings.mode,
