@@ -74,6 +74,7 @@ class World:
         self.messages: Sequence[Message] = []
         """What the caller holds: the next list that the policy is given."""
         self.passes_edited_back = False
+        self.began = time.time()
         self.seconds_passed = 0.0
         self.waits: list[float] = []
         """The seconds of each pause that the last event made."""
@@ -228,6 +229,9 @@ class World:
                 stays = len(returned.messages) == len(given)
                 items = items_of(before) if stays else ()
                 turn = Turn("function", given, before, returned=returned, items=items)
+                if self.passes_edited_back:
+                    earlier = self.messages[: len(self.messages) - len(given)]
+                    self.messages = [*earlier, *turn.messages]
         self.turns.append(turn)
 
     def set_system(self, size: Size) -> None:
