@@ -132,7 +132,8 @@ class Session:
         self._root = root if store is None else None
         self._has_own_store = store is not None
         self._clock = clock
-        self._cwd = _working_directory()
+        self.cwd = _working_directory()
+        """The folder from which placeholders name files in `{cwd_path}`; empty if unknown."""
         if store is None:
             seconds = settings.timeout.seconds
             store = session_store(
@@ -839,7 +840,7 @@ class Session:
             language_model=model.name,
             correction=memory.correction,
             idle=None if called_at is None else max(0.0, self._clock() - called_at),
-            cwd=self._cwd,
+            cwd=self.cwd,
             read_tool=self._read_tool,
             sources=sources or {},
             parts=self._parts,

@@ -45,6 +45,43 @@ Feature: The files that were read last come back
     When the policy is applied
     Then the file "a.py" is restored
 
+  @F-005 @BR-3.2-25 @BR-3.2-28
+  Scenario: Of files that one message reads, the one that its last call names comes first
+    Given the working directory has the files "a.py", "b.py" and "c.py" of 10 tokens
+    And the messages:
+      """
+      [
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "a.py"}},
+          {"type": "tool_use", "id": "b", "name": "read_file", "input": {"path": "b.py"}},
+          {"type": "tool_use", "id": "c", "name": "read_file", "input": {"path": "c.py"}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "a", "content": "x"},
+          {"type": "tool_result", "tool_use_id": "b", "content": "y"},
+          {"type": "tool_result", "tool_use_id": "c", "content": "z"}
+        ]}
+      ]
+      """
+    When the policy is applied
+    Then the files "c.py", "b.py" and "a.py" are restored
+
+  @F-005 @BR-3.2-39 @BR-3.2-40
+  Scenario Outline: The warning has the words of a file reader that raises, and the summary stays
+    Given the working directory has the file "a.py" of 10 tokens
+    And the agent has read the file "a.py"
+    When the function <function> is called with
+      | file_reader | raising |
+    Then the history is compacted
+    And the compaction reports
+      | restored_file_count | 0 |
+    And a warning says "'a.py' is not restored: the archive is sealed"
+
+    Examples:
+      | function               |
+      | compact_messages       |
+      | compact_messages_async |
+
   @F-005
   Scenario: Where no tool is known to have read a file, a warning names the option
     Given the working directory has the file "a.py" of 10 tokens
@@ -232,6 +269,7 @@ Feature: The files that were read last come back
   @F-005 @BR-3.2-31 @BR-3.2-41 @BR-4.2-1
   Scenario Outline: No path leads out of the working directory
     Given the working directory has the file "../secret.txt" that reads "secret"
+    And the working directory has the file "../work-evil/secret.txt" that reads "secret"
     And the working directory has the link "link.txt" to "../secret.txt"
     And the working directory has the file "a.py" of 10 tokens
     And the agent has read the files "a.py" and "<path>"
@@ -246,6 +284,7 @@ Feature: The files that were read last come back
       | src/../../secret.txt |
       | /etc/hostname    |
       | link.txt         |
+      | ../work-evil/secret.txt |
 
   @F-005 @BR-3.2-40
   Scenario Outline: What cannot be read is skipped

@@ -100,10 +100,11 @@ Feature: The files
     And the file "tool_result/Read/call_abc123.json" holds the original content of the result "call_abc123"
 
   @BR-3.4-4
-  Scenario: The time in a file is a number of seconds
+  Scenario: The time in a file is a whole number of seconds
     Given a result "a" of 300 tokens from Read
     When the policy is applied
     Then the file "tool_result/Read/a.json" is JSON with
+      | offloaded_at | a whole number       |
       | offloaded_at | over 1,700,000,000   |
       | offloaded_at | under 10,000,000,000 |
 

@@ -71,6 +71,17 @@ Feature: One call offloads the results of a list
       | offload_tool_results_async | synchronous  |
       | offload_tool_results_async | asynchronous |
 
+  @F-001 @BR-3.2-15 @BR-3.2-20
+  Scenario Outline: The error of a writer keeps the writer's own words and its cause
+    When the function <function> is called with
+      | writer | raising |
+    Then it fails with a StoreError that says "cannot be written: the archive is sealed" because of a ConnectionError
+
+    Examples:
+      | function                   |
+      | offload_tool_results       |
+      | offload_tool_results_async |
+
   @BR-3.2-14
   Scenario Outline: The function returns an empty list as it is
     Given no messages

@@ -71,3 +71,31 @@ Feature: One call offloads one result
       | function                  |
       | offload_tool_result       |
       | offload_tool_result_async |
+
+  @UC-003 @BR-3.2-4 @BR-3.2-12
+  Scenario Outline: The error of a writer keeps the writer's own words and its cause
+    When the function <function> is called with
+      | writer | raising |
+    Then it fails with a StoreError that says "cannot be written: the archive is sealed" because of a ConnectionError
+
+    Examples:
+      | function                  |
+      | offload_tool_result       |
+      | offload_tool_result_async |
+
+  @F-003 @BR-3.2-7 @BR-3.2-19 @BR-3.2-22
+  Scenario Outline: A message that was offloaded already is copied, and its file is the one it names
+    Given the caller passes the edited messages back
+    When the function <function> is called
+    Then the result lists the file "session-abc123/toolu_xyz.md"
+    When the function <function> is called
+    Then the result lists the file "session-abc123/toolu_xyz.md"
+    And the paths of the files are absolute
+    And 0 characters are freed
+    And changed messages are deep copies
+    And the root folder holds only the file "session-abc123/toolu_xyz.md"
+
+    Examples:
+      | function                  |
+      | offload_tool_result       |
+      | offload_tool_result_async |

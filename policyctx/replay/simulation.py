@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.store_urls import is_url
 from policyctx.definitions.summarizers import NONE
 from policyctx.errors import StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
 from policyctx.planning.paths import File, FreePaths
+from policyctx.policy.models.store import Store
 from policyctx.replay.common import Common
 from policyctx.replay.layouts import LAYOUTS
 from policyctx.replay.provider_tokens import call_shares
@@ -37,6 +40,8 @@ from policyctx.replay.to_come import EditsToCome
 from policyctx.replay.untouched import why_untouched
 from policyctx.session import Session
 from policyctx.store.content import encoded, sha256_of
+from policyctx.store.filesystem import written_root
+from policyctx.store.roots import store_root
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
 
@@ -49,7 +54,6 @@ if TYPE_CHECKING:
     from policyctx.planning.plan import Plan
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction
-    from policyctx.policy.models.store import Store as Settings
     from policyctx.replay.layouts import LayoutName
     from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
     from policyctx.replay.regret.needs import Need
@@ -115,7 +119,7 @@ class UnwrittenStore:
     it had. Implements `SessionStore`.
     """
 
-    def __init__(self, root: Root, settings: Settings) -> None:
+    def __init__(self, root: Root, settings: Store) -> None:
         self.root = root
         self._settings = settings
         self._hashes: dict[str, str] = {}
@@ -177,7 +181,24 @@ class UnwrittenStore:
 
 
 # A session of a replay needs no id that nobody else has; one as long as a real one is.
-_SESSION_ID = "session_00000000_000000_replay"
+SESSION_ID = "session_00000000_000000_replay"
+# Paths in placeholders count, so a replay has folders that are the same on every machine.
+_HOME = Path("/home/user")
+_WORKING_DIRECTORY = _HOME / "project"
+
+
+def replay_root(policy: OffloadPolicy) -> Root:
+    """Return the root that a replay's placeholders name: of no user and of no machine.
+
+    A policy's absolute path may be that of a variable, so the default root replaces it.
+    """
+    written = written_root(policy.store.root, SESSION_ID)
+    if is_url(written):
+        return store_root(written)
+    if Path(written).is_absolute():
+        written = written_root(Store().root, SESSION_ID)
+    first, *rest = Path(written).parts or (".",)
+    return _HOME.joinpath(*rest) if first.startswith("~") else _WORKING_DIRECTORY / written
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,15 +310,16 @@ class _Simulation:
         self._excerpt = excerpt
         self._items: list[SeenItem] = []
         self._clock = _Clock()
+        self._store = UnwrittenStore(replay_root(policy), policy.store)
         self._session = Session(
             policy,
-            session_id=_SESSION_ID,
+            session_id=SESSION_ID,
+            store=self._store,
             on_invalid="keep",
             clock=self._clock,
             expects_usage=False,  # a recording may have none
         )
-        self._store = UnwrittenStore(self._session.store.root, policy.store)
-        self._session.store = self._store
+        self._session.cwd = str(_WORKING_DIRECTORY)
         # Breakpoints are priced by their layout; markers would make each message another object.
         self._session.takes_markers = False
         self._session.reads_once = False

@@ -611,6 +611,11 @@ class StoreSettings(Protocol):
         """The folder in which files wait while the service of a URL is away."""
 
 
+def written_root(template: str, session_id: str) -> str:
+    """Return the root of a session's store as a policy writes it; `~` is not expanded."""
+    return parsed_template(template, ROOT_FIELDS).render({"session_id": safe_part(session_id)})
+
+
 def session_store(
     settings: StoreSettings,
     session_id: str,

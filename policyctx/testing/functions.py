@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +56,30 @@ class AsyncDiskWriter:
         self._writer.write(path, text)
 
 
-_WRITERS: Mapping[str, Callable[[list[str]], object]] = {
-    "synchronous": DiskWriter,
-    "asynchronous": AsyncDiskWriter,
+@dataclass(frozen=True, slots=True)
+class Raising:
+    """A writer and a reader of the caller's that is broken."""
+
+    paths: list[str] = field(default_factory=list)
+
+    def write(self, path: str, text: str) -> None:
+        """Raise an error of the writer's own."""
+        del path, text
+        raise ConnectionError("the archive is sealed")
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        """Return the path below the working directory."""
+        return f"{work_dir}/{path}"
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        """Raise an error of the reader's own."""
+        del resolved, most_bytes
+        raise ConnectionError("the archive is sealed")
+
+
+_BY_CALLER: Mapping[str, Mapping[str, Callable[[list[str]], object]]] = {
+    "writer": {"synchronous": DiskWriter, "asynchronous": AsyncDiskWriter, "raising": Raising},
+    "file_reader": {"raising": Raising},
 }
 
 
@@ -171,11 +192,11 @@ def yaml_values(texts: Mapping[str, str]) -> dict[str, Any]:
 
 def _read(options: Mapping[str, str], world: World) -> dict[str, Any]:
     found = yaml_values(options)
-    if "writer" in found:
-        kind = found["writer"]
-        if kind not in _WRITERS:
-            raise WordingError(f"no writer is {kind!r}; there are {', '.join(_WRITERS)}")
-        found["writer"] = _WRITERS[kind](world.paths_of_writer)
+    for name in found.keys() & _BY_CALLER.keys():
+        kind, kinds = found[name], _BY_CALLER[name]
+        if kind not in kinds:
+            raise WordingError(f"no {name} is {kind!r}; there are {', '.join(kinds)}")
+        found[name] = kinds[kind](world.paths_of_writer)
     if "work_dir" in found:
         found["work_dir"] = world.work / found["work_dir"]
     return found

@@ -44,8 +44,11 @@ _TYPES = {
     "string": ("string", "user"),
     "": ("string", "user"),
 }
-_PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+# A black picture of 800 by 600 pixels, so large that a placeholder is smaller.
+_PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAyAAAAJYAQAAAACyDb/dAAAAUUlEQVR42u3BAQ0AAADCoPdPbQ8HFAAAAAAAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAD8G+y4AAFJyw/RAAAAAElF"
+    "TkSuQmCC"
 )
 
 
@@ -173,21 +176,21 @@ class _Writer:
         if self.conversation.shape == "OpenAI":
             return _openai_medium(kind)
         media_type = "image/png" if kind == "image" else "application/pdf"
-        source = {"type": "base64", "media_type": media_type, "data": _PIXEL}
+        source = {"type": "base64", "media_type": media_type, "data": _PICTURE}
         return {"type": kind, "source": source}
 
 
 def _input_medium(kind: str) -> dict[str, Any]:
     if kind == "image":
-        return {"type": "input_image", "image_url": f"data:image/png;base64,{_PIXEL}"}
-    return {"type": "input_file", "file_data": f"data:application/pdf;base64,{_PIXEL}"}
+        return {"type": "input_image", "image_url": f"data:image/png;base64,{_PICTURE}"}
+    return {"type": "input_file", "file_data": f"data:application/pdf;base64,{_PICTURE}"}
 
 
 def _openai_medium(kind: str) -> dict[str, Any]:
     if kind == "image":
-        return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PIXEL}"}}
+        return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PICTURE}"}}
     if kind == "document":
-        return {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PIXEL}"}}
+        return {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PICTURE}"}}
     raise WordingError(f"the OpenAI shape has no {kind} block")
 
 

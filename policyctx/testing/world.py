@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from functools import partial
 from itertools import zip_longest
@@ -27,10 +28,12 @@ from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Selection, selection
 from policyctx.testing.summaries import FilesBelow, ScriptedSummarizer
 from policyctx.turns.result import Result
+from policyctx.turns.sources import position_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from policyctx.definitions.items import Path as ItemPath
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import PolicySource
@@ -71,6 +74,7 @@ class World:
         self.messages: Sequence[Message] = []
         """What the caller holds: the next list that the policy is given."""
         self.passes_edited_back = False
+        self.began = time.time()
         self.seconds_passed = 0.0
         self.waits: list[float] = []
         """The seconds of each pause that the last event made."""
@@ -227,6 +231,9 @@ class World:
                 stays = len(returned.messages) == len(given)
                 items = items_of(before) if stays else ()
                 turn = Turn("function", given, before, returned=returned, items=items)
+                if self.passes_edited_back:
+                    earlier = self.messages[: len(self.messages) - len(given)]
+                    self.messages = [*earlier, *turn.messages]
         self.turns.append(turn)
 
     def set_system(self, size: Size) -> None:
@@ -339,22 +346,16 @@ class World:
 
     def text_now(self, fate: Fate) -> object:
         """Return what a model is sent in the item's place: a text, or blocks."""
-        if any(not BY_STATE[other.state].keeps_place for other in fate.turn.fates):
-            return self._text_by_id(fate)
-        return value_at(fate.turn.messages[fate.item.message], fate.item.path)
-
-    def _text_by_id(self, fate: Fate) -> object:
-        """Messages were taken away, so places moved; an id with a kind is still there to go by."""
-        planned = self.session.plan(fate.turn.messages)
-        same = [
-            item
-            for item in planned.items
-            if (item.kind, item.tool_use_id) == (fate.item.kind, fate.item.tool_use_id)
-            and (item.tool_use_id is not None or item.text == fate.item.text)
-        ]
-        if len(same) != 1:
-            raise OutcomeError("the item in the messages", f"{len(same)} such items", [fate])
-        return value_at(fate.turn.messages[same[0].message], same[0].path)
+        turn, place, path = fate.turn, fate.item.message, fate.item.path
+        if turn.result is not None:
+            here = position_of(turn.result.source_ranges, place)
+            if here is None:
+                raise OutcomeError("the item in the messages", "its message has left", [fate])
+            place, path = here, _path_now(fate)
+        seen = value_at(turn.messages[place], path)
+        is_block = seen != fate.original and isinstance(seen, Mapping)
+        # A text block replaces an image or a document.
+        return seen["text"] if is_block and isinstance(seen.get("text"), str) else seen
 
     def saved(self, fate: Fate) -> tuple[Fate, Decision]:
         """Return how the item was offloaded: in this turn or in one before it.
@@ -391,6 +392,32 @@ class World:
     def written(self) -> list[str]:
         """The files of items that the scenario's events have made."""
         return [path for path in self.all_written if not _is_state(path)]
+
+
+def _path_now(fate: Fate) -> ItemPath:
+    """Return the item's path in its edited message, from which blocks before it were dropped."""
+    path = list(fate.item.path)
+    dropped = {
+        _block(other.item.path)
+        for other in fate.turn.fates
+        if other.item.message == fate.item.message and not BY_STATE[other.state].keeps_place
+    }
+    for *above, number in dropped:
+        place = len(above)
+        if fate.item.path[:place] == tuple(above) and number in _before(fate.item.path, place):
+            path[place] = int(path[place]) - 1
+    return tuple(path)
+
+
+def _before(path: ItemPath, place: int) -> range:
+    """Return the numbers of the blocks before the one that is in this place of a path."""
+    part = path[place] if place < len(path) else 0
+    return range(part if isinstance(part, int) else 0)
+
+
+def _block(path: ItemPath) -> ItemPath:
+    """Return the path of the innermost block in which an item is."""
+    return path[: max((i for i, part in enumerate(path, 1) if isinstance(part, int)), default=0)]
 
 
 def _arrival(message: Message, call: Message | None, session: Session) -> Result:

@@ -86,11 +86,11 @@ def front(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def by_project(differences: Sequence[float], projects: Sequence[str]) -> list[float]:
-    """Return the sum of the differences of each project, by its name."""
+    """Return the sum of the differences of each project, in the order of their first sessions."""
     found: Mapping[str, list[float]] = defaultdict(list)
     for difference, project in zip(differences, projects, strict=True):
         found[project].append(difference)
-    return [math.fsum(found[project]) for project in sorted(found)]
+    return [math.fsum(of_one) for of_one in found.values()]
 
 
 def differences(one: Sequence[Outcome], other: Sequence[Outcome]) -> list[float]:

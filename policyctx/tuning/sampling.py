@@ -70,7 +70,7 @@ def folds(sessions: Sequence[TunedSession], count: int, *, seed: int) -> list[Fo
     by_project: dict[str, list[TunedSession]] = defaultdict(list)
     for session in sessions:
         by_project[session.project].append(session)
-    projects = sorted(by_project)
+    projects = [*by_project]  # by their first sessions; a name may be a path of this machine
     chance.shuffle(projects)
     calls = {name: sum(1 + one.calls for one in by_project[name]) for name in projects}
     groups: list[list[str]] = [[] for _ in range(min(count, len(projects)))]

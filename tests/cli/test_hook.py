@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import shlex
+from pathlib import Path
 
 import pytest
 
 from tests.cli.running import policyctx
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOOK = ("hook", "claude-code")
 
@@ -30,7 +28,8 @@ def test_the_hook_is_installed_once_and_uninstalled(settings: Path) -> None:
     assert '+      {"' not in first.stdout
     assert '+        "matcher": "Bash|Read|mcp__.*",' in first.stdout
     [group] = json.loads(settings.read_text(encoding="utf-8"))["hooks"]["PostToolUse"]
-    assert group["hooks"][0]["command"].endswith("policyctx-hook claude-code")
+    program, host = shlex.split(group["hooks"][0]["command"])
+    assert (Path(program).name, host) == ("policyctx-hook", "claude-code")
     again = policyctx(*HOOK, "--install", "--yes")
     assert again.stdout == f"nothing to change in {settings}\n"
     gone = policyctx(*HOOK, "--uninstall", "-y")

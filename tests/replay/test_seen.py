@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.cli.output import place
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.simulation import simulated
+from policyctx.replay.simulation import SESSION_ID, UnwrittenStore, replay_root, simulated
 from policyctx.session import Session
 from tests.conversations import picture, results, session_of, user
 from tests.policies import policy
@@ -92,7 +92,8 @@ def test_a_kept_item_has_the_reason_of_a_plan_of_the_last_list() -> None:
     under = OffloadPolicy.load("small-context")
     messages = session_of(*["short", LONG * 30] * 6, tool="Read")
     session = simulated(turn_by_turn(messages), under, excerpt=0)
-    alone = Session(under, session_id="session_00000000_000000_replay")
+    store = UnwrittenStore(replay_root(under), under.store)
+    alone = Session(under, session_id=SESSION_ID, store=store)
     plan = alone.plan(messages[:-2])
     stay = [decision for decision in plan.decisions if decision.action == "keep"]
     found = [

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.simulated import StepUse
-from policyctx.replay.simulation import simulated
+from policyctx.replay.simulation import SESSION_ID, UnwrittenStore, replay_root, simulated
 from policyctx.replay.summing import figures_of
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 from tests.conversations import call, results, session_of, user
-from tests.policies import policy
+from tests.policies import HEAD, policy
 from tests.replay.sessions import recording, turn_by_turn
 
 if TYPE_CHECKING:
@@ -32,12 +34,61 @@ def root(tmp_path: Path) -> Path:
 def test_each_call_sends_the_same_tokens_as_a_session(root: Path) -> None:
     keep_two = policy(KEEP_TWO % root)
     messages = session_of(*[LONG + str(i) for i in range(6)])
-    session, sent = Session(keep_two, root=root / "real"), []
+    store = UnwrittenStore(replay_root(keep_two), keep_two.store)
+    session, sent = Session(keep_two, store=store), []
     for end in range(1, len(messages), 2):
         plan = session.apply(messages[:end]).plan
         sent.append((plan.tokens_before, plan.tokens_after))
-    replayed = simulated(turn_by_turn(messages), policy(KEEP_TWO % (root / "real")))
+    replayed = simulated(turn_by_turn(messages), keep_two)
     assert [(call.unedited.tokens, call.edited.tokens) for call in replayed.calls] == sent
+
+
+def removed_under(root: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """Return the tokens that each removal frees for a user with this home, and its reason."""
+    home.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CONTEXT_ROOT", str(home / "context"))
+    monkeypatch.chdir(home)
+    text = KEEP_TWO.replace("offload: true", 'offload: true, placeholder: "{cwd_path}, {path}"')
+    (home / "p.yaml").write_text(HEAD + dedent(text % root), encoding="utf-8")
+    messages = session_of(*[LONG + str(i) for i in range(6)])
+    found = simulated(turn_by_turn(messages), OffloadPolicy.load(home / "p.yaml")).removals
+    return [(removal.freed, removal.reason) for removal in found]
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        '"~/.agent/context/{session_id}"',
+        '"~"',
+        ".offload",
+        ".",
+        '"../{session_id}"',
+        '"${CONTEXT_ROOT:-~/.agent}"',
+        '"${HOME:-/x}"',
+    ],
+)
+def test_the_home_and_the_working_directory_change_no_figure(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = [tmp_path / "u", tmp_path / "a user's folder" / "with an Ä in its name" / "x" / "y"]
+    short, long = (removed_under(root, home, monkeypatch) for home in homes)
+    assert len(short) == 3
+    assert short == long
+
+
+@pytest.mark.parametrize(
+    ("written", "replayed"),
+    [
+        ("~/.agent/context/{session_id}", f"/home/user/.agent/context/{SESSION_ID}"),
+        ("~somebody/files", "/home/user/files"),
+        (".offload", "/home/user/project/.offload"),
+        ("/srv/files", f"/home/user/.agent/context/{SESSION_ID}"),
+        ("s3://bucket/{session_id}", f"s3://bucket/{SESSION_ID}"),
+    ],
+)
+def test_the_root_of_a_replay_is_that_of_no_machine(written: str, replayed: str) -> None:
+    assert str(replay_root(policy(KEEP_TWO % f'"{written}"'))) == replayed
 
 
 def test_nothing_is_written(root: Path) -> None:

@@ -363,6 +363,11 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then the session's id matches "s-[0-9]"
 
+  Scenario: expected: a time from
+    Given the session "session_20240115_103045_abcdef"
+    When the policy is applied
+    Then the session's id has the time to the second
+
   Scenario: expected: listed as offloaded
     When the policy is applied
     Then the result "small" is listed as offloaded

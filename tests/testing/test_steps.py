@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 from pytest_bdd.feature import get_feature
 
+from policyctx.resources import shipped_folder
 from policyctx.testing.listing import library
 from policyctx.testing.step_definitions import StepSentence
 from tests.cli.running import policyctx
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_bdd.parser import Feature, Step
 
 HERE = Path(__file__).parent
 FAILING = HERE / "failing.feature"
@@ -59,6 +66,33 @@ def test_every_then_is_seen_to_fail() -> None:
         and not any(StepSentence(definition.sentence).is_matching(name) for name in failing)
     }
     assert unseen == set(NEVER_UNTRUE)
+
+
+def test_every_then_is_seen_to_hold() -> None:
+    passing = {step.name for feature in _passing() for step in _steps(feature)}
+    unseen = {
+        definition.sentence
+        for definition in library()
+        if definition.type == "then"
+        and not any(map(StepSentence(definition.sentence).is_matching, passing))
+    }
+    assert not unseen
+
+
+def _passing() -> list[Feature]:
+    folders = (HERE / "features", shipped_folder("features"))
+    return [
+        get_feature(str(folder), str(path.relative_to(folder)))
+        for folder in folders
+        for path in folder.rglob("*.feature")
+    ]
+
+
+def _steps(feature: Feature) -> Iterator[Step]:
+    for scenario in feature.scenarios.values():
+        rows = [row for each in scenario.examples for row in each.as_contexts()]
+        for row in rows or [{}]:
+            yield from scenario.render(row).steps
 
 
 def test_every_example_is_matched_by_its_own_sentence_alone() -> None:

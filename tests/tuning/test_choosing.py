@@ -5,6 +5,7 @@ import pytest
 from policyctx.tuning.choosing import (
     Candidate,
     Constraints,
+    by_project,
     chosen,
     front,
     is_beyond_one_error,
@@ -48,6 +49,12 @@ def test_the_error_is_that_of_projects_and_not_of_sessions() -> None:
     of_two_projects = ["a"] * 4 + ["b"] * 4
     assert is_beyond_one_error(one, other, [str(i) for i in range(8)])
     assert not is_beyond_one_error(one, other, of_two_projects)
+
+
+@pytest.mark.parametrize("home", ["/Users/ann", "/home/ann", "/z"])
+def test_the_names_of_projects_do_not_change_their_order(home: str) -> None:
+    projects = ["/testbed", f"{home}/sessions", "/app", f"{home}/sessions"]
+    assert by_project([1, 2, 3, 4], projects) == [1, 6, 3]
 
 
 def test_the_front_has_the_nearest_of_equal_settings() -> None:

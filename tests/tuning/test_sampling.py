@@ -47,3 +47,9 @@ def test_the_order_is_drawn_by_the_seed() -> None:
     found = sessions(12)
     assert stratified(found, seed=1) == stratified(found, seed=1)
     assert stratified(found, seed=1) != stratified(found, seed=2)
+
+
+def test_the_names_of_projects_change_no_fold() -> None:
+    found = sessions(5)
+    renamed = [replace(one, project=f"/{9 - one.number}/{one.project}") for one in found[::2]]
+    assert folds(found[::2], 3, seed=1) == folds(renamed, 3, seed=1)

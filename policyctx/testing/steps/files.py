@@ -132,7 +132,7 @@ def _(
 )
 def _(policyctx_world: World, name: str, datatable: Sequence[Sequence[object]]) -> None:
     """Values in a JSON file, each after its key; a dot leads into a map. `*` is anything. A bound
-    such as `over 100` holds for a number alone.
+    such as `over 100` holds for a number alone, `a whole number` for one without a fraction.
     """
     document = json.loads(_content(policyctx_world, name))
     for key, expected in ((str(row[0]), str(row[1])) for row in datatable):
@@ -145,6 +145,8 @@ def _(policyctx_world: World, name: str, datatable: Sequence[Sequence[object]]) 
 
 
 def _is_so(found: object, expected: str) -> bool:
+    if expected == "a whole number":
+        return isinstance(found, int) and not isinstance(found, bool)
     if re.fullmatch(BOUND, expected) is None or isinstance(found, str | bool):
         return like(expected, found if isinstance(found, str) else compact(found))
     return isinstance(found, int | float) and amount(expected).holds_for(found)

@@ -74,13 +74,14 @@ def _(policyctx_world: World, text: str) -> None:
 
 
 @then(
-    "it fails with (a|an) {name:name}( that says {text:text})",
+    "it fails with (a|an) {name:name}( that says {text:text})( because of (a|an) {cause:name})",
     "it fails with a StoreError",
+    'it fails with a StoreError that says "cannot be written" because of a ConnectionError',
     'it fails with a StoreError that says "No space left"',
 )
-def _(policyctx_world: World, name: str, text: str = "") -> None:
-    """The last event raised this error, of `policyctx.errors`; its text has these words in it. An
-    error that no step expects fails the scenario.
+def _(policyctx_world: World, name: str, text: str = "", cause: str = "") -> None:
+    """The last event raised this error, of `policyctx.errors`; its text has these words in it, and
+    its `__cause__` is an error of this class. An error that no step expects fails the scenario.
     """
     error = policyctx_world.turns[-1].error if policyctx_world.turns else None
     wanted = f"{name} with {text!r}" if text else name
@@ -89,4 +90,6 @@ def _(policyctx_world: World, name: str, text: str = "") -> None:
     names = [kind.__name__ for kind in type(error).__mro__]
     if name not in names or text not in str(error):
         raise OutcomeError(wanted, f"{type(error).__name__}: {error}")
+    if cause and type(error.__cause__).__name__ != cause:
+        raise OutcomeError(f"{wanted} because of {cause}", f"because of {error.__cause__!r}")
     policyctx_world.error_is_known = True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,6 +43,22 @@ def _(policyctx_world: World, pattern: str) -> None:
     found = policyctx_world.session.session_id
     if re.fullmatch(pattern, found) is None:
         raise OutcomeError(pattern, found)
+
+
+@then(
+    "the session's id has the time to the second",
+    "the session's id has the time to the second",
+)
+def _(policyctx_world: World) -> None:
+    """The first date and time in the id, `20240115_103045`, are those of now, in UTC."""
+    found = policyctx_world.session.session_id
+    digits = re.search(r"[0-9]{8}_[0-9]{6}", found)
+    began, now = int(policyctx_world.began), time.time()
+    if digits is not None:
+        named = datetime.strptime(digits[0], "%Y%m%d_%H%M%S").replace(tzinfo=UTC)
+        if began <= named.timestamp() <= now:
+            return
+    raise OutcomeError(f"a time from {began} to {now:.0f}", found)
 
 
 @then(

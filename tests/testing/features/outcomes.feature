@@ -165,3 +165,56 @@ Feature: What comes of it
     And the input is not changed
     When the policy is applied
     Then 3 results are newly offloaded
+
+  Scenario Outline: <what> is offloaded in the <shape> shape
+    Given the policy
+      """
+      items: {image: {offload: true}, document: {offload: true}}
+      placeholder: "[{item_type}]"
+      steps: [{name: leave, do: <do>, select: {types: [image, document]}}]
+      """
+    And the messages have the <shape> shape
+    And the messages
+      | role | type   |
+      | user | <what> |
+      | and  | text   |
+    When the policy is applied
+    Then 1 <what> is <state>
+    And every <what> is <state>
+    And every <what> reads "<reads>"
+
+    Examples:
+      | what     | shape            | do      | state     | reads      |
+      | image    | Anthropic        | offload | offloaded | [image]    |
+      | image    | OpenAI           | offload | offloaded | [image]    |
+      | image    | OpenAI Responses | offload | offloaded | [image]    |
+      | document | Anthropic        | offload | offloaded | [document] |
+      | document | OpenAI           | offload | offloaded | [document] |
+      | document | OpenAI Responses | offload | offloaded | [document] |
+      | image    | Anthropic        | clear   | cleared   | [image]    |
+      | document | OpenAI           | clear   | cleared   | [document] |
+
+  Scenario: What stays behind dropped items is found in its new place
+    Given the policy
+      """
+      items: {image: {offload: true}, tool_result: {offload: true}, user_message: {offload: true}}
+      placeholder: "[{item_type}]"
+      steps:
+        - {name: shed, do: drop, select: {types: [image]}}
+        - {name: leave, do: offload, select: {types: [tool_result, user_message]}}
+      """
+    And the messages
+      | role      | type     | size           | id | tool |
+      | user      | image    |                |    |      |
+      | and       | text     | 600 characters |    |      |
+      | assistant | call     |                | z  | Bash |
+      | user      | result   | 600 characters | z  |      |
+      | user      | image    |                |    |      |
+      | and       | text     | 600 characters |    |      |
+      | user      | text     | 10 characters  |    |      |
+    When the policy is applied
+    Then 2 images are dropped
+    And 3 user messages are offloaded
+    And every offloaded user message reads "[user_message]"
+    And the result "z" is offloaded
+    And the call "z" is kept
