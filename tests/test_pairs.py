@@ -24,11 +24,14 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.restoring import restorer
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.rules import broken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from policyctx import Shape
     from policyctx.definitions.items import Message
@@ -171,6 +174,21 @@ def test_what_replaces_the_output_of_a_client_run_tool_is_of_the_type_of_the_sdk
 def test_the_plan_says_why_a_screenshot_stays() -> None:
     plan = session_with("offload").apply(_list_with("computer_call_output")).plan
     assert "no text may take its place" in " ".join(v.reason.sentence for v in plan.verdicts(2))
+
+
+@pytest.mark.parametrize("step", ["offload", "empty"])
+@pytest.mark.parametrize("kind", CLIENT_RUN)
+def test_a_restarted_session_edits_alike_and_restore_gives_the_items_back(
+    kind: str, step: str, tmp_path: Path
+) -> None:
+    policy, messages = session_with(step).policy, _list_with(kind)
+    first = Session(policy, session_id="s", root=tmp_path)
+    edited = list(first.apply(messages).messages)
+    for given in (messages, edited):
+        again = Session(policy, session_id="s", root=tmp_path).apply(given)
+        assert (list(again.messages), again.plan.new) == (edited, ())
+    assert isinstance(first.store, ContextFileSystem)
+    assert restorer([first.store]).value(edited) == messages
 
 
 @pytest.mark.parametrize("kind", CLIENT_RUN)
