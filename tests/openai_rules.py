@@ -17,9 +17,23 @@ if TYPE_CHECKING:
 
 Item = dict[str, Any]
 
-_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_CALLS = (
+    "function_call",
+    "custom_tool_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+    "computer_call",
+)
 _OUTPUTS = tuple(f"{kind}_output" for kind in _CALLS)
 _KNOWN = (*_CALLS, *_OUTPUTS, "message", "reasoning", "web_search_call")
+# What a client leaves unchanged although it is half of a pair, and the field of its id.
+_ASKING = {"mcp_approval_request": "id", "tool_search_call": "call_id", "program": "call_id"}
+_ANSWERING = {
+    "mcp_approval_response": "approval_request_id",
+    "tool_search_output": "call_id",
+    "program_output": "call_id",
+}
 
 
 def type_of(message: Item) -> str | None:
@@ -32,7 +46,25 @@ def role_of(message: Item) -> str:
     """Return the role of a message of any API; what the model made is the assistant's."""
     if "role" in message:
         return str(message["role"])
-    return "tool" if type_of(message) in _OUTPUTS else "assistant"
+    of_client = type_of(message) in (*_OUTPUTS, "mcp_approval_response", "tool_search_output")
+    return "tool" if of_client and not is_hosted(message) else "assistant"
+
+
+def is_hosted(message: Item) -> bool:
+    """Return whether an item is the output of a shell of the provider's, which has an id."""
+    return type_of(message) == "shell_call_output" and "id" in message
+
+
+def served_in(message: Item) -> list[str]:
+    """Return the id of a question or of a call that the provider carries out."""
+    field = _ASKING.get(str(type_of(message)))
+    return [message[field]] if field else []
+
+
+def answers_in(message: Item) -> list[str]:
+    """Return the id of what an item answers that is no output of a call."""
+    field = _ANSWERING.get(str(type_of(message)))
+    return [message[field]] if field else []
 
 
 def calls_in(message: Item) -> list[str]:
@@ -81,7 +113,11 @@ def _of_type(kind: str, messages: Sequence[Item]) -> Iterator[Item]:
 
 def _not_known(messages: Sequence[Item]) -> Iterator[Item]:
     kinds = ((type_of(message), message) for message in messages)
-    return (message for kind, message in kinds if kind is not None and kind not in _KNOWN)
+    return (
+        message
+        for kind, message in kinds
+        if kind is not None and (kind not in _KNOWN or is_hosted(message))
+    )
 
 
 def _bonds(messages: Sequence[Item]) -> Iterator[tuple[str, set[str]]]:

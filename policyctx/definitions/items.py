@@ -85,6 +85,22 @@ class Item(NamedTuple):
     """The 1-based number among the items inside one result; 0 outside."""
     author: Author | Literal[""] = ""
     """Who wrote the text, where its message or block says so; empty otherwise."""
+    takes_text: bool = True
+    """Whether a text may take its place; what cannot take one leaves only as a whole."""
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the item is a call: of a tool of the client, or of one that the provider runs."""
+        if self.kind == "tool_call":
+            return True
+        return self.kind == UNKNOWN and self.tool is not None and self.tool_use_id is not None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the item answers a call: a tool result, or what the provider's tool returned."""
+        if self.kind == "tool_result":
+            return True
+        return self.kind == UNKNOWN and self.tool is None and self.tool_use_id is not None
 
     @property
     def item_id(self) -> str:

@@ -137,7 +137,10 @@ def _content(path: Path, content: Any, role: str) -> Iterator[Part]:  # noqa: AN
     elif kind == "function_result" and (role == "user" or role in RESULT_ROLES):
         yield from _result(path, content)
     else:
-        yield _file(path, content) or Part(path, "unknown", compact_json(_plain(content)))
+        call_id = getattr(content, "call_id", None) if kind.endswith(("_call", "_result")) else None
+        tool = (content.name or kind) if call_id and kind.endswith("_call") else None
+        unknown = Part(path, "unknown", compact_json(_plain(content)), tool=tool, call_id=call_id)
+        yield _file(path, content) or unknown
 
 
 def _is_of_server(call: Any) -> bool:  # noqa: ANN401

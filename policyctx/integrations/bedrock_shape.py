@@ -25,6 +25,8 @@ _NOT_SENT = ("metadata", "tracking_id")
 # The blocks of media, and the blocks of the APIs as which they are sized.
 _MEDIA = {"image": "image", "document": "document", "audio": "input_audio"}
 _PDF = "pdf"
+# The type of a call that the provider carries out.
+_SERVED = "server_tool_use"
 
 
 class BedrockShape(Shape):
@@ -45,17 +47,31 @@ class BedrockShape(Shape):
         return role
 
     def parts(self, message: Message) -> Iterator[Part]:
-        """Yield the blocks, and the media in a result after it."""
-        kind = kind_of_text(message["role"])
+        """Yield the blocks, and the media in a result after it.
+
+        A tool that the provider runs has its result in a message of the assistant.
+        """
+        role = message["role"]
+        kind = kind_of_text(role)
+        served = {
+            result["toolUseId"]
+            for block in (message["content"] if role == "assistant" else ())
+            if (result := block.get("toolResult"))
+        }
         for i, block in enumerate(message["content"]):
             if isinstance(text := block.get("text"), str):
                 if text:
                     yield Part((i,), kind, text)
             elif call := block.get("toolUse"):
-                text, tool = _json(call["input"]), call["name"]
-                yield Part((i,), "tool_call", text, tool=tool, call_id=call["toolUseId"])
+                is_served = call.get("type") == _SERVED or call["toolUseId"] in served
+                text = _json(block if is_served else call["input"])
+                kind_of_call, tool = "unknown" if is_served else "tool_call", call["name"]
+                yield Part((i,), kind_of_call, text, tool=tool, call_id=call["toolUseId"])
             elif result := block.get("toolResult"):
-                yield from _result((i,), result)
+                if role == "assistant":
+                    yield Part((i,), "unknown", _json(block), call_id=result["toolUseId"])
+                else:
+                    yield from _result((i,), result)
             elif thought := block.get("reasoningContent"):
                 said = thought.get("reasoningText", {}).get("text")
                 yield Part((i,), "thinking", said or _json(thought))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # The field of a response that may hold all of its text; ADK names it `result`.
 _TEXT_FIELDS = frozenset({"output", "result", "error"})
+# The fields of a part for a call that Google carries out, and for its answer.
+_PAIRS = (("executable_code", "code_execution_result"), ("tool_call", "tool_response"))
 _KINDS: dict[str, MediumKind] = {"image": "image", "audio": "sound", "video": "sound"}
 
 
@@ -66,7 +68,8 @@ class GoogleShape(Shape):
             elif part.inline_data or part.file_data:
                 yield _medium_part((i,), part)
             else:
-                yield Part((i,), "unknown", part.model_dump_json(exclude_none=True))
+                text, (call_id, tool) = part.model_dump_json(exclude_none=True), _half(part)
+                yield Part((i,), "unknown", text, tool=tool, call_id=call_id)
 
     def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
         """Return a copy of the content with these parts replaced or removed.
@@ -102,6 +105,18 @@ class GoogleShape(Shape):
     def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
         """Return the JSON values of a part."""
         return self.plain(message.parts[path[0]])
+
+
+def _half(part: Any) -> tuple[str | None, str | None]:  # noqa: ANN401
+    """Return the id in a call of a tool that Google runs, or in its answer; a call also has a tool.
+
+    Older SDKs have no such calls but code, and no ids.
+    """
+    for asking, answering in _PAIRS:
+        for field, tool in ((asking, asking), (answering, None)):
+            if (half := getattr(part, field, None)) is not None:
+                return getattr(half, "id", None) or asking, tool
+    return None, None
 
 
 def _is_of_another_agent(message: Any) -> bool:  # noqa: ANN401

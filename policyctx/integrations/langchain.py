@@ -24,7 +24,7 @@ from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.host_sessions import options_below
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import compact_json
-from policyctx.messages.shapes.blocks import result_parts
+from policyctx.messages.shapes.blocks import as_half, result_parts
 from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
@@ -195,7 +195,7 @@ def _block(path: Path, block: Mapping[str, Any], role: str, ids: set[str]) -> It
         medium = medium_of(seen)
         yield Part(path, "image" if kind in IMAGES else "document", _json(block), "", (medium,))
     else:
-        yield Part(path, "unknown", _json(block))
+        yield as_half(Part(path, "unknown", _json(block)), block)
 
 
 def _as_block(block: object) -> Mapping[str, Any]:

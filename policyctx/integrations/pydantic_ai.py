@@ -125,8 +125,10 @@ class PydanticAIShape(Shape):
                 text = part.content or ("" if kind != "thinking" else _json(self._at(message, i)))
                 if text:
                     yield Part((i,), _TEXTS[kind], text)
-            else:
-                yield Part((i,), "unknown", _json(self._at(message, i)))
+            else:  # a tool that the provider runs has its call and its return in the response
+                text, call_id = _json(self._at(message, i)), getattr(part, "tool_call_id", None)
+                tool = part.tool_name if call_id and kind.endswith("-call") else None
+                yield Part((i,), "unknown", text, tool=tool, call_id=call_id)
 
     def _result(self, i: int, part: Any, message: Any) -> Iterator[Part]:  # noqa: ANN401
         """Yield a result, then the files in it."""

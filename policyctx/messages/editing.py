@@ -131,9 +131,6 @@ def shortened_input(text: str, replacement: Callable[[str], str | None]) -> str 
     return new_text if changed else None
 
 
-EMPTY_INPUT = "{}"
-
-
 def has_input(text: str) -> bool:
     """Return whether the text of a call's input is a JSON object that holds something."""
     return _is_object(text) and text.strip("{} \t\r\n") != ""

@@ -147,6 +147,16 @@ def _output(item: Fields) -> Iterator[Piece]:
     yield from _content(output if isinstance(output, list | tuple) else text_of(output))
 
 
+def _screenshot(item: Fields) -> Iterator[Piece]:
+    output = item.get("output")
+    if isinstance(output, Mapping) and isinstance(url := output.get("image_url"), str):
+        yield Mark.MESSAGE
+        yield Mark.TOOL_RESULT
+        yield medium_of({"type": "input_image", "image_url": url})
+    else:
+        yield from _other_item(item)
+
+
 def _reasoning(item: Fields) -> Iterator[Piece]:
     """Yield the texts of the reasoning, which stand for the encrypted content if there are any."""
     holders = (item.get("summary"), item.get("content"))
@@ -173,9 +183,13 @@ _ITEMS: dict[str, Callable[[Fields], Iterator[Piece]]] = {
     "function_call": _function_call,
     "custom_tool_call": _custom_call,
     "local_shell_call": _shell_call,
+    "shell_call": _shell_call,
     "function_call_output": _output,
     "custom_tool_call_output": _output,
     "local_shell_call_output": _output,
+    "shell_call_output": _output,
+    "apply_patch_call_output": _output,
+    "computer_call_output": _screenshot,
     "reasoning": _reasoning,
     "compaction": _compaction,
     "compaction_summary": _compaction,

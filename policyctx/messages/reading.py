@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.authors import author_of
-from policyctx.definitions.items import Item
+from policyctx.definitions.items import UNKNOWN, Item
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.blocks import named
@@ -19,6 +19,8 @@ from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import call_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from policyctx.definitions.items import Message
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.messages.shapes.shape import Part, Shape
@@ -27,9 +29,10 @@ if TYPE_CHECKING:
 class Reading:
     """The items of a message list that grows; every message is checked and read once.
 
-    A result belongs to an earlier call with its id. Ids may be reused: within one reply a result
-    answers the oldest unanswered call, and a later reply with a call of the same id replaces the
-    earlier calls.
+    A result belongs to an earlier call with its id, wherever it is. Ids may be reused: within one
+    reply a result answers the oldest unanswered call, and a later reply with a call of the same id
+    replaces the earlier calls. A further result with an id belongs to the call that was answered
+    last. So do the parts of tools that the provider runs.
 
     A reply of the model is one message. Where the shape of a message splits replies, it is that
     message and all of the assistant that follow it directly, whatever their shapes are, up to one
@@ -41,7 +44,7 @@ class Reading:
         self.items: list[Item] = []
         """In the order in which a model reads them; only ever appended to."""
         self.partners: dict[int, int] = {}
-        """The position in `items` of the result of a call, and of the call of a result."""
+        """The position in `items` of the first answer to a call, and of the call of an answer."""
         self.turn_starts: list[int] = []
         """Positions of the messages that begin a turn, in ascending order."""
         self.roles: list[str] = []
@@ -57,6 +60,8 @@ class Reading:
         self._newest_reply = range(0)  # the positions of its items
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[tuple[int, Item]]] = {}
+        self._answered: dict[object, tuple[int, Item]] = {}  # the call that was answered last
+        self._more_answers: dict[int, list[int]] = {}  # by call, those after the first
 
     @property
     def pending(self) -> int | None:
@@ -64,10 +69,58 @@ class Reading:
 
         Messages without items are skipped.
         """
+        return self._unanswered_in_newest(("tool_call",))
+
+    @property
+    def unfinished(self) -> int | None:
+        """The position where the newest reply begins if any of its calls has no answer, or None.
+
+        A tool that the provider runs may answer in the next reply: after a pause, or after the
+        results of calls that the client carries out.
+        """
+        return self._unanswered_in_newest(("tool_call", UNKNOWN))
+
+    def _unanswered_in_newest(self, kinds: Sequence[str]) -> int | None:
         for i in self._newest_reply:
-            if self.items[i].kind == "tool_call" and i not in self.partners:
-                return self.items[i].call_message
+            item = self.items[i]
+            if item.kind in kinds and item.is_call and i not in self.partners:
+                return item.call_message
         return None
+
+    @property
+    def unanswered(self) -> list[int]:
+        """The positions of the calls whose answer may still come, in any order."""
+        return [position for calls in self._open_calls.values() for position, _ in calls]
+
+    def bound_to(self, position: int) -> Iterator[int]:
+        """Yield the items without which an item may not be in the list: its call, or its answers.
+
+        This is what a pair is, for all that removes items and for the check of the result.
+        """
+        if (partner := self.partners.get(position)) is not None:
+            yield partner
+            yield from self._more_answers.get(position, ())
+
+    def bound_messages(self, messages: Iterable[int]) -> set[int]:
+        """Return these messages with all that stay if they stay.
+
+        Those hold the other halves of their pairs, and the thinking that led to them.
+        """
+        found, todo = set[int](), list(messages)
+        while todo:
+            if (message := todo.pop()) not in found:
+                found.add(message)
+                for i in self.items_of(message):
+                    thoughts = filter(self.is_bound, self.thought_of(i))
+                    todo += (self.items[other].message for other in (*self.bound_to(i), *thoughts))
+        return found
+
+    def call_of(self, answer: Item) -> int | None:
+        """Return the position of the call that the next answer with this id belongs to, if any."""
+        key = call_key(answer)
+        calls = self._open_calls.get(key)
+        found = calls[0] if calls else self._answered.get(key)
+        return None if found is None else found[0]
 
     def open_call(self, key: object) -> Item | None:
         """Return the call that the next result with this key answers, None if there is none."""
@@ -156,8 +209,10 @@ class Reading:
                 items[i] = self._paired(item, first + i)
             elif item.number:
                 items[i] = _inside(item, items[result], first + result)
-            elif kind == "tool_call":
+            elif kind == "tool_call" or item.is_call:
                 self._open(item, first + i)
+            elif kind == UNKNOWN and item.is_answer:
+                self._paired(item, first + i)
         self.items += items
 
     def _open(self, call: Item, position: int) -> None:
@@ -171,13 +226,16 @@ class Reading:
 
     def _paired(self, result: Item, position: int) -> Item:
         key = call_key(result)
-        calls = self._open_calls.get(key)
-        if not calls:
+        if calls := self._open_calls.get(key):
+            answered, call = self._answered[key] = calls.pop(0)
+            if not calls:
+                del self._open_calls[key]
+            self.partners[answered] = position
+        elif key in self._answered:
+            answered, call = self._answered[key]
+            self._more_answers.setdefault(answered, []).append(position)
+        else:
             return result
-        answered, call = calls.pop(0)
-        if not calls:
-            del self._open_calls[key]
-        self.partners[answered] = position
         self.partners[position] = answered
         return result._replace(tool=call.tool, call_message=call.call_message)
 
@@ -231,13 +289,14 @@ class _New:
         turn, reply = self._turns, index if self._begun is None else self._begun
         by = "" if type(message) is dict else author_of(message)
         for part in parts:
-            path, kind, text, counted, media, tool, call_id, error, media_type, number, own = part
-            call_message = reply if kind == "tool_call" else None
+            path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
+            asks = kind == "tool_call" or (kind == UNKNOWN and tool is not None)
+            call_message = reply if asks else None
             self.items.append(
                 Item(
                     index, path, kind, kind, role, text, text if counted is None else counted,
                     media, turn, tool, call_id, call_message, error, media_type, None, number,
-                    own or by,
+                    part.author or by, part.takes_text,
                 )
             )  # fmt: skip
 

@@ -5,21 +5,21 @@ A rule that the input breaks already is no reason to reject the output.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from itertools import chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from policyctx.definitions.items import UNKNOWN
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, call_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from policyctx.definitions.items import Item, Message
+    from policyctx.messages.reading import Reading
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.messages.shapes.shape import Shape
 
@@ -33,31 +33,36 @@ def new_problems(
     """Return a sentence for each rule that `after` breaks and `before` did not.
 
     The result of a call must be in the messages right after it that contain only results, or in the
-    message that follows these. `items` are those of `before`, if the caller has them already.
+    message that follows these. What is further away, such as a late or second result, or the result
+    of a tool that the provider runs, must at least have its call before it. `items` are those of
+    `before`, if the caller has them already.
     """
     whole = _seen(before, items_of(before, shapes) if items is None else items, shapes)
     edited = _seen(after, items_of(after, shapes), shapes)
-    return _new_problems([_Stretch(whole)], [_Stretch(edited)])
+    return _new_problems([_Stretch(whole)], [_Stretch(edited)], _newly_parted(whole, edited))
 
 
 def new_problems_around(
     before: Sequence[Message],
     after: Sequence[Message | None],
     changed: Collection[int],
-    items: Sequence[Item],
-    shapes: Shapes = BUILT_IN,
+    reading: Reading,
 ) -> list[str]:
     """Return the sentences of `new_problems`, but check only the surroundings of the edits.
 
     `after` is aligned with `before`, with None for a removed message. `changed` are the positions
-    to check; the lists may also differ at positions that were checked before. `items` are those of
+    to check; the lists may also differ at positions that were checked before. `reading` is that of
     `before`. The cost grows with `changed` and the results around it, not with the list.
     """
-    view = _Around(before, after, changed, items, shapes)
+    view = _Around(before, after, changed, reading)
     stretches = list(view.stretches())
+    parted = view.newly_parted(chain.from_iterable(stretches))
+    if parted:  # an id may have been used before, so another call may be there
+        parted &= view.newly_parted(range(len(before)))
     return _new_problems(
         [view.stretch(places, view.before) for places in stretches],
         [view.stretch(places, view.after) for places in stretches],
+        parted,
     )
 
 
@@ -138,9 +143,12 @@ class _Stretch(NamedTuple):
     ends_list: bool = True
 
 
-def _new_problems(before: Sequence[_Stretch], after: Sequence[_Stretch]) -> list[str]:
+def _new_problems(
+    before: Sequence[_Stretch], after: Sequence[_Stretch], parted: Counter[str]
+) -> list[str]:
     broken = Counter(chain.from_iterable(map(_broken, after)))
     broken -= Counter(chain.from_iterable(map(_broken, before)))
+    broken |= parted  # what lost its call right before it and has none elsewhere counts once
     changed = _thinking(after) - _thinking(before)
     return [*broken.elements(), *["the bytes of a thinking block changed"] * changed.total()]
 
@@ -176,6 +184,28 @@ def _parted_thinking(stretch: _Stretch) -> Iterator[str]:
         yield "reasoning is not followed by what it led to"
 
 
+def _newly_parted(before: Iterable[_Seen], after: Iterable[_Seen]) -> Counter[str]:
+    return Counter(_parted_pairs(after)) - Counter(_parted_pairs(before))
+
+
+def _parted_pairs(seen: Iterable[_Seen]) -> Iterator[str]:
+    """Yield a sentence for half of a pair without the other half, however far away that is."""
+    calls, waiting = set[object](), _Calls()
+    for item in (item for each in seen for item in each.items):
+        key = call_key(item)
+        if key is None or item.inside is not None:
+            continue
+        if item.is_call:
+            calls.add(key)
+            if item.kind == UNKNOWN:
+                waiting.add(item)
+        elif item.is_answer:
+            waiting.take(item)
+            if key not in calls:
+                yield f"the result {_name(item)} has no call right before it"
+    yield from map("the call {} has no result right after it".format, waiting.names())
+
+
 def _unpaired(stretch: _Stretch) -> Iterator[str]:
     waiting, was_reply = _Calls(), False
     for place, each in enumerate(stretch.seen):
@@ -183,9 +213,9 @@ def _unpaired(stretch: _Stretch) -> Iterator[str]:
         for item in each.items:
             if item.kind == "tool_call":
                 calls.add(item)
-            elif item.kind == "tool_result":
+            elif item.is_answer:
                 is_answer = waiting.take(item) or calls.take(item)
-                if not (is_answer or may_lack_call):
+                if not (is_answer or may_lack_call or item.kind == UNKNOWN):
                     yield f"the result {_name(item)} has no call right before it"
         is_reply = each.is_of_split_reply(was_reply)
         if was_reply and is_reply:
@@ -247,10 +277,10 @@ class _Around:
         before: Sequence[Message],
         after: Sequence[Message | None],
         changed: Collection[int],
-        items: Sequence[Item],
-        shapes: Shapes,
+        reading: Reading,
     ) -> None:
-        self._before, self._after, self._items, self._shapes = before, after, items, shapes
+        self._before, self._after, self._in = before, after, reading
+        self._items, self._shapes = reading.items, reading.shapes
         self._changed = frozenset(changed)
         self._seen: dict[int, _Seen] = {}
         self._edited: dict[int, _Seen] = {}
@@ -266,6 +296,8 @@ class _Around:
         for i in self._changed:
             places.update(self._up_to_a_border(range(i - 1, -1, -1)))
             places.update(self._up_to_a_border(range(i + 1, len(self._before))))
+            bound = (other for one in self._in.items_of(i) for other in self._in.bound_to(one))
+            places.update(self._items[other].message for other in bound)
         stretch: list[int] = []
         for i in sorted(places):
             if stretch and i > stretch[-1] + 1:
@@ -280,12 +312,16 @@ class _Around:
         seen = [found for i in places if (found := seen_at(i)) is not None]
         return _Stretch(seen, places[0] == 0, places[-1] == len(self._before) - 1)
 
+    def newly_parted(self, places: Iterable[int]) -> Counter[str]:
+        """Return the sentences on pairs that are parted only afterwards, at these places."""
+        there = list(places)
+        left = (seen for i in there if (seen := self.after(i)) is not None)
+        return _newly_parted(map(self.before, there), left)
+
     def before(self, i: int) -> _Seen:
         if (seen := self._seen.get(i)) is None:
-            first = bisect_left(self._items, i, key=_message_of)
-            last = bisect_right(self._items, i, first, key=_message_of)
-            seen = _Seen.of(self._before[i], self._items[first:last], self._shapes)
-            self._seen[i] = seen
+            items = [self._items[position] for position in self._in.items_of(i)]
+            seen = self._seen[i] = _Seen.of(self._before[i], items, self._shapes)
         return seen
 
     def after(self, i: int) -> _Seen | None:
@@ -326,6 +362,3 @@ class _Around:
     def _role(self, given: Message) -> str:
         shape, message = self._shapes.shaped(given)
         return shape.role(message)
-
-
-_message_of = attrgetter("message")

@@ -74,30 +74,34 @@ def around_summary(
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     """Divide the list as a plan has left it so far; `kept` is the number that `keep_recent` keeps.
 
-    Where an edge would separate a call from its result, it is moved so that more stays. A call
-    without an answer stays, with all behind it.
+    Where an edge would separate a call from an answer, it is moved so that more stays. Calls of the
+    newest reply without an answer stay, with all behind them.
     """
     roles = outlook.conversation.roles
     head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
     end = _whole_before(_tail(outlook, settings, kept, head), outlook)
-    pending = outlook.conversation.reading.pending
-    end = end if pending is None else min(end, pending)
+    unfinished = outlook.conversation.reading.unfinished
+    end = end if unfinished is None else min(end, unfinished)
     start = _whole_behind(_first(outlook, settings, head), outlook)
     newest = _newest_of_user(outlook) if settings.keep_newest_user_message else None
     is_between = newest is not None and start <= newest < end
     carried = newest if is_between else None
-    return Partition(head, start, end, carried, _kept(start, end, outlook))
+    return Partition(head, start, end, carried, _kept(start, end, carried, outlook))
 
 
-def _kept(start: int, end: int, outlook: Outlook) -> tuple[int, ...]:
-    """Return the messages that no summary can tell, with the thinking that led to them."""
-    reading, kept = outlook.conversation.reading, set[int]()
-    for message in reading.staying[bisect_left(reading.staying, start) :]:
-        if message < end:
-            thoughts = (reading.thought_of(i) for i in reading.items_of(message))
-            bound = (i for thought in thoughts for i in thought if reading.is_bound(i))
-            kept |= {message, *(reading.items[i].message for i in bound)}
-    return tuple(sorted(kept))
+def _kept(start: int, end: int, carried: int | None, outlook: Outlook) -> tuple[int, ...]:
+    """Return the messages that no summary can tell, and the calls whose answer may come late.
+
+    What they are bound to stays too: their answers, and the thinking that led to them.
+    """
+    reading = outlook.conversation.reading
+    open_calls = (reading.items[i].message for i in reading.unanswered)
+    # A list may neither begin with what the assistant said, so a reply in one message goes, nor
+    # end with a call.
+    last = carried if carried is not None and end == reading.message_count else end
+    late = (m for m in open_calls if m < last and reading.opening_roles[m] != "assistant")
+    kept = (message for message in (*reading.staying, *late) if start <= message < end)
+    return tuple(sorted(m for m in reading.bound_messages(kept) if start <= m < end))
 
 
 def _newest_of_user(outlook: Outlook) -> int | None:
@@ -149,17 +153,14 @@ def tokens_of(message: int, outlook: Outlook) -> int:
 
 
 def _whole_before(edge: int, outlook: Outlook) -> int:
-    """Move an edge back until it parts no reply, and no result behind it from its call."""
+    """Move an edge back until it parts no reply, and no answer behind it from its call."""
     reading = outlook.conversation.reading
     behind = len(reading.items)
     while True:
         edge = reading.reply_of(edge).start
         first = reading.items_of(edge).start
-        calls = (
-            reading.items[reading.partners[i]].message
-            for i in range(first, behind)
-            if i in reading.partners
-        )
+        bound = (other for i in range(first, behind) for other in reading.bound_to(i))
+        calls = (reading.items[other].message for other in bound)
         moved = min(calls, default=edge)
         if moved >= edge:
             return edge
@@ -167,18 +168,15 @@ def _whole_before(edge: int, outlook: Outlook) -> int:
 
 
 def _whole_behind(edge: int, outlook: Outlook) -> int:
-    """Move an edge on until it parts no reply, and no call before it from its result."""
+    """Move an edge on until it parts no reply, and no call before it from an answer."""
     reading = outlook.conversation.reading
     before = 0
     while True:
         reply = reading.reply_of(edge)
         edge = edge if edge == reply.start else reply.stop
         last = reading.items_of(edge).start
-        results = (
-            reading.items[reading.partners[i]].message
-            for i in range(before, last)
-            if i in reading.partners
-        )
+        bound = (other for i in range(before, last) for other in reading.bound_to(i))
+        results = (reading.items[other].message for other in bound)
         moved = max(results, default=-1) + 1
         if moved <= edge:
             return edge

@@ -90,7 +90,7 @@ class _HeldBack:
     ) -> None:
         self._in, self._drops, self._before = reading, drops, before
         self._removed, self._known_user = removed, newest_user
-        self._items, self._partners = reading.items, reading.partners
+        self._items = reading.items
         self.why: dict[int, str] = {}
 
     def finds_more(self) -> bool:
@@ -125,9 +125,9 @@ class _HeldBack:
 
     def _pairs(self) -> None:
         for position in sorted(self._drops):
-            kind, partner = self._items[position].kind, self._partners.get(position)
-            stands = partner is not None and not self._is_dropped(partner)
-            if kind == "tool_call" and (partner is None or stands):
+            kind, bound = self._items[position].kind, [*self._in.bound_to(position)]
+            stands = not all(map(self._is_dropped, bound))
+            if kind == "tool_call" and (not bound or stands):
                 self._hold([position], _NO_CALL)
             elif kind == "tool_result" and stands:
                 self._hold([position], _NO_RESULT)

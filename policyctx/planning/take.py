@@ -16,8 +16,9 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.messages.editing import EMPTY_INPUT, has_input, shortened_input
-from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.definitions.items import UNKNOWN
+from policyctx.messages.editing import has_input, shortened_input
+from policyctx.messages.shapes.shape import EMPTY_INPUT, SYSTEM_ROLES
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.paths import File, item_path
 from policyctx.planning.placeholders import (
@@ -45,6 +46,10 @@ _NEWEST = Reason("protected", {"why": "the newest user message stays"})
 _THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
 _BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
 _PENDING = Reason("answer_pending")
+_UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
+_ONLY_WHOLE = Reason(
+    "protected", {"why": "no text may take its place, only a drop or a compaction"}
+)
 
 
 def protection(
@@ -59,6 +64,8 @@ def protection(
     so on arrival only the calls themselves stay.
     """
     item = conversation.items[position]
+    if item.kind == UNKNOWN:  # it goes with something that a step would remove
+        return _UNKNOWN
     if item.message >= at.pending and step.on == "model_call":
         return _PENDING
     if item.kind == "tool_call":
@@ -107,6 +114,8 @@ def drafted(
     path, file = out.wanted_path, out.file
     if step.action.leaves_nothing:
         return Draft(path)
+    if not item.takes_text:
+        return _ONLY_WHOLE
     if path and (named := named_path(out.wording, item, file, facts)) is not None:
         return Reason("placeholder", {"path": named})
     if not may_be_kept(item, step):
@@ -298,10 +307,13 @@ def removed_with(
 
 def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
     unit: dict[int, Reason | None] = {position: None}
-    partner = outlook.conversation.reading.partners.get(position)
-    if partner is not None and not outlook.is_out(partner, even_of_placeholders=True):
-        is_result = outlook.conversation.items[position].kind == "tool_result"
-        unit[partner] = Reason("with_result" if is_result else "with_call")
+    todo, reading = [position], outlook.conversation.reading
+    while todo:
+        for other in reading.bound_to(todo.pop()):
+            if other not in unit and not outlook.is_out(other, even_of_placeholders=True):
+                is_call = reading.items[other].is_call
+                unit[other] = Reason("with_result" if is_call else "with_call")
+                todo.append(other)
     return unit
 
 

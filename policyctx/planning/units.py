@@ -13,8 +13,6 @@ from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from policyctx.messages.reading import Reading
     from policyctx.planning.outlook import Outlook
 
@@ -54,7 +52,8 @@ def _messages(message: int, unit: RemovedUnit, reading: Reading) -> set[int]:
         ]
         found.update(new)
         for one in new:
-            todo += (i for i in _paired(one, reading) if i not in found)
+            bound = (other for i in reading.items_of(one) for other in reading.bound_to(i))
+            todo += {reading.items[other].message for other in bound} - found
     return found
 
 
@@ -68,10 +67,3 @@ def _bare_unit(message: int, unit: RemovedUnit, reading: Reading) -> range:
         first = starts[turn - 1] if turn else 0
         return range(first, starts[turn] if turn < len(starts) else reading.message_count)
     return range(message, message + 1)
-
-
-def _paired(message: int, reading: Reading) -> Iterator[int]:
-    """Yield the messages with a call or a result of those in this one."""
-    for i in reading.items_of(message):
-        if i in reading.partners:
-            yield reading.items[reading.partners[i]].message

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.errors import StoreError
+from policyctx.messages.reading import is_message, items_of
 from policyctx.planning.ledger import LedgerEntry, is_entry
 
 if TYPE_CHECKING:
@@ -15,8 +16,18 @@ if TYPE_CHECKING:
     from policyctx.store.filesystem import ContextFileSystem
 
 JSON: TypeAlias = Any
+_Key: TypeAlias = tuple[str, str, str] | None
 # The fields that name the call of a block or of a message; the first that is there counts.
 _IDS = ("tool_use_id", "tool_call_id", "call_id", "id")
+
+
+def _key(value: dict[str, JSON]) -> _Key:
+    """Return the field that names the call, its value and the type, None for another value.
+
+    In the Responses API a call and its output have the same field.
+    """
+    name = next((one for one in _IDS if isinstance(value.get(one), str)), None)
+    return None if name is None else (name, value[name], str(value.get("type")))
 
 
 @dataclass(slots=True)
@@ -28,8 +39,8 @@ class Restorer:
     placeholders that stand for several files.
     """
 
-    blocks: dict[tuple[str, str], tuple[JSON, str]]
-    """The original and its placeholder, by the field that names the call, and by its value."""
+    blocks: dict[_Key, tuple[JSON, str]]
+    """The original and its placeholder, by what `_key` returns."""
     texts: dict[str, str]
     """The original text by its placeholder."""
     unsaved: frozenset[str]
@@ -79,15 +90,18 @@ class Restorer:
 
     def _block(self, value: dict[str, JSON]) -> JSON | None:
         """Return the original of a block that contains its placeholder, None for another value."""
-        name = next((one for one in _IDS if isinstance(value.get(one), str)), None)
-        original, placeholder = self.blocks.get((name, value[name]), ({}, "")) if name else ({}, "")
+        original, placeholder = self.blocks.get(_key(value), ({}, ""))
         if not original or any(original.get(key) != value.get(key) for key in ("type", "role")):
             return None
         once = json.dumps(placeholder)[1:-1]
         # The arguments of a call may be JSON inside a string.
         twice = json.dumps(once)[1:-1]
         there = json.dumps(value)
-        return original if once in there or twice in there else None
+        if once in there or twice in there:
+            return original
+        # The input of a built-in tool is an object of a fixed form.
+        is_read = is_message(value) and placeholder in (item.text for item in items_of([value]))
+        return original if is_read else None
 
 
 def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
@@ -95,7 +109,7 @@ def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
 
     Raises `StoreError` for a content that is gone or that is not what was saved.
     """
-    blocks: dict[tuple[str, str], tuple[JSON, str]] = {}
+    blocks: dict[_Key, tuple[JSON, str]] = {}
     found: dict[str, set[str | None]] = {}
     for store in stores:
         entries = (LedgerEntry.of(record) for record in store.records() if is_entry(record))
@@ -106,10 +120,8 @@ def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
             text = None if path is None else store.read(path)
             found.setdefault(entry.placeholder, set()).add(text)
             original = None if path is None else _original(store, path)
-            if original is not None:
-                name = next((one for one in _IDS if isinstance(original.get(one), str)), None)
-                if name is not None:
-                    blocks[name, original[name]] = original, entry.placeholder
+            if original is not None and _key(original) is not None:
+                blocks[_key(original)] = original, entry.placeholder
     texts = {
         placeholder: text
         for placeholder, candidates in found.items()

@@ -79,6 +79,7 @@ class KnownList:
         """The point at which the caller gave the list again."""
         self.marked: set[int] = set()
         """Positions of messages that may have markers, if the policy places breakpoints."""
+        self._may_drop = any(s.action.leaves_nothing for s in conversation.policy.policy.steps)
         self._follows_markers = conversation.policy.places_breakpoints
 
     def continue_with(self, messages: Sequence[Message]) -> bool:
@@ -239,13 +240,17 @@ class KnownList:
     def _reads_otherwise(self, more: Sequence[Message]) -> bool:
         """Whether the messages that follow change the meaning of the known ones."""
         conversation = self.conversation
-        if not more or not (conversation.held_back or conversation.gone_before):
+        drops = self._edited and self._may_drop
+        if not more or not (conversation.held_back or conversation.gone_before or drops):
             return False
         try:
             items = items_of(more, self._shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return False
-        return self._guessed_wrong(items) or conversation.may_drop_again_with(items)
+        if self._guessed_wrong(items) or conversation.may_drop_again_with(items):
+            return True
+        calls = (conversation.reading.call_of(item) for item in items if item.is_answer)
+        return any(call is not None and not conversation.is_there(call) for call in calls)
 
     def _guessed_wrong(self, more: Iterable[Item]) -> bool:
         """Whether the items that follow include one that seemed to be taken out of the list."""
@@ -300,9 +305,7 @@ class KnownList:
         for message, new in changes.items():
             after[message] = new
         restructured = self._restructuring(edits)
-        return new_problems_around(
-            given, after, restructured, self.conversation.reading.items, self._shapes
-        )
+        return new_problems_around(given, after, restructured, self.conversation.reading)
 
     def edited(self, plan: Plan) -> Mapping[int, Message | None]:
         """Return the messages that the plan changes, by position; None for one that it removes.
@@ -316,9 +319,7 @@ class KnownList:
             after = list(self._left)
             for message, new in changes.items():
                 after[message] = new
-            problems = new_problems_around(
-                self._given, after, unchecked, self.conversation.items, self._shapes
-            )
+            problems = new_problems_around(self._given, after, unchecked, self.conversation.reading)
             if problems:
                 raise InvalidResultError(problems)
         if self.forgets:

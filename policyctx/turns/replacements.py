@@ -15,10 +15,12 @@ from operator import is_, is_not, itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
+from policyctx.errors import MessagesError
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.markers import bare, markers_of
+from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
 from policyctx.planning.compact import around_summary
 from policyctx.planning.ledger import ItemKey
 from policyctx.turns.comparison import differences, moved, without_markers
@@ -144,6 +146,10 @@ class Replacement:
             *(shape.written(one.role, one.text) for one in written),
             *(messages[i] for i in chain(*behind)),
         ]
+        if end == len(messages) and any(behind):
+            last, message = shapes.shaped(new[-1])
+            if last.role(message) == "assistant" and not last.stays(message):
+                return None  # a call that waits for its output, and nothing behind it any more
         earlier, later = ([part(sources, one) for one in places] for places in (before, behind))
         return Replaced(new, joined(chain(*earlier, repeat(None, len(written)), *later)))
 
@@ -208,6 +214,8 @@ class Replacements:
     shapes: Shapes = BUILT_IN
     _given: list[Message] = field(default_factory=list)
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
+    _hidden: frozenset[object] | None = None
+    """The keys of the calls that are not in the list any more; None if they are not known yet."""
     _lacks_reply: bool = False
     """Whether the list ends where the reply of a compaction belongs when more messages follow."""
 
@@ -223,7 +231,7 @@ class Replacements:
             if before is not None or after is not None:
                 places[position] = _composed(before, after)
         self._replaced = Replaced(list(made.messages), self.sources_of(made.sources), places)
-        self._given, self._lacks_reply = list(given), False
+        self._given, self._lacks_reply, self._hidden = list(given), False, None
         self.made.append(replacement)
 
     @property
@@ -261,7 +269,7 @@ class Replacements:
 
     def forget(self) -> None:
         """Compare the next list as a whole, since a message was changed in place."""
-        self._given, self._replaced = [], Replaced([], ())
+        self._given, self._replaced, self._hidden = [], Replaced([], ()), None
 
     def sources_of(self, sources: Sources) -> Sources:
         """Return the sources in the list given last; `sources` are those in the list seen last."""
@@ -281,7 +289,8 @@ class Replacements:
         differing = (
             None if not known or is_cut else differences(given[:known], self._given, self.shapes)
         )
-        if differing is None:
+        if differing is None or self._answer_hidden_calls(given[known:]):
+            self._hidden = None
             self._replaced = self._applied(given)
         else:
             self._replaced = self._continued(given, differing)
@@ -312,11 +321,56 @@ class Replacements:
         self._lacks_reply = False
         replaced = Replaced(messages, whole(len(messages)))
         for one in self.made:
-            if (found := one.applied(replaced, self.shapes)) is not None:
+            found = one.applied(replaced, self.shapes)
+            if found is None and replaced.messages is not messages:
+                found = one.applied(self._reunited(replaced, messages), self.shapes)
+            if found is not None:
                 replaced = found
                 last = self.shapes.text(found.messages[-1])
                 self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
-        return replaced
+        return replaced if replaced.messages is messages else self._reunited(replaced, messages)
+
+    def _answer_hidden_calls(self, new: Sequence[Message]) -> bool:
+        """Whether new messages answer a call that a compaction replaced: late, or once more."""
+        if self._hidden is None:
+            there = {*indices(self._replaced.sources)}
+            hidden = [one for i, one in enumerate(self._given) if i not in there]
+            self._hidden = frozenset(self._keys(hidden, "is_call"))
+        return bool(self._hidden) and not self._hidden.isdisjoint(self._keys(new, "is_answer"))
+
+    def _keys(self, messages: Sequence[Message], what: str) -> Iterator[object]:
+        try:
+            items = items_of(messages, self.shapes)
+        except MessagesError:  # raised again, with its place in the whole list, when it is read
+            return
+        yield from (call_key(item) for item in items if getattr(item, what) and item.tool_use_id)
+
+    def _reunited(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
+        """Return the list with the calls back that messages behind the summary answer.
+
+        A result may come late, or a second time. With its call come the other results of that.
+        """
+        left, whole = Reading(self.shapes), Reading(self.shapes)
+        places = indices(replaced.sources)
+        try:
+            left.extend(replaced.messages)
+            lone = {
+                place
+                for i, item in enumerate(left.items)
+                if item.is_answer and i not in left.partners
+                and (place := places[item.message]) is not None
+            }  # fmt: skip
+            if lone:
+                whole.extend(given)
+        except MessagesError:  # raised again, with its place in the whole list, when it is read
+            return replaced
+        messages, sources = list(replaced.messages), list(places)
+        for i in sorted(whole.bound_messages(lone).difference(places)):
+            behind = (at for at, one in enumerate(sources) if one is not None and one > i)
+            at = next(behind, len(sources))
+            messages.insert(at, given[i])
+            sources.insert(at, i)
+        return Replaced(messages, joined(None if i is None else range(i, i + 1) for i in sources))
 
 
 def _composed(before: Places | None, after: Places | None) -> Places:

@@ -6,15 +6,25 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from tests.fuzz.hosted import (
+    BedrockWriter,
+    GoogleWriter,
+    anthropic_pair,
+    client_call,
+    client_output,
+    responses_pair,
+)
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
     from policyctx.definitions.items import Message
 
-Shape = Literal["anthropic", "chat", "legacy", "responses", "mixed"]
+Shape = Literal["anthropic", "chat", "legacy", "responses", "mixed", "bedrock", "google"]
 SHAPES_OF_MESSAGES: tuple[Shape, ...] = ("anthropic", "anthropic", "chat", "legacy")
 SHAPES: tuple[Shape, ...] = (*SHAPES_OF_MESSAGES, "responses", "responses", "responses", "mixed")
+ALL_SHAPES: tuple[Shape, ...] = (*SHAPES, "bedrock", "bedrock", "google", "google")
 _MIXED: tuple[Shape, ...] = ("anthropic", "chat", "responses", "responses")
 Block = dict[str, Any]
 
@@ -26,14 +36,17 @@ _REPEATED = ("go on", "ok", "the very same words")
 class Writer:
     """Writes one conversation.
 
-    With `repeats`, texts, pictures and tool-use ids come again; without, all of them differ.
+    With `repeats`, texts, pictures and tool-use ids come again; without, all of them differ. With
+    `hosted`, there are tools of the provider, replies that pause, and results that come late.
     """
 
     rng: random.Random
     shape: Shape
     repeats: bool
+    hosted: bool = False
     written: int = 0
     ids: int = 0
+    _later: list[Message] = field(default_factory=list)
     _now: Shape = field(init=False)
     """The shape of the next messages; of a mixed conversation, one of the others."""
 
@@ -43,6 +56,10 @@ class Writer:
     def conversation(self, rounds: int) -> list[Message]:
         """Return the messages of so many rounds of a prompt, replies, calls and results."""
         messages: list[Message] = []
+        if self.shape in {"bedrock", "google"}:
+            of_host = BedrockWriter if self.shape == "bedrock" else GoogleWriter
+            writer = of_host(self.rng, self._text, self._id, lambda: self.rng.choice(TOOLS))
+            return [message for _ in range(rounds) for message in writer.round()]
         self._turn_to_another_shape()
         if self._now != "anthropic" and self._chance(0.3):
             messages.append({"role": "system", "content": self._text()})
@@ -54,16 +71,43 @@ class Writer:
         self._turn_to_another_shape()
         if self._chance(0.9):
             yield self._user_message()
+        if self._later and self._chance(0.5):
+            yield self._later.pop()
         for _ in range(self.rng.choice((1, 1, 2, 3))):
             self._turn_to_another_shape()
             calls = [(self._id(), self.rng.choice(TOOLS)) for _ in range(self._calls())]
             if self._now == "responses":
                 yield from _ItemWriter(self).reply(calls)
                 continue
+            if self.hosted and self._now == "anthropic" and self._chance(0.4):
+                yield from self._served_reply(calls)
+                continue
             yield self._reply(calls)
             if self.shape == "mixed" and self._chance(0.3):
                 self._turn_to_another_shape()
             yield from self._answers(calls)
+
+    def _served_reply(self, calls: list[tuple[str, str]]) -> Iterator[Message]:
+        """Yield a reply with a tool of Anthropic's, which may pause, and the results of its calls.
+
+        The result of that tool is with its call, behind a pause, or behind the other results.
+        """
+        asked, answered = anthropic_pair(self.rng, self._id(), self._text())
+        made = [
+            {"type": "tool_use", "id": call_id, "name": tool, "input": self._input()}
+            for call_id, tool in calls
+        ]
+        form = self.rng.choice(("whole", "paused", "deferred"))
+        first = [self._text_block(self._text()), asked]
+        if form == "paused":
+            yield {"role": "assistant", "content": first}
+            first = []
+        blocks = [*first, *made] if form == "deferred" else [*first, answered, *made]
+        yield {"role": "assistant", "content": blocks}
+        yield from self._answers(calls)
+        if form == "deferred":
+            text = self._text_block(self._text())
+            yield {"role": "assistant", "content": [answered, text]}
 
     def _turn_to_another_shape(self) -> None:
         if self.shape == "mixed":
@@ -219,6 +263,9 @@ class _ItemWriter:
             late = calls.pop() if len(calls) > 1 and chance(0.05) else None
             yield from self._outputs(calls)
             if late is not None:
+                if self.of.hosted and chance(0.5):
+                    self.of._later += self._outputs([late])
+                    return
                 yield {"role": "user", "content": self.of._text()}
                 yield from self._outputs([late])
         if chance(0.05):
@@ -232,6 +279,8 @@ class _ItemWriter:
             yield {"type": "web_search_call", "id": self._id("ws"), "status": "completed"}
         if chance(0.1):
             yield self._opaque()
+        if self.of.hosted and chance(0.2):
+            yield from responses_pair(self.of.rng, self._id("pair"), self.of._text())
         if not calls or chance(0.3):
             yield self._message()
         yield from (self._call(*call) for call in calls)
@@ -249,6 +298,10 @@ class _ItemWriter:
         kind = self._kinds[call_id] = self.of.rng.choice(_KINDS)
         item = {"type": kind, "id": self._id("fc"), "call_id": call_id, "status": "completed"}
         text = self.of._text()
+        if self.of.hosted and self.of._chance(0.3):
+            call = client_call(self.of.rng, item, text)
+            self._kinds[call_id] = call["type"]
+            return call
         if kind == "custom_tool_call":
             return item | {"name": tool, "input": text}
         if kind == "local_shell_call":
@@ -261,7 +314,10 @@ class _ItemWriter:
 
     def output(self, call_id: str) -> Message:
         """Return the output of a call."""
-        kind = f"{self._kinds.get(call_id, 'function_call')}_output"
+        kind = self._kinds.get(call_id, "function_call")
+        if kind in {"shell_call", "apply_patch_call", "computer_call"}:
+            return client_output(self.of.rng, kind, call_id, self.of._text())
+        kind = f"{kind}_output"
         return {"type": kind, "call_id": call_id, "output": self.of._content()}
 
     def _reasoning(self) -> Message:

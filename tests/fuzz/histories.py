@@ -8,29 +8,34 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from policyctx.errors import PolicyctxError
+from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.integrations.google_contents import GoogleShape
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.validity import new_problems
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.turns.driving import run
-from tests.fuzz.conversations import SHAPES, Writer
+from tests.fuzz.conversations import ALL_SHAPES, Writer
 from tests.fuzz.marking import Marking, text_and_markers, wrong_sources
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.policies import policy_of
-from tests.openai_rules import broken_promises, calls_in, refused, results_in, role_of, type_of
+from tests.fuzz.rules import broken, role_of
+from tests.openai_rules import broken_promises, calls_in, results_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from policyctx.definitions.items import Message
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.turns.result import Result
     from tests.fuzz.conversations import Shape
 
+_SHAPES_OF_HOSTS = {"bedrock": (BedrockShape(),), "google": (GoogleShape(),)}
 _MARKER = re.compile(r"m\d+z")
 # How many of the sessions move `cache_control` markers from call to call.
 _MARKED = 0.5
@@ -62,16 +67,18 @@ class Report:
         return f"{self.applies:,} applies in {self.sessions:,} sessions; {found or 'no failure'}"
 
 
-def run_session(seed: int, report: Report, shapes: tuple[Shape, ...] = SHAPES) -> None:
+def run_session(
+    seed: int, report: Report, shapes: tuple[Shape, ...] = ALL_SHAPES, *, hosted: bool = True
+) -> None:
     """Run the session with this seed in one of these shapes, and add what it came to."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     policy = policy_of(rng)
     if rng.random() < 0.03:
         with TemporaryDirectory(prefix="policyctx-fuzz-") as folder:
             store = ContextFileSystem(folder, sync="never", state=policy.policy.store.state)
-            History(seed, rng, policy, store, report, shapes=shapes).run()
+            History(seed, rng, policy, store, report, shapes=shapes, hosted=hosted).run()
     else:
-        History(seed, rng, policy, MemoryStore(), report, shapes=shapes).run()
+        History(seed, rng, policy, MemoryStore(), report, shapes=shapes, hosted=hosted).run()
     report.sessions += 1
 
 
@@ -87,18 +94,23 @@ class History:
         report: Report,
         *,
         shapes: tuple[Shape, ...],
+        hosted: bool,
     ) -> None:
         self._seed, self._rng, self._policy, self._store = seed, rng, policy, store
         self._report = report
         self._repeats = rng.random() < 0.5
         shape = rng.choice(shapes)
-        self._source = Writer(rng, shape, self._repeats).conversation(rng.randint(1, 5))
+        writer = Writer(rng, shape, self._repeats, hosted)
+        self._source = writer.conversation(rng.randint(1, 5))
+        self._of_host = _SHAPES_OF_HOSTS.get(shape, ())
+        """The shapes that the session is given; the messages of some have no markers."""
+        self._shapes = Shapes(self._of_host)
         self._full: list[Message] = []
         """The caller's own list; a result that arrived may be a placeholder in it."""
         self._handed_out: list[tuple[list[Message], int]] = []
         """Each list handed out, with the length of the caller's own list at that time."""
         self._saved: dict[str, str] = {}
-        self._arrives = shape != "legacy" and rng.random() < 0.3
+        self._arrives = shape not in {"legacy", "bedrock", "google"} and rng.random() < 0.3
         kept = random.Random(f"arrivals of {seed}")  # noqa: S311 - no secret, and draws of its own
         self._keeps_originals = kept.random() < _KEPT
         self._replaced: set[str] = set()
@@ -107,7 +119,8 @@ class History:
         does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
         self._is_plain = not (self._repeats or does_more)
         own = random.Random(f"markers of {seed}")  # noqa: S311 - no secret, and draws of its own
-        self._marking = Marking(own) if own.random() < _MARKED else None
+        is_marked = own.random() < _MARKED and not self._of_host
+        self._marking = Marking(own) if is_marked else None
         """Are a live session and a restarted one sure to see the same in a list."""
         self._session = self._opened(store)
 
@@ -128,6 +141,7 @@ class History:
             session_id="s",
             store=store,
             clock=lambda: 0.0,
+            shapes=self._of_host,
         )
 
     def _grow(self, count: int) -> None:
@@ -189,7 +203,7 @@ class History:
 
     def _prompt_in(self, messages: Sequence[Message]) -> int:
         """Return the place of some prompt, so that what begins with it is valid."""
-        kinds = [{item.kind for item in items_of([message])} for message in messages]
+        kinds = [{item.kind for item in items_of([m], self._shapes)} for m in messages]
         prompts = [
             i
             for i, message in enumerate(messages)
@@ -199,7 +213,7 @@ class History:
 
     def _apply(self, unmarked: list[Message]) -> Result | None:
         messages = unmarked if self._marking is None else self._marking.moved(unmarked)
-        before = compact_json(messages)
+        before = self._json(messages)
         expected = self._left_after_restart(messages)
         if expected is not None and expected != self._left_text(self._session, messages):
             self._fail("restarted session differs")
@@ -209,19 +223,22 @@ class History:
             self._fail(f"raised {type(error).__name__}")
             return None
         self._report.applies += 1
-        if compact_json(messages) != before:
+        if self._json(messages) != before:
             self._fail("input changed")
-        for problem in new_problems(messages, result.messages):
+        for problem in new_problems(messages, result.messages, shapes=self._shapes):
             self._fail(_kind(problem))
         for kind in broken(result.messages) - broken(messages):
             self._fail(kind)
-        for kind in (
-            *wrong_sources(messages, result),
-            *broken_promises(messages, result.messages),
-        ):
-            self._fail(kind)
+        if not self._of_host:
+            for kind in (
+                *wrong_sources(messages, result),
+                *broken_promises(messages, result.messages),
+            ):
+                self._fail(kind)
         self._note_saved(result)
-        if not self._replaced.isdisjoint(item.text for item in items_of(result.messages)):
+        if not self._replaced.isdisjoint(
+            item.text for item in items_of(result.messages, self._shapes)
+        ):
             self._fail("replaced on arrival, and sent whole")
         output = list(result.messages)
         if unmarked and (len(unmarked) >= len(self._full) or unmarked[-1] is self._full[-1]):
@@ -240,9 +257,12 @@ class History:
         session = self._opened(self._store.copy())
         return self._left_text(session, messages)
 
-    @staticmethod
-    def _left_text(session: Session, messages: list[Message]) -> str:
-        return text_and_markers(left_by(session, messages))
+    def _left_text(self, session: Session, messages: list[Message]) -> str:
+        left = left_by(session, messages)
+        return self._json(left) if self._of_host else text_and_markers(left)
+
+    def _json(self, messages: Sequence[Message]) -> str:
+        return compact_json([self._shapes.comparable(message) for message in messages])
 
     def _fail(self, kind: str) -> None:
         self._report.fail(kind, self._seed)
@@ -268,9 +288,9 @@ class History:
         has_archives = any(step.do == "compact" for step in self._policy.policy.steps)
         if has_archives and files is texts:
             return
-        kept = set(_MARKER.findall(compact_json(output)))
+        kept = set(_MARKER.findall(self._json(output)))
         kept = kept.union(*map(_MARKER.findall, files))
-        if not kept.issuperset(_MARKER.findall(compact_json(self._source))):
+        if not kept.issuperset(_MARKER.findall(self._json(self._source))):
             self._fail("text lost")
 
 
@@ -279,60 +299,6 @@ def left_by(session: Session, messages: list[Message]) -> list[Message]:
     memory = run(session._recall(), session.store)
     left = session._list_of(messages, memory)[0].left
     return [message for message in left if message is not None]
-
-
-def broken(messages: Sequence[Message]) -> Counter[str]:
-    """Count what a provider refuses, found without the project's own check."""
-    found = refused(messages)
-    left = [message for message in messages if role_of(message) not in {"system", "developer"}]
-    found["no message left"] += not left
-    found["list begins with an assistant message"] += (
-        left[:1] != [] and role_of(left[0]) == "assistant" and type_of(left[0]) is None
-    )
-    open_calls: Counter[str] = Counter()
-    goes_on = False
-    for message in messages:
-        calls, results, role = (
-            Counter(_calls(message)),
-            Counter(_results(message)),
-            role_of(message),
-        )
-        is_item = "role" not in message
-        found["orphan result"] += (results - open_calls).total()
-        types = {block.get("type") for block in _blocks(message)}
-        found["trailing thinking"] += role == "assistant" and types == {"thinking"}
-        open_calls -= results
-        if role in {"tool", "function"}:
-            pass
-        elif is_item or goes_on:
-            open_calls += calls
-        else:
-            found["call without its result"] += open_calls.total()
-            open_calls = calls
-        goes_on = is_item
-    found["call without its result"] += open_calls.total()
-    return found
-
-
-def _blocks(message: Message) -> list[dict[str, Any]]:
-    content = message.get("content")
-    return content if isinstance(content, list) else []
-
-
-def _calls(message: Message) -> Iterator[str]:
-    yield from calls_in(message)
-    yield from (block["id"] for block in _blocks(message) if block["type"] == "tool_use")
-    yield from (call["id"] for call in message.get("tool_calls") or ())
-    if call := message.get("function_call"):
-        yield call["name"]
-
-
-def _results(message: Message) -> Iterator[str]:
-    blocks = (block for block in _blocks(message) if block["type"] == "tool_result")
-    yield from results_in(message)
-    yield from (block["tool_use_id"] for block in blocks)
-    if message.get("role") == "function" or "tool_call_id" in message:
-        yield message.get("tool_call_id") or message["name"]
 
 
 def _kind(problem: str) -> str:

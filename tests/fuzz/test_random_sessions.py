@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.conversations import SHAPES_OF_MESSAGES
-from tests.fuzz.histories import Report, broken, run_session
+from tests.fuzz.conversations import SHAPES, SHAPES_OF_MESSAGES
+from tests.fuzz.histories import Report, run_session
+from tests.fuzz.rules import broken
 
 _SEEDS = range(300)
 # Seeds that once gave an invalid list: a result whose call was dropped, an assistant message at
@@ -24,11 +25,19 @@ _FOUND_LATER = (3602098, 3702197, 3706734)
 def test_random_sessions_stay_valid_and_lose_nothing() -> None:
     report = Report()
     for seed in (*_SEEDS, *_FOUND):
-        run_session(seed, report, SHAPES_OF_MESSAGES)
+        run_session(seed, report, SHAPES_OF_MESSAGES, hosted=False)
     for seed in (*_SEEDS, *_FOUND_IN_ITEMS, *_FOUND_LATER):
-        run_session(seed, report)
+        run_session(seed, report, SHAPES, hosted=False)
     assert not report.failures, str(report)
     assert report.applies > 5 * len(_SEEDS)
+
+
+@pytest.mark.slow
+def test_random_sessions_of_all_shapes_with_tools_of_the_provider_stay_valid() -> None:
+    report = Report()
+    for seed in _SEEDS:
+        run_session(seed, report)
+    assert not report.failures, str(report)
 
 
 def test_the_check_of_the_random_sessions_finds_invalid_lists() -> None:
@@ -36,5 +45,21 @@ def test_the_check_of_the_random_sessions_finds_invalid_lists() -> None:
     lone = [{"role": "assistant", "content": [thinking]}]
     orphan = [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]
     assert broken(lone).keys() >= {"list begins with an assistant message", "trailing thinking"}
-    assert +broken([{"role": "user", "content": orphan}]) == {"orphan result": 1}
+    assert +broken([{"role": "user", "content": orphan}]) == {
+        "orphan result": 1,
+        "result without its call": 1,
+    }
     assert +broken([{"role": "system", "content": "be brief"}]) == {"no message left": 1}
+
+
+def test_the_check_of_the_random_sessions_finds_parted_pairs() -> None:
+    go = {"role": "user", "content": "go"}
+    served = {"type": "server_tool_use", "id": "a", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "a", "content": []}
+    lone = [go, {"role": "assistant", "content": [served]}, go]
+    assert +broken(lone) == {"call of the provider without its result": 1}
+    assert +broken([go, {"role": "assistant", "content": [found]}, go]) == {
+        "result without its call": 1
+    }
+    late = {"type": "function_call_output", "call_id": "a", "output": "found"}
+    assert +broken([go, late]) == {"orphan result": 1, "result without its call": 1}

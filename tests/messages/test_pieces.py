@@ -78,6 +78,26 @@ def message(*parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
             [Mark.MESSAGE, Mark.TOOL_RESULT, '{"output":"a"}'],
         ),
         (
+            {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "a"}]},
+            [Mark.MESSAGE, Mark.TOOL_RESULT, '{"stdout":"a"}'],
+        ),
+        (
+            {
+                "type": "computer_call_output",
+                "call_id": "c",
+                "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA"},
+            },
+            [
+                Mark.MESSAGE,
+                Mark.TOOL_RESULT,
+                Medium("image", "openai", "data:image/png;base64,AA", 22),
+            ],
+        ),
+        (
+            {"type": "computer_call_output", "call_id": "c", "output": {"file_id": "f"}},
+            ['{"type":"computer_call_output","call_id":"c","output":{"file_id":"f"}}'],
+        ),
+        (
             {"type": "web_search_call", "id": "w", "status": "completed"},
             ['{"type":"web_search_call","id":"w","status":"completed"}'],
         ),

@@ -108,16 +108,35 @@ def pairs_of(items: Sequence[Item], messages: Sequence[Message]) -> dict[int, in
     return calls
 
 
+def calls_of_more(items: Sequence[Item], pairs: dict[int, int]) -> dict[int, int]:
+    """The call of each further result with an id: the one that was answered last before it."""
+    found: dict[int, int] = {}
+    first = set(pairs.values())
+    for i, item in enumerate(items):
+        if item.kind == "tool_result" and i not in first:
+            known = [
+                (result, call) for call, result in pairs.items()
+                if result < i and call_key(items[call]) == call_key(item) is not None
+            ]  # fmt: skip
+            if known:
+                found[i] = max(known)[1]
+    return found
+
+
 def replies_of(messages: Sequence[Message]) -> list[int]:
     """The message with which the reply of each message begins.
 
-    An item of the Responses API begins a reply of all assistant messages that follow directly.
+    An item of the Responses API begins a reply of all assistant messages that follow directly, up
+    to a message of another API with thinking of its own.
     """
     begins: list[int] = []
     is_split = False
     for i, message in enumerate(messages):
         is_models = role_of(message) == "assistant"
-        goes_on = is_split and is_models
+        content = [] if type_of(message) else message.get("content")
+        blocks = content if isinstance(content, list) else []
+        is_whole = any(block["type"] == "thinking" for block in blocks)
+        goes_on = is_split and is_models and not is_whole
         is_split = goes_on or (is_models and type_of(message) is not None)
         begins.append(begins[-1] if goes_on else i)
     return begins
@@ -127,7 +146,9 @@ def replies_of(messages: Sequence[Message]) -> list[int]:
 def test_results_are_paired_by_their_place(messages: list[Message]) -> None:
     reading = read(messages)
     pairs = pairs_of(reading.items, messages)
-    assert reading.partners == pairs | {result: call for call, result in pairs.items()}
+    more = calls_of_more(reading.items, pairs)
+    assert reading.partners == pairs | {result: call for call, result in pairs.items()} | more
+    assert all(result in reading.bound_to(call) for result, call in more.items())
     for call, result in pairs.items():
         assert reading.items[result].tool == reading.items[call].tool
         assert (
@@ -365,4 +386,6 @@ def test_recordings_are_read_and_paired_turn_by_turn(path: FilePath) -> None:
         reading.extend(messages[end : end + 3])
     assert tuple(reading.items) == items_of(messages)
     pairs = pairs_of(reading.items, messages)
-    assert reading.partners == pairs | {result: call for call, result in pairs.items()}
+    more = calls_of_more(reading.items, pairs)
+    assert reading.partners == pairs | {result: call for call, result in pairs.items()} | more
+    assert all(result in reading.bound_to(call) for result, call in more.items())

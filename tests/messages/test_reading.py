@@ -79,9 +79,12 @@ def test_a_result_before_its_call_has_no_call() -> None:
     assert (found.tool, found.call_message) == (None, None)
 
 
-def test_a_second_result_for_one_call_has_no_call() -> None:
-    *_, second = items_of([reply(("a", "read")), user(result("a"), result("a"))])
-    assert second.call_message is None
+def test_a_second_result_for_one_call_belongs_to_it_too() -> None:
+    reading = Reading()
+    reading.extend([reply(("a", "read")), user(result("a")), user(result("a", "more"))])
+    assert (reading.items[2].tool, reading.items[2].call_message) == ("read", 0)
+    assert reading.partners == {0: 1, 1: 0, 2: 0}
+    assert [[*reading.bound_to(i)] for i in range(3)] == [[1, 2], [0], [0]]
 
 
 def test_an_id_that_is_called_again_belongs_to_the_later_call() -> None:

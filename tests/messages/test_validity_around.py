@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.messages.editing import Edit, edited_message
-from policyctx.messages.reading import items_of
+from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.validity import new_problems, new_problems_around
 from policyctx.testing.strategies import message_lists
 from tests.messages.edits import some_edits
@@ -44,7 +44,7 @@ def test_checking_around_the_edits_finds_the_same_as_checking_whole_lists(
     after = aligned(messages, edits)
     changed = {edit.item.message for edit in edits}
     left = [message for message in after if message is not None]
-    found = new_problems_around(messages, after, changed, items)
+    found = new_problems_around(messages, after, changed, reading_of(messages))
     assert sorted(found) == sorted(new_problems(messages, left))
 
 
@@ -74,13 +74,13 @@ def test_a_removed_message_is_noticed_at_its_place(gone: set[int], problems: lis
     calls = chat_calls(chat_call("a"), chat_call("b"))
     messages = [GO, calls, answer("a"), answer("b"), assistant(text("done")), GO]
     after = [None if i in gone else message for i, message in enumerate(messages)]
-    assert new_problems_around(messages, after, gone, items_of(messages)) == problems
+    assert new_problems_around(messages, after, gone, reading_of(messages)) == problems
 
 
 def test_a_reply_left_with_only_thinking_is_found() -> None:
     messages = [GO, assistant(THINKING, text("hi")), GO]
     after = [GO, assistant(THINKING), GO]
-    assert new_problems_around(messages, after, [1], items_of(messages)) == [
+    assert new_problems_around(messages, after, [1], reading_of(messages)) == [
         "an assistant message holds nothing but thinking"
     ]
 
@@ -96,7 +96,7 @@ def test_a_pair_may_be_removed_if_its_id_had_an_earlier_unanswered_call() -> Non
         user(result("a")),
     ]
     after = [*messages[:3], None, None, *messages[5:]]
-    assert new_problems_around(messages, after, [3, 4], items_of(messages)) == []
+    assert new_problems_around(messages, after, [3, 4], reading_of(messages)) == []
     assert new_problems(messages, messages[:3] + messages[5:]) == []
 
 
@@ -119,7 +119,7 @@ def looks_after(messages: list[Message], after: Sequence[Message | None]) -> int
     """How often the lists are looked into after the edit."""
     changed = [i for i, message in enumerate(messages) if after[i] is not message]
     before, edited = Watched(messages), Watched(after)
-    new_problems_around(before, edited, changed, items_of(messages))
+    new_problems_around(before, edited, changed, reading_of(messages))
     return before.looks + edited.looks
 
 
@@ -151,7 +151,7 @@ def test_a_system_prompt_inside_the_list_does_not_hide_the_first_role() -> None:
     system: Message = {"role": "system", "content": "Be brief."}
     messages = [GO, assistant(text("hi")), system, GO, assistant(text("done")), GO]
     after = [*messages[:3], None, *messages[4:]]
-    assert new_problems_around(messages, after, [3], items_of(messages)) == []
+    assert new_problems_around(messages, after, [3], reading_of(messages)) == []
 
 
 def aligned(messages: Sequence[Message], edits: Sequence[Edit]) -> list[Message | None]:
@@ -167,7 +167,7 @@ def test_messages_removed_by_an_earlier_edit_count_as_removed() -> None:
     both = assistant(call("a"), call("b"))
     before = [GO, both, user(result("a")), user(result("b")), user(text("more"))]
     after = [GO, assistant(call("a")), before[2], None, user(text("less"))]
-    assert new_problems_around(before, after, {4}, items_of(before)) == []
+    assert new_problems_around(before, after, {4}, reading_of(before)) == []
 
 
 def test_a_result_does_not_answer_a_call_elsewhere_with_the_same_id() -> None:
@@ -187,7 +187,7 @@ def test_a_result_does_not_answer_a_call_elsewhere_with_the_same_id() -> None:
     ]
     # The pair `a` of the second reply went in an earlier turn.
     after = [GO, None, None, *before[3:5], None, user(text("and?")), None, None, GO]
-    assert new_problems_around(before, after, {1, 2, 7, 8}, items_of(before)) == []
+    assert new_problems_around(before, after, {1, 2, 7, 8}, reading_of(before)) == []
 
 
 def test_what_an_earlier_edit_removed_does_not_make_up_for_a_new_problem() -> None:
@@ -201,7 +201,7 @@ def test_what_an_earlier_edit_removed_does_not_make_up_for_a_new_problem() -> No
         GO,
     ]
     after = [GO, None, user(text("and?")), assistant(call("b")), *before[4:]]
-    assert new_problems_around(before, after, {3}, items_of(before)) == [
+    assert new_problems_around(before, after, {3}, reading_of(before)) == [
         "the result a has no call right before it"
     ]
 
@@ -231,8 +231,17 @@ def test_calls_removed_earlier_do_not_change_what_is_found(
     later = data.draw(some_edits([i for i in items if not is_earlier[i.message]]))
     assert new_problems(messages, kept(aligned(messages, earlier))) == []
     after = aligned(messages, [*earlier, *later])
-    found = new_problems_around(messages, after, {edit.item.message for edit in later}, items)
+    found = new_problems_around(
+        messages, after, {edit.item.message for edit in later}, reading_of(messages)
+    )
     assert sorted(found) == sorted(new_problems(messages, kept(after)))
+
+
+def reading_of(messages: Sequence[Message]) -> Reading:
+    """Return the reading of a list."""
+    reading = Reading()
+    reading.extend(messages)
+    return reading
 
 
 def kept(messages: Sequence[Message | None]) -> list[Message]:

@@ -93,7 +93,21 @@ def _other(path: Path, block: Mapping[str, Any]) -> Part:
     if kind in _THINKING_BLOCKS:
         text = str(block.get("thinking") or block.get("data") or "")
         return Part(path, "thinking", text, text)
-    return unknown_part(path, block)
+    return as_half(unknown_part(path, block), block)
+
+
+def as_half(part: Part, block: Mapping[str, Any]) -> Part:
+    """Return the part of a block that stays as half of a pair, if the provider ran its tool.
+
+    The types of such blocks have names of one form.
+    """
+    kind = str(block.get("type"))
+    if kind.endswith("_tool_use") or kind == "server_tool_call":
+        if call_id := word(block.get("id")):
+            return part._replace(call_id=call_id, tool=word(block.get("name")) or kind)
+    elif kind.endswith("_tool_result"):
+        return part._replace(call_id=word(block.get("tool_use_id", block.get("tool_call_id"))))
+    return part
 
 
 def unknown_part(path: Path, value: object) -> Part:

@@ -212,7 +212,7 @@ def _are_simple(parts: Iterable[object], role: str) -> bool:
     for part in parts:
         if type(part) is not Part:
             return False
-        path, kind, text, counted, media, tool, call_id, _, media_type, number, _ = part
+        path, kind, text, counted, media, tool, call_id, _, media_type, number, *_ = part
         if not (
             (type(kind) is str and kind in kinds and type(text) is str and type(path) is tuple)
             and (counted is None or type(counted) is str)

@@ -1,15 +1,16 @@
 """Items of OpenAI's Responses API: messages, calls, results and reasoning, each an item of its own.
 
 Source: OpenAI's API reference, "Create a response", `input`. Reasoning keeps its bytes and its
-place before what it led to. Items that the provider itself carries out, and items of other types,
-are left unchanged; what no summary could tell survives a compaction.
+place before what it led to. The outputs of tools that the client runs are results. Items that the
+provider itself carries out, and items of other types, are left unchanged; what no summary could
+tell survives a compaction.
 """
 
 from __future__ import annotations
 
 import json
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.items import Medium
 from policyctx.messages.json_text import compact_json
@@ -17,22 +18,44 @@ from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.sdk_objects import without_none
-from policyctx.messages.shapes.shape import Part, Shape
+from policyctx.messages.shapes.shape import EMPTY_INPUT, Part, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from policyctx.definitions.items import Message, Path
     from policyctx.messages.json_text import JSON
 
-# The field with the input of a call, and the one with the output of a result, by type of item.
+# The field with the input of a call of the client's tools, by type of item; the type of its result
+# ends with `_output`.
 _INPUTS = {
     "function_call": "arguments",
     "custom_tool_call": "input",
     "local_shell_call": "action",
+    "shell_call": "action",
+    "apply_patch_call": "operation",
+    "computer_call": "action",
 }
-_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+# The calls whose input is text; that of the built-in tools is an object with a fixed form.
+_OF_TEXT = ("function_call", "custom_tool_call")
+# What an input of this form is without its content, as the API takes it; it reads as `{}`.
+_EMPTIED: dict[str, dict[str, Any]] = {
+    "local_shell_call": {"command": []},
+    "shell_call": {"commands": []},
+    "apply_patch_call": {"diff": ""},
+}
+_OUTPUTS = frozenset(f"{kind}_output" for kind in _INPUTS)
+# The two halves of what stays together and is left unchanged, by type of item: the field with the
+# id that the other half has too.
+_ASKING = {"mcp_approval_request": "id", "tool_search_call": "call_id", "program": "call_id"}
+_ANSWERING = {
+    "mcp_approval_response": "approval_request_id",
+    "tool_search_output": "call_id",
+    "program_output": "call_id",
+    "shell_call_output": "call_id",
+}
+# Answers that come from the client although their type does not say so.
+_OF_CLIENT = "mcp_approval_response"
 # The place of a picture, as base64 text or a data URL, by the type of an item that the provider or
 # the computer of the agent makes.
 _PICTURES: dict[str, tuple[str, ...]] = {
@@ -67,9 +90,9 @@ class ResponsesShape(Shape):
                 or blocks.wrong_with_content(message)
                 or blocks.wrong_with_blocks(message)
             )
-        field = _INPUTS.get(kind)
+        field = _INPUTS.get(kind) if kind in _OF_TEXT else None
         given = None if field is None else message.get(field)
-        if kind != "local_shell_call" and given is not None and not isinstance(given, str):
+        if given is not None and not isinstance(given, str):
             return f'expected "{field}" to be a string, got {blocks.named(given)}'
         return None
 
@@ -79,7 +102,8 @@ class ResponsesShape(Shape):
         if kind == "message":
             role: str = message["role"]
             return role
-        return "tool" if kind.endswith("_output") else "assistant"
+        is_clients = kind == _OF_CLIENT or (kind.endswith("_output") and not _is_hosted(message))
+        return "tool" if is_clients else "assistant"
 
     def parts(self, message: Message) -> list[Part]:
         """Return the parts of a message; any other item is one part, with the media in a result."""
@@ -88,13 +112,16 @@ class ResponsesShape(Shape):
             return blocks.content_parts(message.get("content"), message["role"])
         if kind in _INPUTS:
             return [_call(message)]
-        if kind in _OUTPUTS:
-            return blocks.result_parts(("output",), message.get("output"), _call_id(message))
+        if kind in _OUTPUTS and not _is_hosted(message):
+            return _result(message)
         if kind == "reasoning":
             return [_reasoning(message)]
         if kind in _PICTURES:
             return [_picture(message)]
-        return [blocks.unknown_part((), message)]
+        asks = _ASKING.get(kind)
+        call_id = blocks.word(message.get(asks or _ANSWERING.get(kind, "")))
+        tool = kind if asks and call_id else None
+        return [blocks.unknown_part((), message)._replace(tool=tool, call_id=call_id)]
 
     def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> Message | None:
         """Return a deep copy with the parts at these paths edited; None if nothing is left."""
@@ -106,8 +133,12 @@ class ResponsesShape(Shape):
                 edit_content(new, path, text, is_result=path[0] == "output")
             elif text is None:
                 return None
+            elif kind in _INPUTS and kind not in _OF_TEXT:
+                new[path[0]] = _new_input(kind, new[path[0]], json.loads(text))
+            elif _shell_outputs(new) is not None:
+                new["output"] = _new_outputs(new["output"], text)
             else:
-                new[path[0]] = json.loads(text) if kind == "local_shell_call" else text
+                new[path[0]] = text
         return None if self.is_empty(new) else new
 
     def written(self, role: str, text: str) -> Message:
@@ -130,7 +161,7 @@ class ResponsesShape(Shape):
 
     def stays(self, message: Message) -> bool:
         """Return whether the item is of another type, such as a reference or a compaction."""
-        return message["type"] not in _KNOWN
+        return message["type"] not in _KNOWN or _is_hosted(message)
 
 
 def is_plain_item(item: Message) -> bool:
@@ -145,13 +176,68 @@ def _call(item: Message) -> Part:
     kind: str = item["type"]
     field = _INPUTS[kind]
     given = item.get(field)
-    text = given if isinstance(given, str) else compact_json(given)
-    tool = "local_shell" if kind == "local_shell_call" else blocks.word(item.get("name"))
+    if kind == "computer_call":  # a list, since none of its fields is content
+        text = compact_json(item.get("actions") or [given])
+    elif isinstance(given, str):
+        text = given
+    else:
+        is_emptied = isinstance(given, dict) and _EMPTIED[kind].items() <= given.items()
+        text = EMPTY_INPUT if is_emptied else compact_json(given)
+    of_text = kind in _OF_TEXT
+    tool = blocks.word(item.get("name")) if of_text else kind.removesuffix("_call")
     return Part((field,), "tool_call", text, text, (), tool, _call_id(item))
 
 
+def _new_input(kind: str, given: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return the new input of a built-in tool; an empty one keeps the form of the old one."""
+    return new if new or not isinstance(given, dict) else given | _EMPTIED[kind]
+
+
+def _is_hosted(item: Message) -> bool:
+    """Whether an output is of a tool that the provider ran; the client's outputs have no id."""
+    kind: str = item["type"]
+    has_id = kind in {"shell_call_output", "program_output"} and bool(item.get("id"))
+    return has_id or (kind == "tool_search_output" and item.get("execution") == "server")
+
+
+def _result(item: Message) -> list[Part]:
+    """Return the result that an item is, with the media in it."""
+    call_id, output = _call_id(item), item.get("output")
+    if item["type"] in _PICTURES:
+        picture = _picture(item)
+        return [picture._replace(kind="tool_result", call_id=call_id, takes_text=False)]
+    outputs = _shell_outputs(item)
+    if outputs is None:
+        error = item.get("status") == "failed"
+        return blocks.result_parts(("output",), output, call_id, error=error)
+    said = [text for one in outputs for text in (one.get("stdout"), one.get("stderr")) if text]
+    ends = [one.get("outcome") for one in outputs]
+    error = any(isinstance(end, dict) and end.get("exit_code") != 0 for end in ends)
+    text = "\n".join(map(str, said))
+    return [Part(("output",), "tool_result", text, text, call_id=call_id, error=error)]
+
+
+def _shell_outputs(item: Message) -> list[dict[str, Any]] | None:
+    """Return what the commands of a shell call said, None for an item of another form."""
+    output = item.get("output")
+    if item["type"] != "shell_call_output" or not isinstance(output, list):
+        return None
+    return output if all(isinstance(one, dict) for one in output) else None
+
+
+def _new_outputs(outputs: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+    """Return the outputs of a shell call with one text for all; how each command ended stays."""
+    ends = [one.get("outcome", _ENDED) for one in outputs] or [_ENDED]
+    return [
+        {"stdout": "" if i else text, "stderr": "", "outcome": end} for i, end in enumerate(ends)
+    ]
+
+
+_ENDED = {"type": "exit", "exit_code": 0}
+
+
 def _picture(item: Message) -> Part:
-    """Return an item of an unknown type whose picture counts by its pixels, not by its bytes."""
+    """Return an item that no text can replace; a picture counts by its pixels, not by its bytes."""
     *outer, name = _PICTURES[item["type"]]
     part, bare = blocks.unknown_part((), item), blocks.copied(item)
     holder = bare

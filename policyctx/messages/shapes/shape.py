@@ -22,6 +22,9 @@ RESULT_ROLES = ("tool", "function")
 REMOVED = "[Content removed]"
 """The text of a result of which nothing is left; providers reject an empty one."""
 
+EMPTY_INPUT = "{}"
+"""The input of a call of which nothing is left."""
+
 _TEXT_KINDS = {"assistant": "assistant_message"} | dict.fromkeys(SYSTEM_ROLES, "system_prompt")
 
 
@@ -47,9 +50,11 @@ class Part(NamedTuple):
     tool: str | None = None
     """The name of the tool that a call asks for; a result gets that of its call."""
     call_id: str | None = None
-    """What a call and its result have in common; without one they cannot leave the list.
+    """What a call and its answers have in common; without one they cannot leave the list.
 
-    A later message may use an id again. A host without ids gives the name of the tool.
+    A later message may use an id again. A host without ids gives the name of the tool. An `unknown`
+    part with an id is one half of a pair that stays together: with a `tool` it is a call that the
+    provider runs itself or a question to the client, without one it is the answer.
     """
     error: bool = False
     """Whether a result reports that its call failed."""
@@ -61,6 +66,9 @@ class Part(NamedTuple):
     """Who wrote a text or a result, if it is not who the kind says: `program` for what a program
     put into a user's message, `summary` for the summary of another compaction, `user` for a result
     that holds the user's answer."""
+    takes_text: bool = True
+    """Whether a text may take the place of a result. One for which the provider only accepts its
+    own form, such as a screenshot, leaves with its call in a `drop` or a compaction."""
 
 
 class Shape(Protocol):

@@ -195,11 +195,6 @@ def test_thinking_is_its_own_type(block: dict[str, Any], text: str) -> None:
 @pytest.mark.parametrize(
     "block",
     [
-        {"type": "server_tool_use", "id": "a", "name": "web_search", "input": {}},
-        {"type": "mcp_tool_use", "id": "a", "name": "read", "input": {}},
-        {"type": "web_search_tool_result", "tool_use_id": "a", "content": []},
-        {"type": "code_execution_tool_result", "tool_use_id": "a", "content": {}},
-        {"type": "mcp_tool_result", "tool_use_id": "a", "content": "found"},
         {"type": "refusal", "refusal": "no"},
         {"type": "reasoning", "summary": []},
         {"type": "text"},
@@ -210,6 +205,24 @@ def test_an_unrecognised_block_has_the_type_unknown(block: dict[str, Any]) -> No
     (item,) = items_of([{"role": "assistant", "content": [block]}])
     assert (item.kind, item.path, item.text) == (UNKNOWN, ("content", 0), compact_json(block))
     assert (item.tool, item.tool_use_id) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("block", "tool"),
+    [
+        ({"type": "server_tool_use", "id": "a", "name": "web_search", "input": {}}, "web_search"),
+        ({"type": "mcp_tool_use", "id": "a", "name": "read", "input": {}}, "read"),
+        ({"type": "web_search_tool_result", "tool_use_id": "a", "content": []}, None),
+        ({"type": "code_execution_tool_result", "tool_use_id": "a", "content": {}}, None),
+        ({"type": "mcp_tool_result", "tool_use_id": "a", "content": "found"}, None),
+    ],
+)
+def test_a_block_of_a_tool_of_the_provider_stays_and_is_half_of_a_pair(
+    block: dict[str, Any], tool: str | None
+) -> None:
+    (item,) = items_of([{"role": "assistant", "content": [block]}])
+    assert (item.kind, item.path, item.text) == (UNKNOWN, ("content", 0), compact_json(block))
+    assert (item.tool, item.tool_use_id) == (tool, "a")
 
 
 def test_the_bytes_of_a_sound_are_not_counted_as_text() -> None:

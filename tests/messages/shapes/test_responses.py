@@ -36,26 +36,62 @@ CALLS: dict[str, tuple[Message, str, str]] = {
         "action",
         "local_shell",
     ),
+    "shell_call": (
+        {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}}, "action", "shell",
+    ),
+    "apply_patch_call": (
+        {
+            "type": "apply_patch_call",
+            "call_id": "a",
+            "operation": {"type": "update_file", "path": "a.py", "diff": "@@\n-a\n+b"},
+        },
+        "operation",
+        "apply_patch",
+    ),
 }  # fmt: skip
-OUTPUTS = ["function_call_output", "custom_tool_call_output", "local_shell_call_output"]
+OF_TEXT = ("function_call", "custom_tool_call")
+OUTPUTS = [
+    "function_call_output",
+    "custom_tool_call_output",
+    "local_shell_call_output",
+    "apply_patch_call_output",
+]
+CLICK = {"type": "computer_call", "call_id": "a", "action": {"type": "click", "x": 1, "y": 2}}
+SCREENSHOT = {
+    "type": "computer_call_output",
+    "call_id": "a",
+    "output": {
+        "type": "computer_screenshot",
+        "image_url": "data:image/png;base64,iVBORw0KGgo=",
+    },
+}
+SHELL_OUTPUT = {
+    "type": "shell_call_output",
+    "call_id": "a",
+    "output": [
+        {"stdout": "found", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
+        {"stdout": "", "stderr": "slow", "outcome": {"type": "timeout"}},
+    ],
+}
+# Halves of what stays together, and whether each asks.
+HALVES: list[tuple[Message, bool]] = [
+    ({"type": "mcp_approval_request", "id": "p", "name": "ls", "arguments": "{}"}, True),
+    ({"type": "mcp_approval_response", "approval_request_id": "p", "approve": True}, False),
+    ({"type": "tool_search_call", "call_id": "p", "arguments": {"query": "q"}}, True),
+    ({"type": "tool_search_output", "call_id": "p", "tools": [], "execution": "server"}, False),
+    ({"type": "program", "id": "x", "call_id": "p", "code": "1", "fingerprint": "f"}, True),
+    ({"type": "program_output", "id": "x", "call_id": "p", "result": "1"}, False),
+    ({"type": "shell_call_output", "id": "x", "call_id": "p", "output": []}, False),
+]
 # Types of the API reference that a policy leaves alone, and types that nobody knows.
 OPAQUE = [
     {"type": "item_reference", "id": "msg_1"},
     {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"},
     {"type": "file_search_call", "id": "fs_1", "queries": ["q"], "status": "completed"},
-    {"type": "computer_call", "call_id": "a", "action": {"type": "click", "x": 1, "y": 2}},
-    {"type": "computer_call_output", "call_id": "a", "output": {"type": "computer_screenshot"}},
     {"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": []},
     {"type": "image_generation_call", "id": "ig_1", "result": "iVBORw0KGgo="},
     {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []},
-    {"type": "mcp_approval_request", "id": "mcpr_1", "name": "ls", "arguments": "{}"},
-    {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
     {"type": "mcp_call", "id": "mcp_1", "name": "ls", "arguments": "{}", "output": "found"},
-    {"type": "shell_call", "call_id": "a", "action": {"commands": ["ls"]}},
-    {"type": "shell_call_output", "call_id": "a", "output": [{"stdout": "x"}]},
-    {"type": "apply_patch_call", "call_id": "a", "operation": {"type": "delete_file"}},
-    {"type": "apply_patch_call_output", "call_id": "a", "status": "completed", "output": "x"},
-    {"type": "tool_search_call", "call_id": "a", "arguments": {"query": "q"}},
     {"type": "brand_new", "anything": [1, None, "字"]},
 ]
 
@@ -81,34 +117,21 @@ def output(kind: str, value: Any) -> Message:
 
 
 @pytest.mark.parametrize(
-    ("message", "bare"),
+    ("message", "bare", "kind"),
     [
         (
             {"type": "image_generation_call", "id": "ig_1", "result": "iVBORw0KGgo="},
             {"type": "image_generation_call", "id": "ig_1"},
+            UNKNOWN,
         ),
-        (
-            {
-                "type": "computer_call_output",
-                "call_id": "a",
-                "output": {
-                    "type": "computer_screenshot",
-                    "image_url": "data:image/png;base64,iVBORw0KGgo=",
-                },
-            },
-            {
-                "type": "computer_call_output",
-                "call_id": "a",
-                "output": {"type": "computer_screenshot"},
-            },
-        ),
+        (SCREENSHOT, SCREENSHOT | {"output": {"type": "computer_screenshot"}}, "tool_result"),
     ],
 )
-def test_a_picture_in_an_item_that_stays_counts_by_its_pixels(
-    message: Message, bare: Message
+def test_a_picture_that_is_a_whole_item_counts_by_its_pixels(
+    message: Message, bare: Message, kind: str
 ) -> None:
     item = only(message)
-    assert (item.kind, item.text) == (UNKNOWN, compact_json(message))
+    assert (item.kind, item.text) == (kind, compact_json(message))
     assert item.counted == compact_json(bare)
     [picture] = item.media
     assert (picture.kind, picture.provider) == ("image", "openai")
@@ -201,9 +224,67 @@ def test_an_item_of_another_type_is_unknown_as_a_whole(item: Message) -> None:
     assert (found.tool, found.tool_use_id) == (None, None)
 
 
+@pytest.mark.parametrize(("item", "asks"), HALVES)
+def test_the_halves_of_a_pair_that_stays_are_known_by_their_id(
+    item: Message,
+    asks: bool,
+) -> None:
+    found = only(item)
+    assert (found.kind, found.path, found.text) == (UNKNOWN, (), compact_json(item))
+    assert (found.tool_use_id, found.is_call, found.is_answer) == ("p", asks, not asks)
+
+
+def test_the_answer_to_an_approval_is_of_the_client() -> None:
+    assert RESPONSES.role(HALVES[0][0]) == "assistant"
+    assert RESPONSES.role(HALVES[1][0]) == "tool"
+
+
+def test_the_output_of_a_shell_is_what_its_commands_said() -> None:
+    item = only(SHELL_OUTPUT)
+    assert (item.kind, item.text, item.error) == ("tool_result", "found\nslow", True)
+    assert not only({**SHELL_OUTPUT, "output": SHELL_OUTPUT["output"][:1]}).error
+
+
+def test_what_replaces_the_output_of_a_shell_keeps_how_each_command_ended() -> None:
+    left = edited(SHELL_OUTPUT, "see x")
+    assert left == SHELL_OUTPUT | {
+        "output": [
+            {"stdout": "see x", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}},
+            {"stdout": "", "stderr": "", "outcome": {"type": "timeout"}},
+        ]
+    }
+    assert only(left).text == "see x"
+    assert edited(SHELL_OUTPUT, None) is None
+
+
+def test_a_screenshot_is_a_result_that_no_text_replaces() -> None:
+    item = only(SCREENSHOT)
+    assert (item.kind, item.tool_use_id, item.takes_text) == ("tool_result", "a", False)
+    assert edited(SCREENSHOT, None) is None
+    assert only(CLICK).tool == "computer"
+
+
+@pytest.mark.parametrize(
+    ("kind", "left"),
+    [
+        ("local_shell_call", COMMAND | {"command": []}),
+        ("shell_call", {"commands": []}),
+        ("apply_patch_call", {"type": "update_file", "path": "a.py", "diff": ""}),
+    ],
+)
+def test_an_emptied_input_keeps_the_form_that_the_api_asks_for(kind: str, left: Any) -> None:
+    call, field, _ = CALLS[kind]
+    new = edited(call, "{}")
+    assert new is not None
+    assert new[field] == left
+    assert only(new).text == "{}"
+
+
 def test_items_of_unknown_types_survive_a_compaction_and_the_others_do_not() -> None:
     assert all(map(RESPONSES.stays, OPAQUE))
+    assert all(RESPONSES.stays(item) for item, _ in HALVES)
     known = [call for call, *_ in CALLS.values()] + [output(kind, "x") for kind in OUTPUTS]
+    known += [CLICK, SCREENSHOT, SHELL_OUTPUT]
     known += [{"type": "reasoning"}, {"type": "message", "role": "user"}]
     known.append({"type": "web_search_call", "id": "ws_1"})
     assert not any(map(RESPONSES.stays, known))
@@ -217,7 +298,7 @@ def test_the_input_of_a_call_is_replaced_in_its_form(kind: str) -> None:
     call, field, _ = CALLS[kind]
     text = '{"short":"字"}'
     new = edited(call, text)
-    assert new == {**call, field: json.loads(text) if kind == "local_shell_call" else text}
+    assert new == {**call, field: text if kind in OF_TEXT else json.loads(text)}
     assert edited(call, None) is None
 
 

@@ -1,0 +1,127 @@
+"""What a provider refuses in a list of any shape, found without the project's own code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests import openai_rules
+from tests.openai_rules import calls_in, refused, results_in, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.definitions.items import Message
+
+
+def role_of(message: Message) -> str:
+    """Return the role of a message of any shape."""
+    if isinstance(message, dict):
+        return openai_rules.role_of(message)
+    return "assistant" if message.role == "model" else "user"
+
+
+@dataclass(slots=True)
+class Halves:
+    """The ids in a message: of calls and their results, and of what the provider runs itself."""
+
+    calls: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    served: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+
+
+def halves(message: Message) -> Halves:
+    """Return the halves of pairs in a message."""
+    found = Halves()
+    if not isinstance(message, dict):
+        for part in message.parts or ():
+            _of_part(part, found)
+    elif type_of(message) is not None and "content" not in message:
+        found.calls += calls_in(message)
+        found.results += results_in(message)
+        found.served += openai_rules.served_in(message)
+        found.answers += openai_rules.answers_in(message)
+    else:
+        for block in blocks_of(message):
+            _of_block(block, message["role"], found)
+        found.calls += (call["id"] for call in message.get("tool_calls") or ())
+        if call := message.get("function_call"):
+            found.calls.append(call["name"])
+        if message["role"] == "function" or "tool_call_id" in message:
+            found.results.append(message.get("tool_call_id") or message["name"])
+    return found
+
+
+def _of_part(part: Any, found: Halves) -> None:
+    if part.function_call:
+        found.calls.append(part.function_call.id)
+    elif part.function_response:
+        found.results.append(part.function_response.id)
+    elif part.executable_code or part.tool_call:
+        found.served.append((part.tool_call and part.tool_call.id) or "code")
+    elif part.code_execution_result or part.tool_response:
+        found.answers.append((part.tool_response and part.tool_response.id) or "code")
+
+
+def _of_block(block: dict[str, Any], role: str, found: Halves) -> None:
+    kind = str(block.get("type"))
+    if kind == "tool_use":
+        found.calls.append(block["id"])
+    elif kind == "tool_result":
+        found.results.append(block["tool_use_id"])
+    elif kind.endswith("_tool_use"):
+        found.served.append(block["id"])
+    elif kind.endswith("_tool_result"):
+        found.answers.append(block["tool_use_id"])
+    elif "toolUse" in block:
+        call = block["toolUse"]
+        (found.served if "type" in call else found.calls).append(call["toolUseId"])
+    elif "toolResult" in block:
+        ids = found.answers if role == "assistant" else found.results
+        ids.append(block["toolResult"]["toolUseId"])
+
+
+def blocks_of(message: Message) -> list[dict[str, Any]]:
+    """Return the blocks in the content of a dict."""
+    content = message.get("content") if isinstance(message, dict) else None
+    return content if isinstance(content, list) else []
+
+
+def broken(messages: Sequence[Message]) -> Counter[str]:
+    """Count what a provider refuses."""
+    found = refused([message for message in messages if isinstance(message, dict)])
+    left = [message for message in messages if role_of(message) not in {"system", "developer"}]
+    found["no message left"] += not left
+    found["list begins with an assistant message"] += (
+        left[:1] != [] and role_of(left[0]) == "assistant" and not _is_item(left[0])
+    )
+    open_calls, served = Counter[str](), Counter[str]()
+    lasting = Counter[str]()  # of the Responses API, where messages may be before an output
+    called: set[str] = set()
+    for message in messages:
+        seen, role = halves(message), role_of(message)
+        calls, results = Counter(seen.calls), Counter(seen.results)
+        is_item = isinstance(message, dict) and "role" not in message
+        found["orphan result"] += (results - open_calls - lasting).total()
+        called.update(seen.calls, seen.served)
+        found["result without its call"] += len({*seen.results, *seen.answers} - called)
+        served.update(seen.served)
+        served -= Counter(seen.answers)
+        types = {block.get("type") for block in blocks_of(message)}
+        found["trailing thinking"] += role == "assistant" and types == {"thinking"}
+        lasting -= results - open_calls
+        open_calls -= results
+        if is_item:
+            lasting += calls
+        elif role not in {"tool", "function"}:
+            found["call without its result"] += open_calls.total()
+            open_calls = calls
+    found["call without its result"] += open_calls.total() + lasting.total()
+    found["call of the provider without its result"] += served.total()
+    return found
+
+
+def _is_item(message: Message) -> bool:
+    return isinstance(message, dict) and type_of(message) is not None

@@ -1,0 +1,442 @@
+"""A call and its answer stay or leave together, in all shapes; and tools that the client runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+
+import pytest
+from anthropic.types.beta.beta_content_block_param import BetaContentBlockParam
+from anthropic.types.content_block_param import ContentBlockParam
+from google.genai import types
+from langchain_core.messages import AIMessage
+from openai.types.responses.response_input_item_param import ResponseInputItemParam
+from pydantic import TypeAdapter
+from pydantic_ai.messages import ModelResponse, NativeToolCallPart, NativeToolReturnPart
+
+from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.integrations.google_contents import GoogleShape
+from policyctx.integrations.langchain import LangChainShape
+from policyctx.integrations.pydantic_ai import PydanticAIShape
+from policyctx.messages.reading import Reading
+from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.validity import new_problems
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.policy.loading import parsed_policy
+from policyctx.policy.sources import PolicySource
+from policyctx.session import Session
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.restoring import restorer
+from tests.fuzz.memory_store import MemoryStore
+from tests.fuzz.rules import broken
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from policyctx import Shape
+    from policyctx.definitions.items import Message
+
+GO: Message = {"role": "user", "content": "go"}
+LONG = "FAILED tests/test_a.py::test_b - assert 1 == 2\n" * 60
+
+STEPS = {
+    "offload": "{name: s, do: offload, select: {types: [tool_result], with_input: true}}",
+    "empty": "{name: s, do: offload, select: {types: [tool_result], with_input: {leave: empty}}}",
+    "clear": "{name: s, do: clear, select: {types: [tool_result]}}",
+    "drop": "{name: s, do: drop, select: {types: [tool_result]}}",
+    "turns": "{name: s, do: drop, select: {types: [tool_result], unit: turn}}",
+    "compact": "{name: s, do: compact, when: {messages: {over: 5}}, compaction: {keep_recent: "
+    "{messages: KEPT}, summary: {must_shrink_to: false}}}",
+}
+
+
+def session_with(step: str, kept: int = 1, shapes: Sequence[Shape] = ()) -> Session:
+    """A session under a policy with one step."""
+    text = (
+        "apiVersion: policyctx/v1\nname: pairs\nmin_chars: 0\nitems: {tool_result: {offload: true},"
+        f" tool_call: {{offload: true}}}}\nsteps: [{STEPS[step].replace('KEPT', str(kept))}]\n"
+    )
+    policy = OffloadPolicy(parsed_policy(PolicySource("pairs.yaml", text)))
+    return Session(policy, session_id="s", store=MemoryStore(), shapes=shapes)
+
+
+# Tools of OpenAI's that the client runs: a call, its output, and whether a text may be in its place
+
+
+def call(kind: str, **fields: Any) -> Message:
+    return {"type": kind, "id": "x_1", "call_id": "c", "status": "completed"} | fields
+
+
+def output(kind: str, value: Any, **fields: Any) -> Message:
+    return {"type": kind, "call_id": "c", "output": value} | fields
+
+
+CLIENT_RUN: dict[str, tuple[Message, Message, bool]] = {
+    "function_call_output": (
+        call("function_call", name="run", arguments='{"a": 1}'),
+        output("function_call_output", LONG),
+        True,
+    ),
+    "custom_tool_call_output": (
+        {"type": "custom_tool_call", "call_id": "c", "name": "run", "input": LONG},
+        output("custom_tool_call_output", LONG),
+        True,
+    ),
+    "local_shell_call_output": (
+        call("local_shell_call", action={"type": "exec", "command": ["ls", LONG], "env": {}}),
+        output("local_shell_call_output", LONG, id="c"),
+        True,
+    ),
+    "shell_call_output": (
+        call("shell_call", action={"commands": ["pytest", LONG]}),
+        output(
+            "shell_call_output",
+            [
+                {"stdout": LONG, "stderr": "", "outcome": {"type": "exit", "exit_code": 1}},
+                {"stdout": "", "stderr": LONG, "outcome": {"type": "timeout"}},
+            ],
+        ),
+        True,
+    ),
+    "apply_patch_call_output": (
+        call("apply_patch_call", operation={"type": "create_file", "path": "a.py", "diff": LONG}),
+        output("apply_patch_call_output", LONG, status="completed"),
+        True,
+    ),
+    "computer_call_output": (
+        call("computer_call", action={"type": "screenshot"}, pending_safety_checks=[]),
+        output(
+            "computer_call_output",
+            {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="},
+        ),
+        False,
+    ),
+}
+# The other types of input items: calls above, and what a policy leaves alone.
+NOT_RESULTS = {
+    "message",
+    "reasoning",
+    *(call["type"] for call, _, _ in CLIENT_RUN.values()),
+    # Carried out by the provider, whole in one item.
+    *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"),
+    *("mcp_call", "mcp_list_tools"),
+    # Halves of a pair that stays: a tool search brings tools, and an approval is asked for.
+    *("mcp_approval_request", "mcp_approval_response", "tool_search_call", "tool_search_output"),
+    *("program", "program_output"),
+    # Settings and the provider's own summaries.
+    *("additional_tools", "configuration_update", "compaction", "compaction_trigger"),
+    "item_reference",
+}
+
+
+def types_of(union: Any) -> set[str]:
+    """The values of `type` in a union of typed dicts."""
+    found: set[str] = set()
+    for member in get_args(union):
+        hint = get_type_hints(member)["type"]
+        found.update(word for word in _words(hint) if isinstance(word, str))
+    return found
+
+
+def _words(hint: Any) -> tuple[Any, ...]:
+    if get_args(hint) and all(isinstance(one, str) for one in get_args(hint)):
+        return get_args(hint)
+    return tuple(word for inner in get_args(hint) for word in _words(inner))
+
+
+def test_every_type_of_input_item_of_the_sdk_is_a_result_or_known_to_be_none() -> None:
+    """A new type of the SDK fails here, until someone decides what a policy does with it."""
+    assert types_of(ResponseInputItemParam) == {*CLIENT_RUN, *NOT_RESULTS}
+
+
+def _list_with(kind: str) -> list[Message]:
+    call, result, _ = CLIENT_RUN[kind]
+    return [GO, call, result, {"role": "assistant", "content": "so"}, GO]
+
+
+@pytest.mark.parametrize("step", ["offload", "empty", "clear"])
+@pytest.mark.parametrize("kind", CLIENT_RUN)
+def test_what_replaces_the_output_of_a_client_run_tool_is_of_the_type_of_the_sdk(
+    kind: str, step: str
+) -> None:
+    messages = _list_with(kind)
+    result = session_with(step).apply(messages)
+    assert (result.messages[2] != messages[2]) == CLIENT_RUN[kind][2]
+    for item in result.messages[1:3]:
+        member = next(
+            member
+            for member in get_args(ResponseInputItemParam)
+            if item["type"] in _words(get_type_hints(member)["type"])
+        )
+        TypeAdapter(member).validate_python(item)
+
+
+def test_the_plan_says_why_a_screenshot_stays() -> None:
+    plan = session_with("offload").apply(_list_with("computer_call_output")).plan
+    assert "no text may take its place" in " ".join(v.reason.sentence for v in plan.verdicts(2))
+
+
+@pytest.mark.parametrize("step", ["offload", "empty"])
+@pytest.mark.parametrize("kind", CLIENT_RUN)
+def test_a_restarted_session_edits_alike_and_restore_gives_the_items_back(
+    kind: str, step: str, tmp_path: Path
+) -> None:
+    policy, messages = session_with(step).policy, _list_with(kind)
+    first = Session(policy, session_id="s", root=tmp_path)
+    edited = list(first.apply(messages).messages)
+    for given in (messages, edited):
+        again = Session(policy, session_id="s", root=tmp_path).apply(given)
+        assert (list(again.messages), again.plan.new) == (edited, ())
+    assert isinstance(first.store, ContextFileSystem)
+    assert restorer([first.store]).value(edited) == messages
+
+
+@pytest.mark.parametrize("kind", CLIENT_RUN)
+def test_the_output_of_a_client_run_tool_is_dropped_with_its_call(kind: str) -> None:
+    messages = _list_with(kind)
+    assert session_with("drop").apply(messages).messages == [messages[0], *messages[3:]]
+
+
+@pytest.mark.parametrize("kind", CLIENT_RUN)
+def test_the_output_of_a_client_run_tool_leaves_in_a_compaction(kind: str) -> None:
+    messages = [*_list_with(kind), GO]
+    result = session_with("compact").apply(messages)
+    assert result.compacted
+    assert not {messages[1]["type"], kind} & {m.get("type") for m in result.messages}
+
+
+# Blocks of Anthropic's API
+
+
+@pytest.mark.parametrize("union", [ContentBlockParam, BetaContentBlockParam])
+def test_every_block_of_the_sdk_with_the_id_of_a_call_is_paired(union: Any) -> None:
+    """A new type of call or result that no rule of the shape recognises fails here."""
+    seen = 0
+    for member in get_args(union):
+        if get_type_hints(type(member)) or not hasattr(member, "__annotations__"):
+            continue  # blocks of a response; their types are those of the params
+        hints = get_type_hints(member)
+        block: dict[str, Any] = {"type": _words(hints["type"])[0]}
+        if "tool_use_id" in hints:
+            block |= {"tool_use_id": "a", "content": []}
+        elif "input" in hints:
+            block |= {"id": "a", "name": "n", "input": {}}
+        else:
+            continue
+        reading = Reading()
+        reading.extend([{"role": "assistant", "content": [block]}])
+        [item] = reading.items
+        assert (item.is_answer, item.is_call) == ("tool_use_id" in hints, "input" in hints)
+        seen += 1
+    assert seen >= 9
+
+
+# Pairs of all shapes in a compaction
+
+
+def assistant(*blocks: dict[str, Any]) -> Message:
+    return {"role": "assistant", "content": [*blocks]}
+
+
+def user(*blocks: dict[str, Any]) -> Message:
+    return {"role": "user", "content": [*blocks]}
+
+
+TEXT = {"type": "text", "text": "so"}
+USE = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "found"}
+SERVED = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+MCP = {"type": "mcp_tool_use", "id": "s", "name": "ls", "server_name": "m", "input": {}}
+LISTED = {"type": "mcp_tool_result", "tool_use_id": "s", "content": "a.py"}
+RAN = {"type": "code_execution_tool_result", "tool_use_id": "s", "content": {"stdout": "1"}}
+CODE = SERVED | {"name": "code_execution", "input": {"code": "1"}}
+
+
+def function(call_id: str) -> Message:
+    return {"type": "function_call", "call_id": call_id, "name": "run", "arguments": "{}"}
+
+
+def function_output(call_id: str, text: str = "found") -> Message:
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def reasoning(number: int) -> Message:
+    return {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "g"}
+
+
+def model(*parts: types.Part) -> types.Content:
+    return types.Content(role="model", parts=[*parts])
+
+
+def person(*parts: types.Part) -> types.Content:
+    return types.Content(role="user", parts=[*parts])
+
+
+def response(value: str, call_id: str | None = "f") -> types.Part:
+    return types.Part(
+        function_response=types.FunctionResponse(id=call_id, name="ask", response={"result": value})
+    )
+
+
+ASK = types.Part(function_call=types.FunctionCall(id="f", name="ask", args={}))
+ASK_BY_NAME = types.Part(function_call=types.FunctionCall(name="ask", args={}))
+SAID = types.Part(text="so")
+PYTHON = types.Part(executable_code=types.ExecutableCode(code="1", language=types.Language.PYTHON))
+RUN = types.Part(
+    code_execution_result=types.CodeExecutionResult(output="1", outcome=types.Outcome.OUTCOME_OK)
+)
+SEARCH = types.Part(tool_call=types.ToolCall(id="s", args={}))
+HITS = types.Part(tool_response=types.ToolResponse(id="s", response={"a": 1}))
+BEDROCK_USE = {"toolUse": {"toolUseId": "t", "name": "run", "input": {}}}
+BEDROCK_RESULT = {"toolResult": {"toolUseId": "t", "content": [{"text": "found"}]}}
+BEDROCK_SERVED = {
+    "toolUse": {"toolUseId": "s", "name": "nova_grounding", "type": "server_tool_use", "input": {}}
+}
+BEDROCK_FOUND = {"toolResult": {"toolUseId": "s", "type": "nova", "content": [{"text": "found"}]}}
+
+Where = Literal["anthropic", "responses", "google", "bedrock"]
+SHAPES: dict[str, tuple[Shape, ...]] = {"google": (GoogleShape(),), "bedrock": (BedrockShape(),)}
+PAIRS: dict[tuple[Where, str], list[Message]] = {
+    ("anthropic", "paused"): [GO, assistant(SERVED), assistant(FOUND, TEXT), GO],
+    ("anthropic", "paused mcp"): [GO, assistant(TEXT, MCP), assistant(LISTED, USE), user(RESULT)],
+    ("anthropic", "deferred"): [GO, assistant(SERVED, USE), user(RESULT), assistant(FOUND), GO],
+    ("anthropic", "deferred behind words"): [
+        GO, assistant(CODE, USE), user(RESULT, TEXT), assistant(RAN, TEXT), GO,
+    ],
+    ("anthropic", "paused and deferred"): [
+        GO, assistant(SERVED), assistant(FOUND, CODE | {"id": "s2"}, USE), user(RESULT),
+        assistant(RAN | {"tool_use_id": "s2"}), GO,
+    ],
+    ("responses", "approval"): [
+        GO, reasoning(1),
+        {"type": "mcp_approval_request", "id": "r", "name": "rm", "arguments": "{}"},
+        {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True},
+        {"type": "mcp_call", "id": "m", "name": "rm", "arguments": "{}", "output": "done"},
+    ],
+    ("responses", "late"): [
+        GO, function("a"), function("b"), function_output("a"), GO, function_output("b"), GO,
+    ],
+    ("responses", "late, with reasoning"): [
+        GO, reasoning(1), function("a"), function("b"), function_output("a"), GO,
+        reasoning(2), function("c"), function_output("c"), function_output("b"), GO,
+    ],
+    ("responses", "hosted shell"): [
+        GO, reasoning(1), {"type": "shell_call", "call_id": "h", "action": {"commands": ["ls"]}},
+        {"type": "shell_call_output", "id": "o", "call_id": "h", "output": []},
+        {"type": "message", "id": "m", "role": "assistant", "content": []}, GO,
+    ],
+    ("google", "second response"): [
+        person(SAID), model(ASK), person(response("wait")), model(SAID), person(SAID), model(SAID),
+        person(response("yes")), model(SAID), person(SAID),
+    ],
+    ("google", "second response by name"): [
+        person(SAID), model(ASK_BY_NAME), person(response("wait", None)), model(SAID), person(SAID),
+        person(response("yes", None)), person(SAID),
+    ],
+    ("google", "code in two contents"): [person(SAID), model(PYTHON), model(RUN), person(SAID)],
+    ("google", "search in two contents"): [person(SAID), model(SEARCH), model(HITS), person(SAID)],
+    ("bedrock", "paused"): [
+        user({"text": "go"}), assistant(BEDROCK_SERVED), assistant(BEDROCK_FOUND, {"text": "so"}),
+        user({"text": "go"}),
+    ],
+    ("bedrock", "deferred"): [
+        user({"text": "go"}), assistant(BEDROCK_SERVED, BEDROCK_USE), user(BEDROCK_RESULT),
+        assistant(BEDROCK_FOUND), user({"text": "go"}),
+    ],
+}  # fmt: skip
+
+
+def around(where: Where, pair: list[Message]) -> list[Message]:
+    """The messages of a pair, with two turns before and one behind."""
+    said = {
+        "google": (person(SAID), model(SAID)),
+        "bedrock": (user({"text": "go"}), assistant({"text": "so"})),
+        "responses": (GO, {"role": "assistant", "content": "so"}),
+        "anthropic": (GO, assistant(TEXT)),
+    }[where]
+    return [*said, *said, *pair, said[1], said[0]]
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize(("where", "name"), PAIRS)
+def test_a_compaction_parts_no_pair(where: Where, name: str, kept: int) -> None:
+    """The list grows by one message at each call."""
+    shapes = SHAPES.get(where, ())
+    session = session_with("compact", kept, shapes)
+    messages = around(where, PAIRS[where, name])
+    compactions = 0
+    for end in range(1, len(messages) + 1):
+        given = messages[:end]
+        result = session.apply(given)
+        compactions += result.compacted
+        assert not broken(result.messages) - broken(given), (end, result.messages)
+    assert compactions
+
+
+@pytest.mark.parametrize("step", ["drop", "turns"])
+@pytest.mark.parametrize(("where", "name"), PAIRS)
+def test_a_drop_parts_no_pair(where: Where, name: str, step: str) -> None:
+    session = session_with(step, shapes=SHAPES.get(where, ()))
+    messages = around(where, PAIRS[where, name])
+    for end in range(1, len(messages) + 1):
+        result = session.apply(messages[:end])
+        assert not broken(result.messages) - broken(messages[:end]), (end, result.messages)
+
+
+@pytest.mark.parametrize(("where", "name"), PAIRS)
+def test_the_check_of_a_list_knows_each_pair(where: Where, name: str) -> None:
+    """A list from which the first half or the second was taken is refused."""
+    shapes = Shapes(SHAPES.get(where, ()))
+    messages = around(where, PAIRS[where, name])
+    reading = Reading(shapes)
+    reading.extend(messages)
+    for position in reading.partners:
+        gone = reading.items[position].message
+        others = [
+            one
+            for i in reading.items_of(gone)
+            for one in reading.bound_to(i)
+            if reading.items[one].message != gone
+        ]
+        if others and reading.items[position].is_call:
+            left = [message for i, message in enumerate(messages) if i != gone]
+            assert any("has no call" in one for one in new_problems(messages, left, shapes=shapes))
+
+
+def test_a_late_output_brings_its_call_back() -> None:
+    """The call had no output when it was replaced; a restarted session sends the same list."""
+    messages = around("responses", PAIRS["responses", "late"])
+    store = MemoryStore()
+    for end in range(1, len(messages) + 1):
+        session = session_with("compact", 0)
+        restarted = Session(session.policy, session_id="s", store=store)
+        result = restarted.apply(messages[:end])
+        assert not broken(result.messages) - broken(messages[:end])
+
+
+def test_a_second_response_brings_its_call_back_behind_the_summary() -> None:
+    messages = around("google", PAIRS["google", "second response"])
+    session = session_with("compact", 1, SHAPES["google"])
+    for end in range(1, len(messages) + 1):
+        result = session.apply(messages[:end])
+    calls = [part.function_call for m in result.messages for part in m.parts if part.function_call]
+    responses = [p for m in result.messages for p in m.parts if p.function_response]
+    assert len(calls) == 1 or not responses
+
+
+def test_the_shape_of_langchain_pairs_the_blocks_of_a_paused_reply() -> None:
+    call = {"type": "server_tool_call", "id": "s", "name": "web_search", "args": {}}
+    found = {"type": "server_tool_result", "tool_call_id": "s", "output": [], "status": "success"}
+    for first, second in (([call], [found]), ([SERVED], [FOUND])):
+        reading = Reading(Shapes([LangChainShape()]))
+        reading.extend([AIMessage(content=first), AIMessage(content=second)])
+        assert reading.partners == {0: 1, 1: 0}
+
+
+def test_the_shape_of_pydantic_ai_pairs_the_parts_of_a_paused_reply() -> None:
+    call = NativeToolCallPart("web_search", {"query": "q"}, tool_call_id="s")
+    found = NativeToolReturnPart("web_search", "found", tool_call_id="s")
+    reading = Reading(Shapes([PydanticAIShape()]))
+    reading.extend([ModelResponse([call]), ModelResponse([found])])
+    assert reading.partners == {0: 1, 1: 0}
