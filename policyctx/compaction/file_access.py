@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from policyctx.compaction.assembly import path_in
-from policyctx.messages.reading import items_of
+from policyctx.messages.reading import items_of, listed
 from policyctx.messages.shapes.built_in import BUILT_IN
 
 if TYPE_CHECKING:
@@ -92,9 +92,8 @@ def accesses(
     Raises `MessagesError` if `messages` is no message list.
     """
     calls: dict[int, list[Item]] = {}
-    for item in items_of(messages, shapes):
-        if item.kind == "tool_call":
-            calls.setdefault(item.message, []).append(item)
+    for position, item in _calls(messages, shapes):
+        calls.setdefault(position, []).append(item)
     found: dict[str, tuple[Lines | str, ...]] = {}
     for position in reversed(range(len(messages))):
         path = restored(messages[position])
@@ -108,6 +107,17 @@ def accesses(
         for access in reversed(here):
             found[access.path] = (*found.get(access.path, ()), *access.seen)
     return [FileAccess(path, seen) for path, seen in found.items()]
+
+
+def _calls(messages: Sequence[Message], shapes: Shapes) -> Iterator[tuple[int, Item]]:
+    """Yield each call with the position of its message.
+
+    The messages are read one by one, so that their texts are not in memory once more.
+    """
+    for position, message in enumerate(listed(messages)):
+        for item in items_of((message,), shapes):
+            if item.kind == "tool_call":
+                yield position, item
 
 
 def _accessed(call: Item, tools: FileTools, sources: Sequence[FileSource]) -> Iterator[FileAccess]:
@@ -203,8 +213,8 @@ def unknown_readers(
     value tell. Tools whose name says that they read come first.
     """
     found: dict[str, str] = {}
-    for item in items_of(messages, shapes):
-        if item.kind != "tool_call" or not item.tool or item.tool in found:
+    for _, item in _calls(messages, shapes):
+        if not item.tool or item.tool in found:
             continue
         if not reads_file(item.tool):
             given = _input(item)
