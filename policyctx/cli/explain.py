@@ -18,6 +18,7 @@ from policyctx.cli.output import (
     json_text,
     place,
     reason_report,
+    window_report,
 )
 from policyctx.cli.output import table as table_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
@@ -25,6 +26,7 @@ from policyctx.definitions.actions import Action
 from policyctx.definitions.recalling import recall_tool
 from policyctx.errors import MessagesError
 from policyctx.session import Session
+from policyctx.turns.notices import fullness_ahead
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,12 +81,14 @@ def explain(
     out = console()
     if as_json:
         report = _report(planned, positions) | given.report(session)
-        report |= breakpoints_report(placed)
+        report |= breakpoints_report(placed) | window_report(planned)
         out.out(json_text(report), highlight=False)
         return
     _print_gates(planned, out)
     for line in breakpoints_in_words(placed):
         out.print(line, soft_wrap=True, markup=False)
+    if warning := fullness_ahead(planned):
+        out.print(f"warning: {warning}\n", soft_wrap=True, markup=False)
     for position in positions:
         _print_item(planned, position, out)
     left = _number_of_items(planned, why_not=why_not) - len(positions)

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
 from policyctx.errors import HIDDEN, visible
+from policyctx.turns.notices import fullness_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -338,6 +339,12 @@ def _where(one: Breakpoint) -> str:
     if one.part == "messages":
         return one.item
     return f"{'tool' if one.part == 'tools' else 'system block'} {one.place + 1}"
+
+
+def window_report(planned: Plan) -> dict[str, Any]:
+    """Return the warning of a request that is larger than the window; empty if it fits."""
+    warning = fullness_ahead(planned)
+    return {"warnings": [warning]} if warning else {}
 
 
 def breakpoints_report(placed: Sequence[Breakpoint]) -> dict[str, Any]:

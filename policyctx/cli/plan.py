@@ -17,10 +17,12 @@ from policyctx.cli.output import (
     saving,
     shortened,
     table,
+    window_report,
 )
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
 from policyctx.session import Session
+from policyctx.turns.notices import fullness_ahead
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,7 +63,7 @@ def plan(
     out = console()
     if as_json:
         report = plan_report(planned) | given.report(session)
-        report |= breakpoints_report(placed)
+        report |= breakpoints_report(placed) | window_report(planned)
         out.out(json_text(report), highlight=False)
         return
     if planned.decisions:
@@ -74,6 +76,8 @@ def plan(
     out.print(context, soft_wrap=True)
     for line in breakpoints_in_words(placed):
         out.print(line, soft_wrap=True, markup=False)
+    if warning := fullness_ahead(planned):
+        out.print(f"warning: {warning}", soft_wrap=True, markup=False)
 
 
 def _decisions(planned: Plan, width: int) -> Table:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.errors import MessagesError
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import compact_json, json_pieces
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.policy.templates import parsed_template
 
@@ -125,7 +125,7 @@ def archive_name(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The document, written message by message; `archived_messages` reads it back.
+    """The document, written piece by piece; `archived_messages` reads it back.
 
     A message object of a provider's SDK is written as a request would have it, an object of a
     framework as the plain values that its shape gives.
@@ -136,12 +136,13 @@ class Archive:
     shapes: Shapes = BUILT_IN
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the text of the document in pieces, one for each message and two around them."""
+        """Yield the text of the document in pieces."""
         empty = {"schema_version": _SCHEMA_VERSION, "compaction": self.number, "messages": []}
         yield compact_json(empty).removesuffix("]}")
         for i, message in enumerate(self.messages):
-            text = compact_json(self.shapes.document(message))
-            yield f",{text}" if i else text
+            if i:
+                yield ","
+            yield from json_pieces(self.shapes.document(message))
         yield "]}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from policyctx.compaction.assembly import path_in
-from policyctx.messages.reading import items_of
+from policyctx.messages.reading import items_of, listed
 from policyctx.messages.shapes.built_in import BUILT_IN
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def accesses(
     Raises `MessagesError` if `messages` is no message list.
     """
     calls: dict[int, list[Item]] = {}
-    for call in _calls(messages, shapes):
-        calls.setdefault(call.message, []).append(call)
+    for position, item in _calls(messages, shapes):
+        calls.setdefault(position, []).append(item)
     found: dict[str, tuple[Lines | str, ...]] = {}
     for position in reversed(range(len(messages))):
         path = restored(messages[position])
@@ -109,11 +109,15 @@ def accesses(
     return [FileAccess(path, seen) for path, seen in found.items()]
 
 
-def _calls(messages: Sequence[Message], shapes: Shapes) -> Iterator[Item]:
-    """Yield the agent's calls; what looks like one in a message of the user was none."""
-    for item in items_of(messages, shapes):
-        if item.kind == "tool_call" and item.role == "assistant":
-            yield item
+def _calls(messages: Sequence[Message], shapes: Shapes) -> Iterator[tuple[int, Item]]:
+    """Yield each call of the agent with the position of its message.
+
+    What looks like one in a message of the user was none. The messages are read one by one, so that their texts are not in memory once more.
+    """
+    for position, message in enumerate(listed(messages)):
+        for item in items_of((message,), shapes):
+            if item.kind == "tool_call" and item.role == "assistant":
+                yield position, item
 
 
 def _accessed(call: Item, tools: FileTools, sources: Sequence[FileSource]) -> Iterator[FileAccess]:
@@ -209,10 +213,12 @@ def unknown_readers(
     value tell. Tools whose name says that they read come first.
     """
     found: dict[str, str] = {}
-    for call in _calls(messages, shapes):
-        if call.tool and call.tool not in found and not reads_file(call.tool):
-            given = _input(call)
-            found.update((call.tool, name) for name in given if _is_path(name, given[name]))
+    for _, item in _calls(messages, shapes):
+        if not item.tool or item.tool in found:
+            continue
+        if not reads_file(item.tool):
+            given = _input(item)
+            found.update((item.tool, name) for name in given if _is_path(name, given[name]))
     return dict(sorted(found.items(), key=lambda pair: not _READS.search(pair[0])))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from abc import abstractmethod
 from contextlib import suppress
 from datetime import datetime
@@ -40,6 +41,8 @@ _TELLING = (400, 404, 413, 422)
 _PASSING = (408, 409, 429)
 _SERVER_ERROR = 500
 _SHOWN_CHARS = 200
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 # For an endpoint of the policy's own that no key was named for: no other key may go there.
 _NO_KEY = "none"
@@ -202,6 +205,8 @@ def refused(said: str = "") -> SummaryError:
 
 def sound(text: str) -> str:
     """Return the text with lone surrogates, which cannot be sent, replaced."""
+    if text.isascii() or not _SURROGATES.search(text):
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
@@ -17,14 +16,29 @@ def compact_json(value: object) -> str:
 
     Raises `TypeError`, `ValueError` or `RecursionError` for a value that is not JSON.
     """
-    if _is_written_alike(value):
-        from pydantic_core import to_json  # noqa: PLC0415 - a process with texts alone starts faster
-
-        try:
-            return to_json(value).decode()
-        except ValueError:  # a lone surrogate
-            pass
+    # Not `pydantic_core.to_json`, which leaves the UTF-8 of each text in the caller's string.
     return _encode(value)
+
+
+def json_pieces(value: object) -> Iterator[str]:
+    """Yield the text of `compact_json` in pieces, so that no long text is copied as a whole."""
+    if not _has_long_text(value):
+        yield compact_json(value)
+    elif isinstance(value, str):
+        cuts = range(0, len(value), _PIECE_CHARS)
+        yield '"'
+        yield from (compact_json(value[at : at + _PIECE_CHARS])[1:-1] for at in cuts)
+        yield '"'
+    elif isinstance(value, dict):
+        for i, (name, inner) in enumerate(value.items()):
+            yield f"{',' if i else '{'}{compact_json(name)}:"
+            yield from json_pieces(inner)
+        yield "}"
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield "," if i else "["
+            yield from json_pieces(inner)
+        yield "]"
 
 
 def text_of(value: object) -> str:
@@ -40,17 +54,16 @@ def text_of(value: object) -> str:
         return str(value)
 
 
-def _is_written_alike(value: object, depth: int = 16) -> bool:
-    """Whether both encoders write the value alike: no floats, and no unusual depth."""
-    if type(value) is dict and _NAMES.issuperset(map(type, value)):
-        inner: Collection[object] = value.values()
+def _has_long_text(value: object, depth: int = 16) -> bool:
+    """Return whether a value contains a long text, not too deep in plain lists and objects."""
+    inner: Collection[object] = ()
+    if type(value) is str:
+        return len(value) > _PIECE_CHARS
+    if type(value) is dict and all(type(name) is str for name in value):
+        inner = value.values()
     elif type(value) is list:
         inner = value
-    else:
-        return type(value) in _SIMPLE
-    if _SIMPLE.issuperset(map(type, inner)):
-        return depth > 0
-    return depth > 0 and all(_is_written_alike(each, depth - 1) for each in inner)
+    return depth > 0 and any(_has_long_text(each, depth - 1) for each in inner)
 
 
 def _plain_values(value: object) -> object:
@@ -59,5 +72,5 @@ def _plain_values(value: object) -> object:
     return dump(mode="json") if callable(dump) else str(value)
 
 
-_NAMES, _SIMPLE = frozenset({str}), frozenset({str, int, bool, NoneType})
+_PIECE_CHARS = 1 << 16
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode

@@ -84,35 +84,53 @@ def exact_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
     Names of special tokens are plain text, and what UTF-8 cannot carry counts as U+FFFD.
     """
     encode = encoding(tokenizer).encode_ordinary
-    return [
-        sum(len(encode(piece)) for piece in pieces(text))
-        if len(text) > SPLIT_CHARS
-        else len(encode(text))
-        for text in texts
-    ]
+    return [sum(len(encode(piece)) for piece in _copied(text)) for text in texts]
 
 
 def _fast_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
     """Count with toktok, and with tiktoken the texts on which the two may differ."""
+    counts = [0] * len(texts)
     owners: list[int] = []
     parts: list[str] = []
     left: list[int] = []
+
+    def count() -> None:
+        for i, tokens in zip(owners, _toktok_counts(parts, tokenizer), strict=True):
+            counts[i] += tokens
+        owners.clear()
+        parts.clear()
+
+    chars = 0
     for i, text in enumerate(texts):
         if not text.isascii() and _may_differ(text):
             left.append(i)
             continue
-        own = pieces(text) if len(text) > SPLIT_CHARS else (text,)
-        parts.extend(own)
-        owners.extend([i] * (len(parts) - len(owners)))
-    counts = [0] * len(texts)
-    for i, tokens in zip(owners, _toktok_counts(parts, tokenizer), strict=True):
-        counts[i] += tokens
+        for piece in _copied(text):
+            owners.append(i)
+            parts.append(piece)
+            chars += len(piece)
+            if chars > _TOGETHER_CHARS:
+                count()
+                chars = 0
+    count()
     if left:
         for i, tokens in zip(left, exact_counts([texts[i] for i in left], tokenizer), strict=True):
             counts[i] = tokens
     return counts
 
 
+def _copied(text: str) -> Iterator[str]:
+    """Yield a text in pieces, none of which is a non-ASCII string of the caller.
+
+    An encoder leaves the UTF-8 of such a string in it, which may take more memory than the string.
+    """
+    if len(text) > SPLIT_CHARS:
+        return pieces(text)
+    return iter((text if text.isascii() else text[:1] + text[1:],))
+
+
+# Pieces are copies: no more than so many characters of them are in memory together.
+_TOGETHER_CHARS = 1 << 17
 # From this many texts on they are counted in one call, which lets other threads run meanwhile.
 _MANY = 16
 

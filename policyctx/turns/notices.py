@@ -1,7 +1,8 @@
 """`Notices`: the warnings that a session gives beside the outcome of a turn.
 
 They are about the surroundings of the turn, not about its decisions: writes that fail, damage that
-the store found, a folder that was removed while the session ran, and a usage that nobody reports.
+the store found, a folder that was removed while the session ran, a usage that nobody reports, and
+a request that is larger than the window.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import StoreError
 from policyctx.turns.effects import FindRoot, Recall, Remember
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.planning.conversation import Conversation
+    from policyctx.planning.facts import Facts
+    from policyctx.planning.plan import Plan
     from policyctx.turns.effects import Record, SessionStore, Turn
     from policyctx.turns.known_list import KnownList
     from policyctx.turns.memory import Memory
@@ -148,3 +153,82 @@ def blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Iterato
 
         logging.getLogger("policyctx").warning("session %s: %s", session_id, warning)
         yield warning
+
+
+# No text has more tokens for each of its characters, but for a few that nobody writes.
+_TOKENS_PER_CHAR = 2
+_REMOTE = frozenset(name for name, one in TOKENIZERS.items() if one.is_remote)
+# What a step can offload as it arrives.
+_OFFLOADED = ("tool_result", "tool_call", "user_message", "assistant_message", "image", "document")
+
+
+def fullness(known: KnownList, planned: Plan, memory: Memory) -> Iterator[str]:
+    """Yield a warning if the request of a turn is larger than the window, once until it fits.
+
+    Nothing is counted for it where the characters show that the request fits, and no provider is
+    asked for a count that the policy does not need.
+    """
+    conversation, facts = known.conversation, planned.facts
+    model = conversation.policy.model
+    window = facts.window(model)
+    if not conversation.policy.asks_for_request_size:
+        if isinstance(model.tokenizer, str) and model.tokenizer in _REMOTE:
+            return
+        beside = sum(len(part) for part in facts.beside if isinstance(part, str))
+        if (conversation.tally("chars").total + beside) * _TOKENS_PER_CHAR < window:
+            memory.is_over_window = False
+            return
+    tokens = conversation.counted(facts)
+    if known.forgets:
+        out = (one for one in planned.new if one.item.inside is None)
+        tokens -= sum(
+            facts.tokens(one.item) - facts.length(one.placeholder or "", "tokens") for one in out
+        )
+    tokens = facts.correction.corrected(tokens)
+    if tokens > window and not memory.is_over_window:
+        fates = planned.fates if known.forgets else conversation.fates
+        yield _over_window(tokens, window, conversation, fates, facts)
+    memory.is_over_window = tokens > window
+
+
+def fullness_ahead(planned: Plan) -> str:
+    """Return the warning that a turn would give for a plan; empty if the request fits.
+
+    The length of a summary is not known, so a plan that makes one gives no warning.
+    """
+    facts, tokens = planned.facts, planned.facts.correction.corrected(planned.tokens_after)
+    window = facts.window(planned.conversation.policy.model)
+    if tokens <= window or planned.compaction is not None:
+        return ""
+    return _over_window(tokens, window, planned.conversation, planned.fates, facts)
+
+
+def _over_window(
+    tokens: int, window: int, conversation: Conversation, fates: Container[int], facts: Facts
+) -> str:
+    size = (
+        f"the request has about {tokens:,} tokens, more than the context window of {window:,}: the"
+        " provider will reject it"
+    )
+    items = enumerate(conversation.items)
+    left = (item for i, item in items if i not in fates and item.inside is None)
+    largest = max(left, key=facts.tokens, default=None)
+    most = 0 if largest is None else facts.tokens(largest)
+    if largest is None or facts.tokens_beside > most:
+        return (
+            f"{size}; the system prompt and the tool schemas have {facts.tokens_beside:,} tokens,"
+            " and no step can take them"
+        )
+    name = " ".join(filter(None, (largest.type, largest.item_id, largest.tool)))
+    what = f"{size}; the largest item that stays is {name} in message {largest.message}"
+    if largest.kind == "user_message" and largest.message == conversation.checkpoint().newest_user:
+        return (
+            f"{what}, with {most:,} tokens: no step takes the newest user message; save its text to"
+            " a file, and name the file in the message"
+        )
+    if largest.kind not in _OFFLOADED:
+        return f"{what}, with {most:,} tokens"
+    return (
+        f"{what}, with {most:,} tokens; with `items: {{{largest.type}: {{offload: true}}}}`, the"
+        f" step `{{on: arrival, do: offload, select: {{types: [{largest.type}]}}}}` takes it"
+    )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
 from policyctx.errors import MessagesError
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import json_pieces
 from policyctx.messages.markers import bare, markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN
@@ -201,7 +201,8 @@ def loose_digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
 def _digest(values: Sequence[object]) -> str:
     found = hashlib.sha256()
     for value in values:
-        found.update(compact_json(value).encode("utf-8", "surrogatepass"))
+        for piece in json_pieces(value):
+            found.update(piece.encode("utf-8", "surrogatepass"))
         found.update(b"\n")
     return found.hexdigest()
 

@@ -1,0 +1,204 @@
+"""What a compaction takes in memory with the preset and the clients of the SDKs.
+
+The size of the messages is the memory that the list takes when it is read from JSON, whatever
+Python needs for a character. The SDK encodes its request itself: what a bare client takes to send
+the same request is not counted.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+import tracemalloc
+from http.server import ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import openai
+import pytest
+
+from policyctx import Session, compact_messages
+from policyctx.compaction.openai_summarizer import OpenAISummarizer
+from tests.compaction.messages_server import messages_server, saying
+from tests.conversations import session_of, user
+from tests.policies import policy
+from tests.serving import Answer, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.conversations import Message
+
+SECTIONS = (
+    "Goals & Decisions",
+    "File Operations",
+    "Tool Calls",
+    "Task Status",
+    "Errors & Resolutions",
+)
+SUMMARY = "\n\n".join(f"## {name}\nThe agent read the parser and its tests." for name in SECTIONS)
+COMPLETION = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "gpt-some",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": SUMMARY},
+            "finish_reason": "stop",
+            "logprobs": None,
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+}
+# Models with a window that all of these conversations fit into.
+MODELS = {"anthropic": "claude-opus-4-6", "openai": "gpt-4.1"}
+LETTERS = {
+    "ASCII": "abcdefgh .",
+    "Chinese": "的一是不了人我在有他",
+    "emoji": "的一是不了人我在有😀",
+}
+
+
+class _Discarding(Answer):
+    """Reads a request without keeping it, so that only the client's memory is measured."""
+
+    def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
+        left = int(self.headers["content-length"])
+        while left:
+            left -= len(self.rfile.read(min(left, 1 << 16)))
+        is_chat = self.path.endswith("/chat/completions")
+        self.send_json(200, (json.dumps(COMPLETION) if is_chat else saying(SUMMARY).body).encode())
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), _Discarding)) as server:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+
+
+@pytest.fixture
+def _traced() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def text_of(letters: str, length: int, seed: int = 1) -> str:
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    return "".join(chance.choices(letters, k=length))
+
+
+def strings(letters: str, *lengths: int) -> list[Message]:
+    """A user and an assistant that only exchange texts."""
+    texts = (text_of(letters, length, seed) for seed, length in enumerate(lengths))
+    answered = {"role": "assistant", "content": "Noted."}
+    return [message for text in texts for message in (user(text), answered)]
+
+
+def results(letters: str, *lengths: int) -> list[Message]:
+    """Calls of a tool, each with a text as its result."""
+    return session_of(*(text_of(letters, length, seed) for seed, length in enumerate(lengths)))
+
+
+def client_of(by: str, url: str) -> Any:
+    if by == "anthropic":
+        return anthropic.Anthropic(api_key="sk-none", base_url=url)
+    return openai.OpenAI(api_key="sk-none", base_url=f"{url}/v1")
+
+
+def compact(by: str, messages: list[Message], url: str, root: Path) -> bool:
+    """Compact with the preset and a client, or with a callable; say whether that was done."""
+    if by == "callable":
+        return compact_messages(
+            messages, threshold=1, output_dir=root, summarizer=lambda _: SUMMARY
+        ).compacted
+    if by == "anthropic":
+        return compact_messages(
+            messages, threshold=1, output_dir=root, client=client_of(by, url), model=MODELS[by]
+        ).compacted
+    text = f"""\
+        extends: context-compact
+        compaction: {{summary: {{by: openai, model: {MODELS[by]}}}}}
+        steps: [{{name: summarise, do: compact, when: {{messages: {{over: 1}}}}}}]
+        """
+    session = Session(policy(text), root=root, summarizer=OpenAISummarizer(client_of(by, url)))
+    return session.apply(messages).compacted
+
+
+def peak_of(measured: Callable[[], object]) -> int:
+    """The bytes that are in memory at once meanwhile, beside what was there before."""
+    gc.collect()
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    assert measured()
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+def times_of(by: str, messages: list[Message], url: str, root: Path) -> float:
+    """The peak of a compaction without the SDK's own share, in times of the messages."""
+    written = json.dumps(messages)
+    before = tracemalloc.get_traced_memory()[0]
+    given = json.loads(written)
+    size = tracemalloc.get_traced_memory()[0] - before
+    # What is imported, compiled and built once is no part of a compaction.
+    compact(by, strings(LETTERS["emoji"], 20_000), url, root / "warm")
+    whole = peak_of(lambda: compact(by, given, url, root / "measured"))
+    return (whole - share_of_sdk(by, given, root)) / size
+
+
+def share_of_sdk(by: str, messages: list[Message], root: Path) -> int:
+    """The bytes that a bare client takes to send the same request, without the request."""
+    if by == "callable":
+        return 0
+    with messages_server() as server:
+        compact(by, messages, server.url, root / "recorded")
+    request = server.requests[0]
+    del request["path"]
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), _Discarding)) as bare:
+        client = client_of(by, f"http://127.0.0.1:{bare.server_address[1]}")
+        create = client.messages.create if by == "anthropic" else client.chat.completions.create
+        create(**{**request, "messages": [user()]})
+        return peak_of(lambda: create(**request))
+
+
+BY = pytest.mark.parametrize("by", ["anthropic", "openai", "callable"])
+
+
+@BY
+@pytest.mark.parametrize("conversation", [strings, results])
+@pytest.mark.parametrize("letters", LETTERS)
+@pytest.mark.usefixtures("_traced")
+def test_one_huge_text_takes_at_most_twice_its_memory(
+    by: str,
+    letters: str,
+    conversation: Callable[..., list[Message]],
+    url: str,
+    tmp_path: Path,
+) -> None:
+    assert times_of(by, conversation(LETTERS[letters], 300_000), url, tmp_path) < 2
+
+
+@BY
+@pytest.mark.parametrize("conversation", [strings, results])
+@pytest.mark.parametrize("letters", LETTERS)
+@pytest.mark.usefixtures("_traced")
+def test_many_messages_take_at_most_twice_their_memory(
+    by: str,
+    letters: str,
+    conversation: Callable[..., list[Message]],
+    url: str,
+    tmp_path: Path,
+) -> None:
+    messages = conversation(LETTERS[letters], *[4_000] * 60)
+    assert times_of(by, messages, url, tmp_path) < 2
+
+
+@BY
+@pytest.mark.usefixtures("_traced")
+def test_small_messages_take_at_most_twice_their_memory(by: str, url: str, tmp_path: Path) -> None:
+    messages = results(LETTERS["Chinese"], *[60] * 1_000)
+    assert times_of(by, messages, url, tmp_path) < 2
