@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -25,6 +26,15 @@ def compact_json(value: object) -> str:
         except ValueError:  # a lone surrogate
             pass
     return _encode(value)
+
+
+def stringified(value: object) -> str:
+    """Return compact JSON in which lone surrogates are escaped, as `JSON.stringify` writes them.
+
+    Two halves side by side stay, since they would come back as one character.
+    """
+    text = compact_json(value)
+    return text if text.isascii() else _LONE.sub(lambda found: f"\\u{ord(found[0]):x}", text)
 
 
 def text_of(value: object) -> str:
@@ -59,5 +69,6 @@ def _plain_values(value: object) -> object:
     return dump(mode="json") if callable(dump) else str(value)
 
 
+_LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _NAMES, _SIMPLE = frozenset({str}), frozenset({str, int, bool, NoneType})
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode

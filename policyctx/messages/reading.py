@@ -231,13 +231,18 @@ class _New:
         turn, reply = self._turns, index if self._begun is None else self._begun
         by = "" if type(message) is dict else author_of(message)
         for part in parts:
-            path, kind, text, counted, media, tool, call_id, error, media_type, number, own = part
+            # fmt: off
+            (
+                path, kind, text, counted, media, tool, call_id, error, media_type, number, own,
+                blocks,
+            ) = part
+            # fmt: on
             call_message = reply if kind == "tool_call" else None
             self.items.append(
                 Item(
                     index, path, kind, kind, role, text, text if counted is None else counted,
                     media, turn, tool, call_id, call_message, error, media_type, None, number,
-                    own or by,
+                    own or by, blocks,
                 )
             )  # fmt: skip
 
