@@ -43,7 +43,7 @@ Feature: Items of OpenAI's Responses API
        {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "shell", "arguments": "{\"command\":[\"pytest\"]}"},
        {"type": "custom_tool_call", "id": "ct_1", "call_id": "b", "name": "apply_patch", "input": "*** Begin Patch\n*** End Patch"},
        {"type": "function_call_output", "call_id": "a", "output": "FAILED test_a.py::test_one - assert 1 == 2"},
-       {"type": "custom_tool_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "Success. Updated the file tests/test_a.py."}]},
+       {"type": "custom_tool_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "Success. Updated the following files: tests/test_a.py."}]},
        {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
       ]
       """

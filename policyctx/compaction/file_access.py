@@ -112,7 +112,8 @@ def accesses(
 def _calls(messages: Sequence[Message], shapes: Shapes) -> Iterator[tuple[int, Item]]:
     """Yield each call of the agent with the position of its message.
 
-    What looks like one in a message of the user was none. The messages are read one by one, so that their texts are not in memory once more.
+    What looks like one in a message of the user was none. The messages are read one by one, so
+    that their texts are not in memory once more.
     """
     for position, message in enumerate(listed(messages)):
         for item in items_of((message,), shapes):

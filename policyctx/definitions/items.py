@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from policyctx.definitions.authors import Author
@@ -46,12 +46,26 @@ class Medium:
     """Remembers its size in tokens by the name of the counting rules."""
 
 
+class Blocks(Protocol):
+    """The blocks of a result whose texts are joined."""
+
+    @property
+    def json(self) -> str:
+        """The JSON of the blocks."""
+        ...
+
+    @property
+    def chars(self) -> int:
+        """The characters of the JSON."""
+        ...
+
+
 class Item(NamedTuple):
     """A block, or a whole string message, with the attributes that a policy can use.
 
-    `text` is the text that offloading saves: a string unchanged, a list of blocks or a call's input
-    as compact JSON. `counted` is the text whose tokens are billed, without the bytes of the `media`
-    in it.
+    `text` is the text that offloading saves: a string unchanged, the texts of a list of blocks
+    joined by a newline, a call's input as compact JSON. `counted` is the text whose tokens are
+    billed, without the bytes of the `media` in it.
     """
 
     message: int
@@ -87,6 +101,8 @@ class Item(NamedTuple):
     """Who wrote the text, where its message or block says so; empty otherwise."""
     takes_text: bool = True
     """Whether a text may take its place; what cannot take one leaves only as a whole."""
+    blocks: Blocks | None = None
+    """The blocks of a result whose texts are joined in `text`."""
 
     @property
     def is_call(self) -> bool:
@@ -101,6 +117,16 @@ class Item(NamedTuple):
         if self.kind == "tool_result":
             return True
         return self.kind == UNKNOWN and self.tool is None and self.tool_use_id is not None
+
+    @property
+    def chars(self) -> int:
+        """The characters that it takes in the list, the base64 text of its media among them."""
+        return self.blocks.chars if self.media and self.blocks is not None else len(self.text)
+
+    @property
+    def whole(self) -> str:
+        """The text with the media in it, which tells a result from what is left of it."""
+        return self.text if self.blocks is None else self.blocks.json
 
     @property
     def item_id(self) -> str:

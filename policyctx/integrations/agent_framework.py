@@ -23,6 +23,7 @@ from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.block_texts import BlockList
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, Shape, kind_of_text
 from policyctx.tokens.usage import Usage
@@ -164,9 +165,11 @@ def _result(path: Path, content: Any) -> Iterator[Part]:  # noqa: ANN401
     error, call_id = content.exception is not None, content.call_id
     seen = _text_of(items) if items else content.result
     seen = seen if isinstance(seen, str) else compact_json(seen)
-    text = compact_json([_plain(item) for item in items]) if files else seen
+    text, blocks = seen, BlockList([_plain(item) for item in items]) if files else None
+    if blocks is not None and not seen:
+        text, blocks = blocks.json, None
     media = tuple(medium for part in files for medium in part.media)
-    yield Part(path, "tool_result", text, seen, media, call_id=call_id, error=error)
+    yield Part(path, "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks)
     shown = [part for part in files if part.kind != "unknown"]
     for number, part in enumerate(shown, 1):
         yield part._replace(call_id=call_id, error=error, number=number)

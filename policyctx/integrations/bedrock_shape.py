@@ -10,6 +10,7 @@ import copy
 import json
 from typing import TYPE_CHECKING, Any
 
+from policyctx.messages.shapes.block_texts import BlockList, joined_text
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 
@@ -122,14 +123,17 @@ def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
     blocks, call_id = result["content"], result["toolUseId"]
     error = result.get("status") == "error"
     media = [part for j, block in enumerate(blocks) if (part := _medium((*path, j), block))]
-    seen = {part.path[-1] for part in media}
-    if len(blocks) == 1 and isinstance(blocks[0].get("text"), str):
-        text = counted = blocks[0]["text"]
+    seen = {int(part.path[-1]) for part in media}
+    as_json, listed = _json(blocks), None
+    text = joined_text(json.loads(as_json), seen)
+    if text is None:
+        text, counted = as_json, _json([b for j, b in enumerate(blocks) if j not in seen])
     else:
-        text = _json(blocks)
-        counted = _json([block for j, block in enumerate(blocks) if j not in seen])
+        counted, listed = text, BlockList(as_json) if len(blocks) > 1 else None
     held = tuple(medium for part in media for medium in part.media)
-    yield Part(path, "tool_result", text, counted, held, call_id=call_id, error=error)
+    yield Part(
+        path, "tool_result", text, counted, held, call_id=call_id, error=error, blocks=listed
+    )
     shown = [part for part in media if part.kind != "unknown"]
     for number, part in enumerate(shown, 1):
         yield part._replace(call_id=call_id, error=error, number=number)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.items import Medium
 from policyctx.errors import MissingExtraError
+from policyctx.messages.shapes.block_texts import BlockList, blocks_in, joined_text
 from policyctx.messages.shapes.shape import Part, Shape, kind_of_text
 
 try:
@@ -126,15 +127,21 @@ def _is_of_another_agent(message: Any) -> bool:  # noqa: ANN401
 
 
 def _result(path: Path, response: Any) -> Part:  # noqa: ANN401
-    """Return the part of a response; one with media is saved as JSON with them."""
+    """Return the part of a response."""
     given, call_id = response.response or {}, response.id or response.name
     field = _text_field(given)
     is_text = list(given) == [field] and isinstance(given[field], str)
-    said = given[field] if is_text else _json(given)
-    media = tuple(_medium(part) for part in _media_of(response))
-    text = response.model_dump_json(exclude_none=True) if media else said
+    media, listed = tuple(_medium(part) for part in _media_of(response)), blocks_in(given)
+    said = given[field] if is_text else None if listed is None else joined_text(listed)
+    counted = _json(given) if said is None else str(said)
+    text, blocks = counted, None
+    if media or not is_text:
+        whole = response.model_dump_json(exclude_none=True) if media else _json(given)
+        text, blocks = (str(said), BlockList(whole)) if said else (whole, None)
     error = "error" in given
-    return Part(path, "tool_result", text, said, media, call_id=call_id, error=error)
+    return Part(
+        path, "tool_result", text, counted, media, call_id=call_id, error=error, blocks=blocks
+    )
 
 
 def _text_field(response: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, Turn
 from policyctx.messages.asked import Asked, model_name
+from policyctx.messages.shapes.block_texts import BlockList, joined_text
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.tokens.usage import Usage
@@ -136,12 +137,17 @@ class PydanticAIShape(Shape):
         content, seen = part.content, _result_text(part)
         files = [(j, piece) for j, piece in enumerate(_listed(content)) if _block(piece)]
         media = tuple(medium_of(_block(piece)) for _, piece in files)
-        text = _json(self._at(message, i)["content"]) if files else seen
+        whole = self._at(message, i)["content"]
+        text, blocks = _json(whole) if files else seen, None
+        if isinstance(content, list):
+            joined = joined_text(whole, {j for j, _ in files})
+            text, blocks = (text, None) if joined is None else (joined, BlockList(text))
         call_id = part.tool_call_id
-        yield Part((i,), "tool_result", text, seen, media, call_id=call_id, error=error)
+        yield Part(
+            (i,), "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks
+        )
         shown = [(j, piece) for j, piece in files if _block(piece)["type"] != "input_audio"]
         for number, (j, piece) in enumerate(shown, 1):
-            whole = self._at(message, i)["content"]
             value = whole[j] if isinstance(content, list) else whole
             yield _file((i, j), piece, value)._replace(call_id=call_id, error=error, number=number)
 

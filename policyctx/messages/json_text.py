@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -41,6 +42,15 @@ def json_pieces(value: object) -> Iterator[str]:
         yield "]"
 
 
+def stringified(value: object) -> str:
+    """Return compact JSON in which lone surrogates are escaped, as `JSON.stringify` writes them.
+
+    Two halves side by side stay, since they would come back as one character.
+    """
+    text = compact_json(value)
+    return text if text.isascii() else _LONE.sub(lambda found: f"\\u{ord(found[0]):x}", text)
+
+
 def text_of(value: object) -> str:
     """Return a string unchanged, nothing as an empty text, and any other value as compact JSON.
 
@@ -73,4 +83,5 @@ def _plain_values(value: object) -> object:
 
 
 _PIECE_CHARS = 1 << 16
+_LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode

@@ -296,7 +296,7 @@ class _New:
                 Item(
                     index, path, kind, kind, role, text, text if counted is None else counted,
                     media, turn, tool, call_id, call_message, error, media_type, None, number,
-                    part.author or by, part.takes_text,
+                    part.author or by, part.takes_text, part.blocks,
                 )
             )  # fmt: skip
 

@@ -108,7 +108,7 @@ class Facts:
 
     def size(self, item: Item, unit: Unit) -> int:
         """Return the item's own size."""
-        return self.tokens(item) if unit == "tokens" else len(item.text)
+        return self.tokens(item) if unit == "tokens" else item.chars
 
     def length(self, text: str, unit: Unit) -> int:
         """Return the size of a bare text."""
@@ -130,7 +130,7 @@ class Facts:
     def reaches(self, item: Item, amount: int, unit: Unit) -> bool:
         """Whether the item is this large; its tokens are counted only if its length is no proof."""
         if unit == "chars":
-            return len(item.text) >= amount
+            return item.chars >= amount
         media = self._of_media(item) if item.media else 0
         least, most = (self._scaled(n) + media for n in self.counter.bounds(item.counted))
         return least >= amount or (most >= amount and self.tokens(item) >= amount)

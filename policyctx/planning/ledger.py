@@ -167,6 +167,8 @@ class Ledger:
         """The occurrences of equal items after the first."""
         self._lengths: set[tuple[str, str | None, int]] = set()
         self._has_rewritten: set[tuple[str, str | None]] = set()
+        self._calls: set[tuple[str, str | None]] = set()
+        """The kind and the tool-use id of each decided item."""
         self._by_id: dict[str, LedgerEntry] = {}
         """The entry with the newest file of each item id."""
         self._files: dict[str, str] = {}
@@ -202,6 +204,7 @@ class Ledger:
             self.entries[key] = entry  # the newest decision is the last
             self.has_drops |= entry.action.leaves_nothing
             self._lengths.add((kind, call, entry.chars))
+            self._calls.add((kind, call))
             if occurrence:
                 self._repeats[key[:3]].add(occurrence)
             if entry.placeholder is not None:
@@ -271,7 +274,7 @@ class Ledger:
         """Return the entries that left this very text, oldest first."""
         found = self._rendered.get((item.kind, item.tool_use_id, item.text))
         if found is None and self.may_be_rewritten(item):
-            place = item.kind, item.tool_use_id, content_hash(item.text)
+            place = item.kind, item.tool_use_id, content_hash(item.whole)
             found = self._rendered.get(place)
         if isinstance(found, LedgerEntry):
             return {found.key: found}
@@ -291,6 +294,17 @@ class Ledger:
         keys = (ItemKey(*equal, occurrence) for occurrence in (0, *self._repeats.get(equal, ())))
         found = (self.entries.get(key) for key in keys)
         return [entry.placeholder for entry in found if entry and entry.placeholder is not None]
+
+    def has_call(self, item: Item) -> bool:
+        """Return whether anything of this kind and tool-use id was decided or marked."""
+        found = item.kind, item.tool_use_id
+        return found in self._calls or any(mark.key[:2] == found for mark in self.marks.values())
+
+    def knows_text(self, item: Item) -> bool:
+        """Return whether this very text was decided or marked under its kind and tool-use id."""
+        equal = item.kind, item.tool_use_id, content_hash(item.text)
+        is_marked = any(mark.key[:3] == equal for mark in self.marks.values())
+        return is_marked or ItemKey(*equal, 0) in self.entries or equal in self._repeats
 
     def may_know(self, item: Item) -> bool:
         """Return whether there may be an entry for the item; False is certain, and cheap."""
@@ -364,7 +378,7 @@ class Identities:
         if not left:
             return 0
         results = [
-            item.text
+            item.whole
             for item in self._items[: result + 1]
             if item.kind == "tool_result" and item.tool_use_id == equal[1]
         ]

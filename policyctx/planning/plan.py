@@ -143,7 +143,7 @@ class Plan:
     @property
     def freed_chars(self) -> int:
         """Characters of all that newly leaves, without deducting the placeholders."""
-        return sum(len(decision.item.text) for decision in self.new if decision.saves)
+        return sum(decision.item.chars for decision in self.new if decision.saves)
 
     @property
     def net_freed_chars(self) -> int:

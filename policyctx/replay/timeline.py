@@ -6,7 +6,6 @@ a session is numbers.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
@@ -329,7 +328,7 @@ def seen_items(
     """Yield the items of a part; `plan` is its last, and texts are cut after `limit` characters."""
     facts, kept = plan.facts, dict(_kept(part, plan, recorded))
     for position, item in enumerate(part.items):
-        text = shown_text(item)
+        text = item.counted
         absences = part.absences.get(position, ())
         yield SeenItem(
             part=number,
@@ -349,24 +348,6 @@ def seen_items(
             absences=tuple(replace(one, left=one.left[:limit]) for one in absences),
             kept=kept.get(position),
         )
-
-
-def shown_text(item: Item) -> str:
-    """Return the text of an item; of a result in blocks of text, what these say, one a line."""
-    return joined_blocks(item.counted) if item.kind == "tool_result" else item.counted
-
-
-def joined_blocks(text: str) -> str:
-    """Return what blocks of text say, one a line; any other text as it is."""
-    if not text.startswith('[{"t'):
-        return text
-    try:
-        blocks = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    if not all(isinstance(b, dict) and b.keys() == {"type", "text"} for b in blocks):
-        return text
-    return "\n".join(str(block["text"]) for block in blocks)
 
 
 def _kept(part: SessionPart, plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, KeptItem]]:

@@ -1,17 +1,13 @@
-"""The values that go into and come out of a store, as bytes, as a hash and as a block.
+"""The values that go into and come out of a store, as bytes and as a hash.
 
-`Content` is a text to be saved, `Origin` the item that it came from, `Saved` the result. A block is
-kept without its text, which is in the content's file already.
+`Content` is a text to be saved, `Origin` the item that it came from, `Saved` the result.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-from policyctx.messages.json_text import compact_json
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,6 +128,9 @@ class Content:
     wanted_path: str = ""
     origin: Origin | None = None
     packed: bool = False
+    is_rest: bool = False
+    """Whether it is the hollow block of another content, whose index entry would be large with it.
+    Nothing but `restore` reads it."""
 
     @property
     def text(self) -> str:
@@ -159,71 +158,6 @@ class Saved:
     """Whether the file held this very content before."""
     same_as: str | None = None
     """The path below the root of an equal content with another name; the disk holds it once."""
-
-
-BlockPath: TypeAlias = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Hollow:
-    """A block whose text was removed at `place`; None when it does not contain the text."""
-
-    block: JSON
-    place: BlockPath | None
-    kind: Literal["text", "json"] = "text"
-    """Whether the text was there as it is, or as the value whose compact JSON it is."""
-
-    def as_json(self) -> dict[str, JSON]:
-        """Return the keys of the index that describe it."""
-        if self.place is None:
-            return {"block": self.block}
-        return {"block": self.block, "text_at": [*self.place], "text_as": self.kind}
-
-    def filled(self, text: str) -> JSON:
-        """Return a new block with the text in its place."""
-        block: JSON = json.loads(json.dumps(self.block))
-        if self.place is None:
-            return block
-        return _block_with(block, self.place, text if self.kind == "text" else json.loads(text))
-
-
-def hollow(block: JSON, text: str) -> Hollow:
-    """Return a block without its text: the first string equal to it, or value with that JSON."""
-    if isinstance(block, dict):  # the usual case
-        for key, value in block.items():
-            if value == text:
-                return Hollow({**block, key: None}, (key,))
-    for place, value in _values(block):
-        if isinstance(value, str) and value == text:
-            return Hollow(_block_with(block, place, None), place)
-    if text[:1] in {"{", "["}:
-        for place, value in _values(block):
-            if isinstance(value, (list, dict)) and compact_json(value) == text:
-                return Hollow(_block_with(block, place, None), place, "json")
-    return Hollow(block, None)
-
-
-def _values(block: JSON) -> list[tuple[BlockPath, JSON]]:
-    """Return every value in a block with its place, outer values first."""
-    found: list[tuple[BlockPath, JSON]] = [((), block)]
-    for place, value in found:
-        if isinstance(value, dict):
-            found += [((*place, key), inner) for key, inner in value.items()]
-        elif isinstance(value, list):
-            found += [((*place, i), inner) for i, inner in enumerate(value)]
-    return found
-
-
-def _block_with(block: JSON, place: BlockPath, value: JSON) -> JSON:
-    """Return a copy of the block, with the value at `place`."""
-    if not place:
-        return value
-    first, *rest = place
-    if isinstance(block, dict) and isinstance(first, str):
-        return {**block, first: _block_with(block[first], tuple(rest), value)}
-    if isinstance(block, list) and isinstance(first, int):
-        return [*block[:first], _block_with(block[first], tuple(rest), value), *block[first + 1 :]]
-    raise ValueError(f"no place {place} in this block")
 
 
 STATE_FOLDER = ".policyctx"

@@ -15,7 +15,17 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Literal, TypeAlias
 
 from policyctx.planning.paths import File
-from policyctx.store.content import PACKED, Encoding, Origin, Saved, decoded, encoded, hollow
+from policyctx.store.content import (
+    PACKED,
+    Content,
+    Encoding,
+    Origin,
+    Saved,
+    decoded,
+    encoded,
+    sha256_of,
+)
+from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.index import IndexEntry
 
 if TYPE_CHECKING:
@@ -24,7 +34,6 @@ if TYPE_CHECKING:
 
     from policyctx.messages.json_text import JSON
     from policyctx.store.backend import Backend, FileStatus
-    from policyctx.store.content import Content
 
 
 def packed(raw: bytes) -> bytes:
@@ -311,6 +320,10 @@ class Prepared:
     chars: int
     lines: int
     is_packed: bool
+    hollow: Hollow | None = None
+    """The block of the item without its text."""
+    rest: Content | None = None
+    """What holds the hollow block, where it is large."""
 
     @property
     def wanted(self) -> str:
@@ -337,8 +350,7 @@ class Prepared:
         self, path: str, now: float, *, same_as: str | None = None, replaces: str | None = None
     ) -> IndexEntry:
         """Return its entry in the index."""
-        origin = self.content.origin
-        block = origin.block if origin else None
+        origin, rest = self.content.origin, self.rest
         return IndexEntry(
             path=path,
             sha256=self.sha256,
@@ -349,7 +361,9 @@ class Prepared:
             wanted="" if path == self.wanted else self.wanted,
             format=self.format,
             origin=origin.without_block() if origin else None,
-            hollow=None if block is None else hollow(block, self.content.text),
+            hollow=self.hollow if rest is None else None,
+            rest=None if rest is None else sha256_of(encoded(rest.text)),
+            is_rest=self.content.is_rest,
             same_as=same_as,
             replaces=replaces,
         )
@@ -368,12 +382,14 @@ class Prepared:
         )
 
 
-def prepare(content: Content, form: Format, *, packs: bool) -> Prepared:
+def prepare(content: Content, form: Format, *, packs: bool, has_index: bool = True) -> Prepared:
     """Encode and hash a content; `packs` says whether the store compresses at all.
 
     The pieces of a text are iterated once: the hashed bytes are those that will be written.
     """
     is_packed = packs and content.packed
+    block = content.origin.block if content.origin else None
+    bare = None if block is None else hollow(block, content.text)
     if form == "envelope":  # which is made of the whole text
         content = replace(content, source=content.text)
     encoding = Encoding(content.pieces)
@@ -387,7 +403,31 @@ def prepare(content: Content, form: Format, *, packs: bool) -> Prepared:
         chars=encoding.chars,
         lines=encoding.lines,
         is_packed=is_packed,
+        hollow=bare,
+        rest=None if bare is None else rest_of(content, bare, has_index=has_index),
     )
+
+
+# The characters of a hollow block that the index has at most.
+MOST_CHARS = 4096
+
+
+def rest_of(content: Content, bare: Hollow, *, has_index: bool) -> Content | None:
+    """Return what holds the hollow block of a content, None where the index has it.
+
+    Without an index it is kept only if blocks such as images are not in the text at all.
+    """
+    text = ""
+    if has_index or bare.holds_more:
+        text = json.dumps(bare.as_json(), ensure_ascii=False, separators=(",", ":"))
+    if len(text) <= (MOST_CHARS if has_index else 0):
+        return None
+    names = (f"{path}{_REST}" for path in (content.relative_path, content.wanted_path))
+    path, wanted = names if content.wanted_path else (next(names), "")
+    return Content(path, text, wanted, is_rest=True)
+
+
+_REST = ".blocks.json"
 
 
 def _joined(raws: Iterator[bytes]) -> bytes:

@@ -189,13 +189,14 @@ class ContextFileSystem:
         ready = self._saver.prepare(contents)
         with self._backend("written", making=True) as backend:
             try:
-                return [*self._saver.save(backend, ready, recorded=recorded)]
+                saved = self._saver.save(backend, ready, recorded=recorded)
             except AwayError:
                 if not self._may_spill or self._remote is None:
                     raise
                 if not self._remote.begin_spilling():
                     raise
-                return [*self._saver.save(backend, ready, recorded=recorded)]
+                saved = self._saver.save(backend, ready, recorded=recorded)
+            return [*saved[: len(contents)]]
 
     def offload(
         self,
@@ -282,7 +283,7 @@ class ContextFileSystem:
         `sessions` lists their ids.
         """
         with self._backend("read") as backend:
-            return tuple(self._index(backend))
+            return tuple(entry for entry in self._index(backend) if not entry.is_rest)
 
     def search(
         self,
@@ -303,7 +304,7 @@ class ContextFileSystem:
 
         with self._backend("read") as backend:
             entries = tuple(self._index(backend))
-            chosen = (entry for entry in entries if entry.is_of(item_type, tool))
+            chosen = (e for e in entries if e.is_of(item_type, tool) and not e.is_rest)
             yield from matches(backend, chosen, text, ignore_case=ignore_case, in_parts=in_parts)
 
     def history(self) -> tuple[Event, ...]:

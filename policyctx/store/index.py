@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from policyctx.planning.paths import numbered
-from policyctx.store.content import Hollow, Origin, is_inside
+from policyctx.store.content import Origin, is_inside
+from policyctx.store.hollow import Hollow
 from policyctx.store.in_flight import InFlight
 
 if TYPE_CHECKING:
@@ -89,6 +90,10 @@ class IndexEntry:
     """The item that it came from, without its block."""
     hollow: Hollow | None = None
     """The item's block without the text."""
+    rest: str | None = None
+    """The hash of the content that holds the hollow block, where that is large."""
+    is_rest: bool = False
+    """Whether it is such a content."""
     same_as: str | None = None
     """The path of an equal content that was there before; the disk holds them once."""
     replaces: str | None = None
@@ -120,7 +125,7 @@ class IndexEntry:
             values |= _known_values(self.origin)
         if self.hollow is not None:
             values |= self.hollow.as_json()
-        for name in ("wanted", "same_as", "replaces", "adopted"):
+        for name in ("wanted", "rest", "is_rest", "same_as", "replaces", "adopted"):
             value = getattr(self, name)
             if value:
                 values[name] = value
@@ -143,7 +148,9 @@ def entry_of(value: object) -> IndexEntry | None:
         wanted=value.get("wanted", ""),
         format="envelope" if value.get("format") == "envelope" else "text",
         origin=_entry_origin(value),
-        hollow=_entry_hollow(value),
+        hollow=Hollow.of(value),
+        rest=value.get("rest"),
+        is_rest=value.get("is_rest") is True,
         same_as=value.get("same_as"),
         replaces=value.get("replaces"),
         adopted=value.get("adopted") is True,
@@ -157,7 +164,7 @@ def is_young(entry: IndexEntry, now: float) -> bool:
 
 def _is_entry(value: dict[object, object]) -> bool:
     numbers = (value.get(name) for name in ("bytes", "chars", "lines", "saved_at"))
-    texts = (value.get(name, "") for name in ("wanted", "same_as", "replaces", *_TEXTS))
+    texts = (value.get(name, "") for name in ("wanted", "rest", "same_as", "replaces", *_TEXTS))
     positions = (value.get(name, 0) for name in _NUMBERS)
     sha256 = value.get("sha256")
     return (
@@ -190,16 +197,6 @@ def _entry_origin(value: dict[str, str]) -> Origin | None:
         return None
     known = {name: value[name] for name in (*_TEXTS, *_NUMBERS) if name in value}
     return Origin(**{"item_type": "unknown", **known})  # type: ignore[arg-type]
-
-
-def _entry_hollow(value: dict[str, JSON]) -> Hollow | None:
-    place = value.get("text_at")
-    if "block" not in value:
-        return None
-    if not isinstance(place, list):
-        return Hollow(value["block"], None)
-    parts = tuple(part for part in place if isinstance(part, (str, int)))
-    return Hollow(value["block"], parts, "json" if value.get("text_as") == "json" else "text")
 
 
 _NUMBER = re.compile(r"-([0-9]{1,9})$")

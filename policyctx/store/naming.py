@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from policyctx.store.backend import Backend
     from policyctx.store.files import Prepared
-    from policyctx.store.index import Index
+    from policyctx.store.index import Index, IndexEntry
 
 # What is at a path: nothing, this very content (compressed or not), or something else.
 Occupant: TypeAlias = Literal["nothing", "itself", "itself packed", "another"]
@@ -69,6 +69,8 @@ class PathAllocator:
         known = self._index.at(path)
         if known is not None and known.sha256 != one.sha256:
             return "another"
+        if _has_other_blocks(self._index.of(path, one.item_id), one):
+            return "another"
         try:
             found = self._backend.status(path)
         except FileNotFoundError:
@@ -104,6 +106,16 @@ class PathAllocator:
         while True:
             yield numbered(wanted, number)
             number += 1
+
+
+def _has_other_blocks(known: IndexEntry | None, one: Prepared) -> bool:
+    """Whether an item of this id has the very text already, but made of other blocks."""
+    if known is None or one.item_id is None:
+        return False
+    new = one.entry(known.path, known.saved_at)
+    if "blocks" not in {one.kind for one in (known.hollow, new.hollow) if one} and not known.rest:
+        return False
+    return known.rest != new.rest or known.hollow != new.hollow
 
 
 def is_temporary(path: str) -> bool:

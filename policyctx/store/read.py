@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from contextlib import suppress
@@ -14,6 +15,7 @@ from policyctx.definitions.store_urls import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import is_stored, pieces, stored_bytes, text_of
+from policyctx.store.hollow import Hollow
 from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files
 
@@ -72,9 +74,18 @@ class ContentReader:
     def block(self, key: str | os.PathLike[str]) -> JSON:
         """Return the original block of a content."""
         entry = self.known(key)
-        if entry.hollow is None:
+        hollow = entry.hollow if entry.rest is None else self._rest(entry.rest)
+        if hollow is None:
             raise StoreError(f"{key}: its original block was not kept", path=str(key))
-        return entry.hollow.filled(self.of(entry))
+        try:
+            return hollow.filled(self.of(entry))
+        except (LookupError, TypeError, ValueError) as error:
+            raise StoreError(f"{key}: its original block is damaged", path=str(key)) from error
+
+    def _rest(self, sha256: str) -> Hollow | None:
+        """Return the hollow block in the content with this hash; None if it is gone."""
+        entry = self._index.at(self._index.equal(sha256) or "")
+        return None if entry is None else Hollow.of(json.loads(self.of(entry)))
 
     def entry(self, key: str | os.PathLike[str]) -> IndexEntry | None:
         """Return the entry of a path or an id, None for an unknown key; a path is tried first."""

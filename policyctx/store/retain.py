@@ -252,6 +252,10 @@ class CollectionReport:
     """The number of contents on the disk."""
 
 
+def _is_one_of(rests: Collection[str], entry: IndexEntry) -> bool:
+    return entry.is_rest and entry.sha256 in rests
+
+
 def _removal(entry: IndexEntry, now: float, why: str) -> dict[str, JSON]:
     """Return the line that records a removal."""
     line: dict[str, JSON] = {"path": entry.path, "time": now, "why": why, "sha256": entry.sha256}
@@ -317,6 +321,7 @@ class Collector:
         now = self._clock()
         live: set[str] = set()
         entries: dict[str, list[IndexEntry]] = {}
+        holders: list[tuple[str, str]] = []
         for state in self._states:
             is_other = terms.only not in {None, state.folder}
             ended = not is_other and self._has_ended(state, terms)
@@ -325,9 +330,12 @@ class Collector:
             known = [*state.index, *state.left_by_dead(self._backend)]
             if is_other:  # everything that it names stays
                 live |= {entry.path for entry in known}
+            holders += [(entry.path, entry.rest) for entry in known if entry.rest is not None]
             for entry in known:
                 if only is None or entry.path in only:
                     entries.setdefault(entry.path, []).append(entry)
+        rests = {rest for path, rest in holders if path in live}
+        live |= {path for path, named in entries.items() if _is_one_of(rests, named[-1])}
         files = []
         for path, named in entries.items():
             try:

@@ -70,9 +70,14 @@ class Saver:
         self._clock = clock
 
     def prepare(self, contents: Sequence[Content]) -> list[Prepared]:
-        """Encode and hash contents, without any effect."""
-        rules = self.rules
-        return [prepare(content, rules.format, packs=rules.compresses) for content in contents]
+        """Encode and hash contents, then what else has to be saved for them; without any effect."""
+        rules, has_index = self.rules, self._state is not None
+        ready = [
+            prepare(content, rules.format, packs=rules.compresses, has_index=has_index)
+            for content in contents
+        ]
+        rests = [one.rest for one in ready if one.rest is not None]
+        return ready + [prepare(rest, rules.format, packs=False) for rest in rests]
 
     def save(
         self, backend: Backend, contents: Sequence[Prepared], *, recorded: bool

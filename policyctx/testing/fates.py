@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.definitions.actions import Action
+from policyctx.messages.shapes.block_texts import joined_text
+from policyctx.testing.contents import compact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +93,17 @@ class Fate:
     def original(self) -> Any:  # noqa: ANN401 - a text, or blocks
         """The content that the item had when it went in."""
         return value_at(self.turn.before[self.item.message], self.item.path)
+
+    @property
+    def original_text(self) -> str:
+        """The original as it is saved: blocks are their texts joined, or their JSON."""
+        original = self.original
+        if isinstance(original, str):
+            return original
+        whole = compact(original)
+        joined = joined_text(original) if isinstance(original, list) else None
+        is_json = self.turn.returned is not None or self.item.text == whole
+        return whole if joined is None or is_json else joined
 
     def __str__(self) -> str:
         """Return a line that tells the item, its state and why."""

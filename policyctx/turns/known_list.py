@@ -371,7 +371,7 @@ class KnownList:
                 results = (i for i in conversation.items_of(message) if self._is_result(i))
                 there = [i for i in results if i not in fates or not fates[i].action.leaves_nothing]
                 texts = [
-                    item.text
+                    item.whole
                     for item in items_of([left], self._shapes)
                     if item.kind == "tool_result"
                 ]

@@ -223,7 +223,7 @@ def put_back(message: Any, original: Any, item: Item) -> None:
     for part in folders:
         message, original = message[part], original[part]
     value = original[last]
-    message[last] = item.text if isinstance(value, str) else value and json.loads(item.text)
+    message[last] = item.text if isinstance(value, str) else value and json.loads(item.whole)
 
 
 @given(messages=LISTS, data=st.data())

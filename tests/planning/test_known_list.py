@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from policyctx import Session
+from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import calls, picture, results, session_of, thinking, user
 from tests.policies import policy
 
@@ -223,7 +223,9 @@ def test_a_returned_result_with_a_replaced_image_is_recognised(tmp_path: Path) -
     second = session.apply(longer)
     assert text_of(second.messages, 2).startswith("12345678 ")
     [path] = second.files
-    assert json.loads(session.read(path)) == messages[2]["content"][0]["content"]
+    assert session.read(path) == LARGE
+    store = ContextFileSystem(tmp_path, session="s")
+    assert store.restore(path) == messages[2]["content"][0]
     assert session.apply([*messages, *more("d")]).messages == second.messages
 
 

@@ -37,7 +37,7 @@ def test_a_result_in_blocks_of_text_is_read_as_text() -> None:
     items = simulated(recording(messages), KEEP_ONE, excerpt=100).items
     assert [(item.text, item.chars) for item in items if item.item_type == "tool_result"] == [
         ("1 of 2\n\n二", 9),
-        ('[{"type":"text","text":"1 of 2\\n","more":1}]', 44),
+        ("1 of 2\n", 7),
         ('[{"t', 4),
     ]
 

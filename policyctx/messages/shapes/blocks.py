@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.authors import author_of
 from policyctx.definitions.items import UNKNOWN
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import compact_json, stringified
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
+from policyctx.messages.shapes.block_texts import TEXT_BLOCKS, BlockList, blocks_in, joined_text
 from policyctx.messages.shapes.media import (
     DOCUMENTS,
     IMAGES,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Message, Path
 
-_TEXT_BLOCKS = ("text", "input_text", "output_text")
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 # Blocks of media. Sound has no item type.
 _MEDIA_BLOCKS = (
@@ -41,7 +41,7 @@ _MEDIA_BLOCKS = (
 )
 # What is in a message and is none.
 BLOCK_TYPES = frozenset(
-    {*_TEXT_BLOCKS, *_THINKING_BLOCKS, *_MEDIA_BLOCKS, "tool_use", "tool_result", "refusal"}
+    {*TEXT_BLOCKS, *_THINKING_BLOCKS, *_MEDIA_BLOCKS, "tool_use", "tool_result", "refusal"}
 )
 # Types of JSON values that contain no other values.
 _FLAT = frozenset({str, int, bool, NoneType})
@@ -62,7 +62,7 @@ def content_parts(content: str | Sequence[object] | None, role: str) -> list[Par
 
 def _add_block(parts: list[Part], role: str, i: int, block: Mapping[str, Any]) -> None:
     kind = block.get("type")
-    is_text = kind in _TEXT_BLOCKS and role not in RESULT_ROLES  # a result holds no messages
+    is_text = kind in TEXT_BLOCKS and role not in RESULT_ROLES  # a result holds no messages
     if is_text and isinstance(text := block.get("text"), str):
         part = Part(_path(i, "text"), kind_of_text(role), text, text)
         parts.append(part if type(block) is dict else part._replace(author=author_of(block)))
@@ -129,16 +129,24 @@ def result_parts(
         return [Part(path, "tool_result", content, content, (), tool, call_id, error)]
     content = unmarked_blocks(content)
     media: dict[int, Mapping[str, Any]] = {}
+    blocks: BlockList | None = None
     if isinstance(content, str):
         text = counted = content
     elif content is None:
         text = counted = ""
-    else:
+    elif (listed := blocks_in(content)) is None:
         text = counted = compact_json(content)
-        if isinstance(content, list | tuple) and (media := _media_in(content)):
-            counted = compact_json([part for j, part in enumerate(content) if j not in media])
+    else:
+        media = _media_in(listed)
+        if (joined := joined_text(listed)) is None:
+            text = counted = stringified(content)
+            if media:
+                counted = compact_json([part for j, part in enumerate(listed) if j not in media])
+        else:
+            text, blocks = joined, BlockList(content)
+            counted = (joined_text(listed, media) or "") if media else text
     held = tuple(map(medium_of, media.values())) if media else ()
-    result = Part(path, "tool_result", text, counted, held, tool, call_id, error)
+    result = Part(path, "tool_result", text, counted, held, tool, call_id, error, blocks=blocks)
     return [result, *_inside(result, media)] if media else [result]
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.definitions.items import UNKNOWN, Medium
 from policyctx.errors import ShapeError
+from policyctx.messages.shapes.block_texts import BlockList
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, Shape
 
 if TYPE_CHECKING:
@@ -213,11 +214,13 @@ def _are_simple(parts: Iterable[object], role: str) -> bool:
         if type(part) is not Part:
             return False
         path, kind, text, counted, media, tool, call_id, _, media_type, number, *_ = part
+        blocks = part.blocks
         if not (
             (type(kind) is str and kind in kinds and type(text) is str and type(path) is tuple)
             and (counted is None or type(counted) is str)
             and (tool is None or type(tool) is str)
             and (call_id is None or type(call_id) is str)
+            and blocks is None
             and (media == () and media_type is None and type(number) is int and number == 0)
             and _STEPS.issuperset(map(type, path))
             and path not in paths
@@ -268,6 +271,8 @@ def _wrong_fields(part: Part) -> Iterable[str]:
     media: object = part.media
     if not isinstance(media, tuple) or not all(isinstance(one, Medium) for one in media):
         yield f"{_shown(media)} as the `media`"
+    if not isinstance(blocks := part.blocks, BlockList | None):
+        yield f"{_shown(blocks)} as the `blocks`"
     number: object = part.number
     if not isinstance(number, int) or (number and part.kind not in _MEDIA):
         yield f"{_shown(number)} as the `number`"

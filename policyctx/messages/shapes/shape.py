@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from policyctx.definitions.authors import Author
-    from policyctx.definitions.items import Item, Medium, Message, Path
+    from policyctx.definitions.items import Blocks, Item, Medium, Message, Path
     from policyctx.messages.json_text import JSON
     from policyctx.messages.markers import Ttl
 
@@ -41,8 +41,8 @@ class Part(NamedTuple):
     """`system_prompt`, `user_message`, `assistant_message`, `thinking`, `tool_call`, `tool_result`,
     `image`, `document`, or `unknown` for what no step may change."""
     text: str
-    """What offloading saves: a text unchanged, the input of a call as JSON, a result that is not
-    one text as JSON."""
+    """What offloading saves: a text unchanged, the input of a call as JSON, of a result in blocks
+    their texts joined by a newline, any other value as JSON."""
     counted: str | None = None
     """The text whose tokens are billed, if it is not `text`: without the bytes of the `media`."""
     media: tuple[Medium, ...] = ()
@@ -69,6 +69,8 @@ class Part(NamedTuple):
     takes_text: bool = True
     """Whether a text may take the place of a result. One for which the provider only accepts its
     own form, such as a screenshot, leaves with its call in a `drop` or a compaction."""
+    blocks: Blocks | None = None
+    """The blocks of a result whose texts are joined in `text`."""
 
 
 class Shape(Protocol):

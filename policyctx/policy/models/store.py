@@ -65,6 +65,9 @@ class Store(Section, OfStore):
     decides where two ids have one name then."""
     format: Literal["text", "envelope"] = "text"
     """`text`: the item's text, bytes as they are. `envelope`: a JSON document around it."""
+    blocks: Literal["text", "json"] = "text"
+    """What the text of a result is that is a list of blocks. `text`: the texts of the blocks,
+    joined by a newline. `json`: the whole list, as `JSON.stringify` writes it."""
     on_conflict: Literal["suffix", "overwrite", "error"] = "suffix"
     """When another item has the name: append `-1`, `-2`, …; overwrite it; or raise."""
     state: Literal["kept", "none"] = "kept"

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.readers.source import value_of
 from policyctx.replay.regret.ranges import Lines, Range
-from policyctx.replay.timeline import joined_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -164,7 +163,7 @@ def asked_again(
 class _Asking:
     def __init__(self, part: SessionPart, memo: Memo) -> None:
         self._part = part
-        self._input, self._shown_in = memo.of(Input), memo.of(_shown)
+        self._input, self._shown_in = memo.of(Input), memo.of(_Shown)
         self._inputs: dict[int, Input] = {}
 
     def walked(self, of_reply: Mapping[int, int]) -> Iterator[AskedAgain]:
@@ -267,12 +266,7 @@ class _Asking:
         return False
 
     def _shown(self, result: int) -> _Shown:
-        item = self._part.items[result]
-        return self._shown_in(item.counted, is_result=item.kind == "tool_result")
-
-
-def _shown(text: str, *, is_result: bool) -> _Shown:
-    return _Shown(joined_blocks(text) if is_result else text)
+        return self._shown_in(self._part.items[result].counted)
 
 
 class _Shown:

@@ -16,7 +16,6 @@ from policyctx.replay.regret.strings import (
     stands_in,
     words,
 )
-from policyctx.replay.timeline import joined_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +41,7 @@ class Texts:
 
     def __init__(self, part: SessionPart, memo: Memo) -> None:
         self._part = part
-        self._joined, self._plain = memo.of(joined_blocks), memo.of(plain)
+        self._plain = memo.of(plain)
         self._values, self._words_of = memo.of(_values), memo.of(_words)
         self._at: dict[int, str] = {}
         self._words: dict[TextPlace, frozenset[str]] = {}
@@ -60,9 +59,8 @@ class Texts:
         return text
 
     def shown(self, position: int) -> str:
-        """Return the text of an item; see `shown_text`."""
-        item = self._part.items[position]
-        return self._joined(item.counted) if item.kind == "tool_result" else item.counted
+        """Return the text of an item."""
+        return self._part.items[position].counted
 
     def written(self, position: int) -> str:
         """Return what a model wrote in an item; the names of a call's fields are its tool's."""

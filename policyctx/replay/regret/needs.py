@@ -24,7 +24,6 @@ from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.ranges import Lines, Range, without
 from policyctx.replay.regret.strings import HINT, SURE, starts_of
 from policyctx.replay.regret.vocabulary import Sent, is_common, takeovers
-from policyctx.replay.timeline import shown_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -93,7 +92,7 @@ def needs_of(
         found[one.position].append(one)
     needs: dict[Lost, list[Need]] = defaultdict(list)
     for position, of_item in found.items():
-        text = shown_text(part.items[position])
+        text = part.items[position].counted
         had: list[Range] = []
         for one in sorted(of_item, key=lambda one: one.need.call):
             absence = part.absence_number(position, one.need.call)

@@ -157,7 +157,9 @@ def _is_so(found: object, expected: str) -> bool:
     'the file "tool-result-a.md" holds the original content of the result "a"',
 )
 def _(policyctx_world: World, name: str, item: str) -> None:
-    """A text as it was, or the compact JSON of the blocks; in an envelope, its `content`."""
+    """A text as it was, the texts of blocks, or their JSON where the policy says so; in an
+    envelope, its `content`.
+    """
     for fate in policyctx_world.fates_of(item):
         saved, _ = policyctx_world.saved(fate)
         _require_original(saved, _content(policyctx_world, name))
@@ -234,13 +236,12 @@ def _content(world: World, name: str) -> str:
 
 
 def _require_original(fate: Fate, found: str) -> None:
-    original = fate.original
-    expected = original if isinstance(original, str) else compact(original)
-    if found not in {expected, _enveloped(found, original)}:
+    expected = fate.original_text
+    if found not in {expected, _enveloped(found, fate)}:
         raise OutcomeError(repr(expected), repr(found), [fate])
 
 
-def _enveloped(found: str, original: object) -> str | None:
+def _enveloped(found: str, fate: Fate) -> str | None:
     """The text itself, where it is an envelope with the original in it."""
     try:
         document = json.loads(found)
@@ -249,6 +250,4 @@ def _enveloped(found: str, original: object) -> str | None:
     is_envelope = isinstance(document, dict) and "schema_version" in document
     if not is_envelope:
         return None
-    content = document.get("content")
-    expected = original if isinstance(original, str) else compact(original)
-    return found if content in (original, expected) else None
+    return found if document.get("content") in (fate.original, fate.original_text) else None

@@ -75,8 +75,8 @@ def _(policyctx_world: World) -> None:
     for fate in concerned:
         left = _left_in_place(policyctx_world, fate)
         if left is not None:
-            original = fate.original
-            net += len(original if isinstance(original, str) else compact(original)) - len(left)
+            has_media = fate.item.media and not isinstance(fate.original, str)
+            net += len(compact(fate.original) if has_media else fate.original_text) - len(left)
     returned = turn.returned
     found = _net_freed_chars(policyctx_world.result) if returned is None else returned.freed_chars
     if not net or found != net:

@@ -135,11 +135,19 @@ def test_text_beside_result_blocks_of_a_tool_message_is_not_a_user_message() -> 
     assert (note.kind, result.kind) == (UNKNOWN, "tool_result")
 
 
-def test_the_text_of_a_result_made_of_blocks_is_their_compact_json() -> None:
-    content = [{"type": "text", "text": "字"}]
+def test_the_text_of_a_result_made_of_blocks_is_their_texts_joined_by_a_newline() -> None:
+    content = [{"type": "text", "text": "字\n1"}, {"type": "text", "text": "2"}]
     block = {"type": "tool_result", "tool_use_id": "a", "content": content}
     (item,) = items_of([{"role": "user", "content": [block]}])
-    assert item.text == '[{"type":"text","text":"字"}]'
+    assert (item.text, item.counted) == ("字\n1\n2", "字\n1\n2")
+    assert item.whole == compact_json(content)
+
+
+def test_a_list_without_a_text_is_its_compact_json() -> None:
+    for content in ([], [1, {"text": 2}], [IMAGE], [{"type": "text", "text": ""}, IMAGE]):
+        block = {"type": "tool_result", "tool_use_id": "a", "content": content}
+        item, *_ = items_of([{"role": "user", "content": [block]}])
+        assert item.text == compact_json(content)
 
 
 def test_a_result_without_content_has_the_empty_text() -> None:
@@ -154,13 +162,12 @@ def test_a_result_is_failed_when_it_says_so(given: object, error: object) -> Non
     assert item.error is error
 
 
-def test_an_image_in_a_result_is_saved_with_it_and_not_counted_as_text() -> None:
+def test_an_image_in_a_result_is_not_in_its_text_and_not_counted_as_text() -> None:
     content = [{"type": "text", "text": "seen"}, IMAGE]
     block = {"type": "tool_result", "tool_use_id": "a", "content": content}
     item, _ = items_of([{"role": "user", "content": [block]}])
-    assert "iVBORw0KGgo=" in item.text
-    assert item.counted == '[{"type":"text","text":"seen"}]'
-    assert len(item.media) == 1
+    assert (item.text, item.counted, len(item.media)) == ("seen", "seen", 1)
+    assert item.chars == len(compact_json(content))
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_an_output_may_hold_parts_and_the_media_in_them_are_items() -> None:
     assert [item.kind for item in items] == ["tool_result", "image", "document"]
     assert [item.item_id for item in items] == ["a", "a-1", "a-2"]
     assert [item.path for item in items] == [("output",), ("output", 1), ("output", 2)]
-    assert items[0].counted == compact_json([TEXT])
+    assert items[0].text == items[0].counted == TEXT["text"]
     assert [item.media_type for item in items[1:]] == ["image/png", "application/pdf"]
 
 

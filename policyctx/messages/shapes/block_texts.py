@@ -1,0 +1,127 @@
+"""The text of a list of content blocks: what is shown, counted, saved and searched of a result.
+
+It is the texts of the blocks, joined by a newline. A block without a text of its own is one line of
+compact JSON, and images, documents and sounds are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from policyctx.messages.json_text import compact_json, stringified
+from policyctx.messages.markers import unmarked_block
+from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, SOUNDS
+from policyctx.messages.shapes.sdk_objects import as_mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+TEXT_BLOCKS = ("text", "input_text", "output_text")
+# The places of the texts in a block, by its type.
+_PLACES: dict[str, tuple[tuple[str, ...], ...]] = {
+    **dict.fromkeys(TEXT_BLOCKS, (("text",),)),
+    "resource": (("resource", "text"),),
+    "search_result": (("title",), ("source",), ("content",)),
+}
+_MEDIA = (*IMAGES, *DOCUMENTS, *SOUNDS)
+# The one key of a text in Bedrock's Converse API, whose blocks have no type.
+_TEXT_ONLY = frozenset({"text"})
+# The fields of a response of which a list of blocks may be the only value.
+_HOLDERS = frozenset({"content", "output", "result", "error"})
+# What MCP has beside its `content`, which says the same.
+_REPEATED = "structuredContent"
+
+BlockPath: TypeAlias = "tuple[str | int, ...]"
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class BlockList:
+    """The blocks of a result whose texts are joined."""
+
+    given: object = field(hash=False, repr=False)
+    """The list as it is in the message, without markers, or its JSON as a text."""
+    _chars: int = field(default=-1, init=False, compare=False, repr=False)
+
+    @property
+    def json(self) -> str:
+        """The JSON of the list, made anew each time, since it may hold large images."""
+        return self.given if isinstance(self.given, str) else stringified(self.given)
+
+    @property
+    def chars(self) -> int:
+        """The characters of the JSON."""
+        if self._chars < 0:
+            self._chars = len(self.json)
+        return self._chars
+
+
+def blocks_in(value: object) -> Sequence[Any] | None:
+    """Return the list of blocks that a result is or holds, None for another value.
+
+    A map holds one as its only value, or as the `content` of an MCP server beside flags.
+    """
+    if isinstance(value, Mapping):
+        held = value.get("content") if "content" in value else next(iter(value.values()), None)
+        is_all = all(
+            inner is held or key == _REPEATED or not isinstance(inner, str | list | tuple | Mapping)
+            for key, inner in value.items()
+        )
+        value = held if is_all and not _HOLDERS.isdisjoint(value) else None
+    return value if isinstance(value, list | tuple) else None
+
+
+def joined_text(blocks: Sequence[object], without: Collection[int] = ()) -> str | None:
+    """Return the text of a list of blocks, None if no block has a text of its own.
+
+    `without` are the positions of other blocks that are left out, such as a host's images. Where
+    blocks are left out, a text that is empty counts as none.
+    """
+    texts: list[str] = []
+    has_text, is_whole = False, True
+    for i, block in enumerate(blocks):
+        found = [] if i in without else [text for _, text in texts_in(block)]
+        if found:
+            has_text = True
+            texts += found
+        elif i in without or _is_medium(block):
+            is_whole = False
+        else:
+            texts.append(compact_json(unmarked_block(block)))
+    text = "\n".join(texts)
+    return text if has_text and (text or is_whole) else None
+
+
+def _is_medium(block: object) -> bool:
+    """Whether a block without a text is an image, a document, a sound or another binary content."""
+    fields = block if type(block) is dict else as_mapping(block)
+    held = fields.get("resource")
+    return fields.get("type") in _MEDIA or (isinstance(held, Mapping) and "blob" in held)
+
+
+def texts_in(block: object) -> Iterator[tuple[BlockPath, str]]:
+    """Yield the texts of a block, each with its path in the block."""
+    if type(block) is str:
+        yield (), block
+        return
+    fields = block if type(block) is dict else as_mapping(block)
+    for path in _places(fields):
+        held: Any = fields
+        for key in path:
+            held = held.get(key) if isinstance(held, Mapping) else None
+        if isinstance(held, str):
+            yield path, held
+        elif isinstance(held, list) and path == ("content",):
+            for i, inner in enumerate(held):
+                yield from (((*path, i, *at), text) for at, text in texts_in(inner))
+
+
+def _places(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    kind, source = fields.get("type"), fields.get("source")
+    if kind == "document":
+        is_text = isinstance(source, Mapping) and source.get("type") == "text"
+        return (("source", "data"),) if is_text else ()
+    if kind is None:
+        return (("text",),) if fields.keys() == _TEXT_ONLY else ()
+    return _PLACES.get(kind, ()) if isinstance(kind, str) else ()

@@ -1,0 +1,450 @@
+"""A result that is a list of blocks is saved, shown, searched and restored as the text it holds."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx import Session, offload_tool_result, offload_tool_results
+from policyctx.errors import StoreError
+from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.block_texts import joined_text
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.hollow import Hollow, hollow
+from policyctx.store.writer_store import WriterStore
+from tests.conversations import call, calls, picture, results, session_of, user
+from tests.policies import policy
+
+POLICY = """
+    model: {tokenizer: approximate}
+    min_chars: 40
+    items: {tool_result: {offload: true}}
+    store: {sync: never}
+    steps:
+      - name: retire
+        do: offload
+        select: {types: [tool_result], keep_recent: 1}
+        placeholder:
+          text: "{lines} lines, {chars} characters in {store_path}: {head} … {tail}"
+          head: {lines: 1}
+          tail: {lines: 1}
+          max_line_chars: 20
+"""
+LOG = "\n".join(f"line {n}: 値" for n in range(1, 1001))
+OLD = Path(__file__).parent / "store/written_by_0_2"
+
+
+def text(text: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": text, **more}
+
+
+def session(root: Path, more: str = "") -> Session:
+    return Session(policy(POLICY + more), root=root, session_id="s")
+
+
+def restored(one: Session, key: str) -> Any:
+    """What `restore` gives in another process."""
+    return ContextFileSystem(one.store.root, session="s").restore(key)
+
+
+def shown(messages: Any) -> list[str]:
+    """What stands in the place of each result."""
+    blocks = [b for m in messages if isinstance(m["content"], list) for b in m["content"]]
+    return [str(b["content"]) for b in blocks if b["type"] == "tool_result"]
+
+
+def test_one_block_of_an_mcp_server_is_saved_as_its_lines(tmp_path: Path) -> None:
+    messages = session_of([text(LOG)], "ok")
+    one = session(tmp_path)
+    made = one.apply(messages)
+    [path] = made.files
+    assert Path(path).read_text(encoding="utf-8") == LOG
+    assert shown(made.messages)[0] == (
+        f"1000 lines, {len(LOG)} characters in tool_result/Bash/c0.md: line 1: 値 … line 1000: 値"
+    )
+    assert ContextFileSystem(tmp_path, session="s").read("c0", lines=(900, 900)) == "line 900: 値\n"
+    [found] = ContextFileSystem(tmp_path, session="s").search("line 900:")
+    assert (found.line, found.text) == (900, "line 900: 値")
+    assert restored(one, "c0") == messages[2]["content"][0]
+
+
+LISTS: dict[str, tuple[list[Any], str]] = {
+    "two texts": ([text(LOG), text("end")], f"{LOG}\nend"),
+    "texts that end with a newline": ([text(f"{LOG}\n"), text("end\n")], f"{LOG}\n\nend\n"),
+    "an empty text between": ([text(LOG), text(""), text("end")], f"{LOG}\n\nend"),
+    "other keys": (
+        [text(LOG, annotations=[{"audience": ["user"]}]), {"text": "end", "type": "text", "n": 1}],
+        f"{LOG}\nend",
+    ),
+    "equal blocks but for a flag": ([text(LOG, n=1), text("end", n=True)], f"{LOG}\nend"),
+    "a lone surrogate": ([text(LOG), text("\ud800 \udc00\ud83d")], f"{LOG}\n\ud800 \udc00\ud83d"),
+    "an embedded file": (
+        [text("see"), {"type": "resource", "resource": {"uri": "file:///log", "text": LOG}}],
+        f"see\n{LOG}",
+    ),
+    "a block without a text": (
+        [text(LOG), {"type": "tool_reference", "tool_name": "grep"}, text("end")],
+        f'{LOG}\n{{"type":"tool_reference","tool_name":"grep"}}\nend',
+    ),
+    "texts that are JSON": ([text('{"a":1}'), picture("a" * 60), text(f"[{LOG}]")], ""),
+    "search results": (
+        [
+            {"type": "search_result", "source": "u", "title": "t", "content": [text(LOG)]},
+            {"type": "search_result", "source": "v", "title": "w", "content": [text("x")]},
+        ],
+        f"t\nu\n{LOG}\nw\nv\nx",
+    ),
+    "a text document": (
+        [text("see"), {"type": "document", "source": {"type": "text", "data": LOG}, "title": "t"}],
+        f"see\n{LOG}",
+    ),
+    "a small image": ([text(LOG), picture(), text("end")], f"{LOG}\nend"),
+    "large images": ([picture("A" * 9000), text(LOG), picture("B" * 9000)], LOG),
+    "100,000 blocks": ([text(f"{n}\n") for n in range(100_000)], ""),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_the_list_is_restored_from_its_text(tmp_path: Path, name: str) -> None:
+    content, expected = LISTS[name]
+    one = session(tmp_path)
+    messages = session_of(content, "ok")
+    one.apply(messages)
+    saved = one.store.read("c0")
+    assert not expected or saved == expected
+    one.close()
+    again = ContextFileSystem(tmp_path, session="s")
+    block = again.restore("c0")
+    assert json.dumps(block) == json.dumps(messages[2]["content"][0])
+    assert again.verify().is_clean
+    [entry] = again.list()
+    assert (entry.chars, entry.size) == (len(saved), len(saved.encode("utf-8", "surrogatepass")))
+    state = [path.read_bytes() for path in tmp_path.glob(".policyctx/s/*.json*")]
+    assert max(map(len, state)) < 9000
+    assert not any(b"line 500" in raw or b"AAAAAAAAAA" in raw for raw in state)
+
+
+def test_base64_text_of_an_image_is_not_searched(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    one.apply(session_of([text(LOG), picture("QUJD" * 4000)], "ok"))
+    assert list(ContextFileSystem(tmp_path, session="s").search("QUJD")) == []
+    assert [entry.item_id for entry in ContextFileSystem(tmp_path, session="s").list()] == ["c0"]
+
+
+def test_cache_markers_are_no_part_of_the_list(tmp_path: Path) -> None:
+    tool = {"type": "tool_reference", "tool_name": "grep"}
+    marker = {"cache_control": {"type": "ephemeral"}}
+    one = session(tmp_path)
+    one.apply(session_of([text(LOG, **marker), {**tool, **marker}, text("end")], "ok"))
+    assert restored(one, "c0")["content"] == [text(LOG), tool, text("end")]
+
+
+def test_equal_texts_of_one_id_made_of_other_blocks_are_both_restored(tmp_path: Path) -> None:
+    lists = [[text(f"{LOG}\nend")], [text(LOG), text("end")], [text(f"{LOG}\nend"), picture()]]
+    messages = [user("task")]
+    for content in lists:
+        messages += [calls(("same", "Bash")), results(("same", content))]
+    one = session(tmp_path)
+    made = one.apply([*messages, calls(("new", "Bash")), results(("new", "ok"))])
+    assert [restored(one, path)["content"] for path in made.files] == lists
+
+
+def test_a_text_that_was_read_back_is_not_saved_again(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    messages = session_of([text(LOG)], "ok")
+    made = one.apply(messages)
+    path = made.files[0]
+    read = [call("r", "Read", {"file_path": path}), results(("r", [text(LOG)]))]
+    rest = [call("z", "Read", {"file_path": "other"}), results(("z", "ok"))]
+    again = one.apply([*messages, *read, *rest])
+    files = [p for p in tmp_path.rglob("*.md") if p.is_file()]
+    assert [p.read_text(encoding="utf-8") for p in files] == [LOG]
+    assert shown(again.messages)[2].startswith("1000 lines")
+
+
+def test_what_the_retention_keeps_can_be_restored(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    messages = session_of([text(LOG), picture("A" * 9000)], "ok")
+    one.apply(messages)
+    one.close()
+    later = ContextFileSystem(tmp_path, session="s", clock=lambda: 4e9)
+    later.collect(max_age=1)
+    assert later.restore("c0") == messages[2]["content"][0]
+    later.collect(max_age=1, ended=True)
+    assert [p for p in tmp_path.rglob("*") if p.is_file() and ".policyctx" not in p.parts] == []
+
+
+def test_a_copy_and_an_export_restore_the_list(tmp_path: Path) -> None:
+    one = session(tmp_path / "a")
+    content = [text(LOG), picture("A" * 9000)]
+    one.apply(session_of(content, "ok"))
+    one.close()
+    store = ContextFileSystem(tmp_path / "a", session="s")
+    store.export(tmp_path / "s.tar.zst")
+    for source in (tmp_path / "s.tar.zst", store):
+        into = ContextFileSystem(tmp_path / f"to-{type(source).__name__}")
+        into.import_from(source)
+        assert into.restore("c0") == {
+            "type": "tool_result",
+            "tool_use_id": "c0",
+            "content": content,
+        }
+
+
+def test_blocks_that_are_gone_are_an_error(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    one.apply(session_of([text(LOG), picture("A" * 9000)], "ok"))
+    [rest] = tmp_path.rglob("*.blocks.json")
+    rest.unlink()
+    store = ContextFileSystem(tmp_path, session="s")
+    with pytest.raises(StoreError):
+        store.restore("c0")
+    assert store.read("c0") == LOG
+    assert not store.verify().is_clean
+
+
+@pytest.mark.parametrize("state", ["state: none", "format: envelope", "on_conflict: overwrite"])
+def test_no_image_is_lost_whatever_the_store(tmp_path: Path, state: str) -> None:
+    text_of = POLICY.replace("store: {sync: never}", f"store: {{sync: never, {state}}}")
+    one = Session(policy(text_of), root=tmp_path, session_id="s")
+    one.apply(session_of([text(LOG), picture("A" * 90)], "ok"))
+    raws = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("A" * 90 in raw for raw in raws)
+
+
+def test_a_writer_gets_what_the_text_is_without(tmp_path: Path) -> None:
+    written: dict[str, str] = {}
+
+    class Writer:
+        def write(self, path: str, text: str) -> None:
+            written[path] = text
+
+    store = WriterStore(tmp_path, Writer())
+    Session(policy(POLICY), store=store, session_id="s").apply(
+        session_of([text(LOG), picture("A" * 90)], [text(LOG)], "ok")
+    )
+    texts = {Path(path).name: text for path, text in written.items()}
+    assert texts["c0.md"] == texts["c1.md"] == LOG
+    assert "A" * 90 in texts["c0.md.blocks.json"]
+    assert len(texts) == 3
+
+
+def test_a_policy_may_ask_for_the_json_of_the_list(tmp_path: Path) -> None:
+    content = [text(LOG), picture()]
+    json_policy = POLICY.replace("{sync: never}", "{sync: never, blocks: json}")
+    one = Session(policy(json_policy), root=tmp_path, session_id="s")
+    made = one.apply(session_of(content, "ok"))
+    assert one.store.read("c0") == compact_json(content)
+    assert shown(made.messages)[0].startswith(f"1 lines, {len(compact_json(content))} char")
+    assert restored(one, "c0")["content"] == content
+
+
+def test_the_calls_of_the_documents_write_the_json_of_a_list(tmp_path: Path) -> None:
+    content = [text(f"{LOG} \ud800"), picture()]
+    expected = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    expected = expected.replace("\ud800", "\\ud800")  # as `JSON.stringify` writes it
+    message = results(("a", content))
+    one = offload_tool_result(message, session_id="s", output_dir=tmp_path)
+    many = offload_tool_results([message], output_dir=tmp_path)
+    for path in (one.file, *many.files):
+        assert Path(path).read_text(encoding="utf-8") == expected
+    assert many.freed_chars == len(expected)
+
+
+def test_decisions_of_an_earlier_version_stay(tmp_path: Path) -> None:
+    given = json.loads((OLD / "messages.json").read_text(encoding="utf-8"))
+    root = Path(shutil.copytree(OLD / "root", tmp_path / "root"))
+    one = session(root)
+    made = one.apply(given["messages"])
+    assert list(made.messages) == given["returned"]
+    assert made.files == ()
+    first = given["messages"][2]["content"][0]
+    assert one.store.read("c0") == compact_json(first["content"])
+    assert restored(one, "c0") == first
+    longer = [*given["messages"], calls(("z", "Bash")), results(("z", "ok"))]
+    again = one.apply(longer)
+    assert list(again.messages[: len(given["returned"]) - 1]) == given["returned"][:-1]
+    assert shown(again.messages)[2].startswith("1000 lines")
+
+
+BLOCKS = st.lists(
+    st.one_of(
+        st.builds(text, st.text(alphabet='ab\n{}["\ud800値', max_size=6)),
+        st.builds(lambda t: text(t, n=1), st.text(alphabet="a\n{", max_size=3)),
+        st.just(picture()),
+        st.just({"type": "tool_reference", "tool_name": "a"}),
+        st.text(alphabet="a\n", max_size=3),
+        st.just({"type": "resource", "resource": {"uri": "u", "blob": "QQ=="}}),
+    ),
+    max_size=6,
+)
+
+
+@given(blocks=BLOCKS)
+def test_every_list_is_restored_from_its_text(blocks: list[Any]) -> None:
+    block: Any = {"type": "tool_result", "tool_use_id": "a", "content": blocks}
+    joined = joined_text(blocks)
+    for saved in {joined if joined is not None else "", compact_json(blocks)}:
+        values = json.loads(json.dumps(hollow(block, saved).as_json()))
+        described = Hollow.of(values)
+        assert described is not None
+        assert json.dumps(described.filled(saved)) == json.dumps(block)
+
+
+CONTENT = [text(LOG), text("end")]
+PARTS = [{"type": "input_text", "text": LOG}, {"type": "output_text", "text": "end"}]
+
+
+def responses(kind: str, output: Any) -> list[Any]:
+    call_kind = kind.removesuffix("_output")
+    field = "input" if call_kind == "custom_tool_call" else "arguments"
+    return [
+        {"type": "message", "role": "user", "content": "task"},
+        {"type": call_kind, "call_id": "a", "name": "Bash", field: "{}"},
+        {"type": kind, "call_id": "a", "output": output},
+        {"type": call_kind, "call_id": "b", "name": "Bash", field: "{}"},
+        {"type": kind, "call_id": "b", "output": "ok"},
+    ]
+
+
+def chat(content: Any) -> list[Any]:
+    def called(id_: str) -> dict[str, Any]:
+        function = {"name": "Bash", "arguments": "{}"}
+        made = [{"id": id_, "type": "function", "function": function}]
+        return {"role": "assistant", "content": None, "tool_calls": made}
+
+    return [
+        user("task"),
+        called("a"),
+        {"role": "tool", "tool_call_id": "a", "content": content},
+        called("b"),
+        {"role": "tool", "tool_call_id": "b", "content": "ok"},
+    ]
+
+
+def converse(content: Any) -> list[Any]:
+    def pair(id_: str, content: Any) -> list[Any]:
+        called = {"toolUse": {"toolUseId": id_, "name": "Bash", "input": {}}}
+        result = {"toolResult": {"toolUseId": id_, "content": content, "status": "success"}}
+        return [
+            {"role": "assistant", "content": [called]},
+            {"role": "user", "content": [result]},
+        ]
+
+    task = {"role": "user", "content": [{"text": "task"}]}
+    return [task, *pair("a", content), *pair("b", [{"text": "ok"}])]
+
+
+def google(response: Any) -> list[Any]:
+    types = pytest.importorskip("google.genai.types")
+
+    def pair(id_: str, response: Any) -> list[Any]:
+        called = types.FunctionCall(id=id_, name="Bash", args={})
+        made = types.FunctionResponse(id=id_, name="Bash", response=response)
+        return [
+            types.Content(role="model", parts=[types.Part(function_call=called)]),
+            types.Content(role="user", parts=[types.Part(function_response=made)]),
+        ]
+
+    task = types.Content(role="user", parts=[types.Part(text="task")])
+    return [task, *pair("a", response), *pair("b", {"output": "ok"})]
+
+
+def langchain(content: Any) -> list[Any]:
+    found = pytest.importorskip("langchain_core.messages")
+
+    def pair(id_: str, content: Any) -> list[Any]:
+        called = {"id": id_, "name": "Bash", "args": {}}
+        return [
+            found.AIMessage("", tool_calls=[called]),
+            found.ToolMessage(content, tool_call_id=id_),
+        ]
+
+    return [found.HumanMessage("task"), *pair("a", content), *pair("b", "ok")]
+
+
+def pydantic(content: Any) -> list[Any]:
+    found = pytest.importorskip("pydantic_ai.messages")
+
+    def pair(id_: str, content: Any) -> list[Any]:
+        called = found.ToolCallPart("Bash", {}, tool_call_id=id_)
+        return [
+            found.ModelResponse([called]),
+            found.ModelRequest([found.ToolReturnPart("Bash", content, tool_call_id=id_)]),
+        ]
+
+    task = found.ModelRequest([found.UserPromptPart("task")])
+    return [task, *pair("a", content), *pair("b", "ok")]
+
+
+def shapes_of(host: str) -> list[Any]:
+    module, name = {
+        "converse": ("bedrock_shape", "BedrockShape"),
+        "google": ("google_contents", "GoogleShape"),
+        "langchain": ("langchain", "LangChainShape"),
+        "pydantic": ("pydantic_ai", "PydanticAIShape"),
+    }.get(host, ("", ""))
+    if not name:
+        return []
+    return [getattr(importlib.import_module(f"policyctx.integrations.{module}"), name)()]
+
+
+MCP = {"content": CONTENT, "isError": False}
+HOSTS: dict[str, tuple[Any, Any]] = {
+    "anthropic": (lambda c: session_of(c, "ok"), CONTENT),
+    "chat": (chat, CONTENT),
+    "function_call_output": (lambda c: responses("function_call_output", c), PARTS),
+    "custom_tool_call_output": (lambda c: responses("custom_tool_call_output", c), PARTS),
+    "converse": (converse, [{"text": LOG}, {"text": "end"}]),
+    "google": (google, MCP),
+    "google in a result": (google, {"result": CONTENT}),
+    "langchain": (langchain, CONTENT),
+    "pydantic": (pydantic, [LOG, "end"]),
+}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_shape_saves_the_texts(tmp_path: Path, host: str) -> None:
+    made, content = HOSTS[host]
+    messages = made(content)
+    shapes = shapes_of(host.partition(" ")[0])
+    one = Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes)
+    applied = one.apply(messages)
+    [path] = applied.files
+    assert Path(path).read_text(encoding="utf-8") == f"{LOG}\nend"
+    assert "1001 lines" in str(applied.messages[2])
+    assert one.apply(messages).messages == applied.messages
+    store = ContextFileSystem(tmp_path, session="s")
+    block = store.restore(path)
+    assert contains(block, content)
+    assert len(json.dumps(store.find(path).as_json())) < 1500  # type: ignore[union-attr]
+    again = Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes)
+    assert again.apply(messages).messages == applied.messages
+
+
+def contains(block: Any, content: Any) -> bool:
+    inner = block.values() if isinstance(block, dict) else block if isinstance(block, list) else ()
+    return bool(block == content) or any(contains(one, content) for one in inner)
+
+
+def test_an_image_beside_texts_leaves_in_converse_and_mcp(tmp_path: Path) -> None:
+    image = {"image": {"format": "png", "source": {"bytes": b"x" * 9000}}}
+    mcp = {"type": "image", "data": "QUJD" * 3000, "mimeType": "image/png"}
+    for host, messages in (
+        ("converse", converse([{"text": LOG}, image, {"json": {"a": 1}}])),
+        ("google", google({"content": [text(LOG), mcp]})),
+    ):
+        root = tmp_path / host
+        one = Session(policy(POLICY), root=root, session_id="s", shapes=shapes_of(host))
+        [path] = one.apply(messages).files
+        end = '\n{"json":{"a":1}}' if host == "converse" else ""
+        assert Path(path).read_text(encoding="utf-8") == LOG + end
+        assert "QUJD" * 9 in str(restored(one, path)) or host == "converse"
+        assert "eHh4eHh4" in str(restored(one, path)) or host == "google"
