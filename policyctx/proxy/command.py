@@ -90,6 +90,7 @@ class Options:
     dry_run: bool
     show_content: bool
     max_body_bytes: int
+    max_messages: int
 
 
 def serve(
@@ -113,7 +114,7 @@ def serve(
     elsewhere = is_elsewhere(options.client, options.host)
     over_mcp = options.read_back == "mcp"
     policies = Policies(options.policy, options.agents, elsewhere=elsewhere, over_mcp=over_mcp)
-    limits = replace(Limits(), body_bytes=options.max_body_bytes)
+    limits = replace(Limits(), body_bytes=options.max_body_bytes, messages=options.max_messages)
     settings = Settings(
         upstreams=options.upstreams,
         root=options.root,
@@ -130,7 +131,7 @@ def serve(
         is_saved=lambda name: (options.root / name).exists(),
         end_of=partial(saved_end, options.root),
     )
-    turning = Turning(registry, policies, options.root, dry_run=options.dry_run)
+    turning = Turning(registry, policies, options.root, dry_run=options.dry_run, limits=limits)
     pages = Pages(
         turning,
         registry,

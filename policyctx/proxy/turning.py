@@ -30,6 +30,7 @@ from policyctx.proxy.history import (
     turn_record,
 )
 from policyctx.proxy.identity import header_identity, identity_of
+from policyctx.proxy.limits import Limits
 from policyctx.proxy.money import Spent
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
@@ -64,7 +65,8 @@ _WARM_UP = (
 # The models without a price that the log names, and how much of a name.
 _MOST_NAMED, _NAME_CHARS = 64, 80
 # Bytes of a body, and of what is new in it, above which the first step of a turn would be long.
-_LARGE, _MUCH_NEW = 2**20, 2**14
+LARGE, _MUCH_NEW = 2**20, 2**14
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +144,11 @@ class Turning:
         root: Path,
         *,
         dry_run: bool = False,
+        limits: Limits = _LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry, self._policies, self._root = registry, policies, root
-        self._dry_run, self._clock = dry_run, clock
+        self._dry_run, self._limits, self._clock = dry_run, limits, clock
         self._unpriced: set[str] = set()
         """The models without a price that the log has named."""
         self.counts = Counts()
@@ -232,13 +235,13 @@ class Turning:
 
     def _turned(self, request: Request) -> Steps[Turned]:
         api, raw = request.api, request.raw
-        if len(raw) > _LARGE:
+        if len(raw) > LARGE:
             yield
         named = header_identity(request.headers)
         likely = self._registry.likely(request.scope, named, raw)
         if len(raw) > _MUCH_NEW and len(raw) - shared_bytes(raw, likely) > _MUCH_NEW:
             yield
-        body = read_body(raw, api.messages, likely)
+        body = read_body(raw, api.messages, likely, self._limits)
         if (held := api.is_held(body.fields)) is not None:
             self._count("held")
             _log.info("a request with %r was sent unchanged: the server holds its history", held)
@@ -266,7 +269,7 @@ class Turning:
             self._count("repeated")
             return Turned(_new(last.raw, body), conversation, conversation.turn)
         if last is not None and not _is_read_after(body, last.body):
-            body = read_body(body.raw, api.messages, last.body)
+            body = read_body(body.raw, api.messages, last.body, self._limits)
         try:
             if conversation.session is None or self._dry_run or not api.decides:
                 yield  # a new session reads its journal

@@ -128,7 +128,7 @@ def test_an_idle_session_leaves_memory_and_goes_on_from_the_store(tmp_path: Path
 
 
 def test_sessions_leave_memory_where_it_is_short(tmp_path: Path) -> None:
-    proxied = Proxied(tmp_path, memory_bytes=15_000)
+    proxied = Proxied(tmp_path, memory_bytes=75_000)
     for name in "abcdef":
         proxied.turn(session_of(*TEXTS[:4]), name)
     assert 0 < len(proxied.registry) < 4
