@@ -13,6 +13,7 @@ from policyctx.errors import SettingsError, StoreError
 from policyctx.proxy.credentials import root_key, token_in
 from policyctx.proxy.encodings import TooLargeError, decoded, decoder, readable
 from policyctx.proxy.scanning import UntouchableError
+from policyctx.tokens.body_usage import BodyUsage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,3 +135,16 @@ def test_a_token_is_long_enough_to_be_secret(tmp_path: Path) -> None:
             token_in(path)
     with pytest.raises(SettingsError, match="cannot read"):
         token_in(tmp_path / "nothing")
+
+
+def test_a_response_or_an_event_that_is_too_large_is_not_kept() -> None:
+    usage = b'{"usage":{"input_tokens":7,"output_tokens":1}}'
+    whole, events = BodyUsage("application/json"), BodyUsage("text/event-stream")
+    for _ in range(9):
+        assert whole.after(b" " * 2**20) is None
+        assert events.after(b"x" * 2**20) is None
+    assert whole.after(usage) is None
+    assert whole.at_end() is None
+    found = events.after(b"\ndata: " + usage + b"\n\n")
+    assert found is not None
+    assert found.input == 7
