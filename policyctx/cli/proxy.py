@@ -57,6 +57,9 @@ def proxy(
         bool, typer.Option("--show-content", help="Show text of messages on /_policyctx/.")
     ] = False,
     max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="Refuse larger bodies.")] = 128,
+    max_messages: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Send longer lists as they came.")
+    ] = 20_000,
 ) -> None:
     """Apply a policy to the requests of any agent that takes a base URL.
 
@@ -87,6 +90,7 @@ def proxy(
             dry_run=dry_run,
             show_content=show_content,
             max_body_bytes=max_body * 10**6,
+            max_messages=max_messages,
         ),
         say=lambda url: typer.echo(f"policyctx proxy listens on {url}"),
         endpoint=endpoint,

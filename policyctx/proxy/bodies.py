@@ -9,6 +9,7 @@ sent as it is: JSON that orjson refuses, integers of more than 64 bits, names th
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import compress, count
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from policyctx.proxy.limits import Limits
 from policyctx.proxy.scanning import Member, Scanner, Span, UntouchableError
 
 if TYPE_CHECKING:
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
 _SPACE = b" \t\r\n"
 # The name under which the end of a list is read; a body with such a field is not touched.
 _REST = "the rest of the list"
+# Each value follows one of these signs, but the first. A string may lack its end.
+_SIGNS = (b",", b"[", b"{")
+_SIGN_OR_STRING = re.compile(rb'[,\[{]|"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_QUOTE = ord('"')
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class Body:
     """The place of each message, from the start of the list on."""
     ends: list[int]
     """Where each message ends, from the start of the list on."""
+    values: int = 0
+    """How many JSON values the body has at most."""
     known: int = 0
     """How many messages at the beginning are the objects of the earlier body."""
 
@@ -60,16 +69,47 @@ class Body:
         return memoryview(self.raw)[start + self.ends[message - 1] : start + self.ends[message]]
 
 
-def read_body(raw: bytes, list_key: str, earlier: Body | None = None) -> Body:
+def read_body(
+    raw: bytes, list_key: str, earlier: Body | None = None, limits: Limits = _LIMITS
+) -> Body:
     """Read a body whose messages are in the field `list_key`; raises `UntouchableError`.
 
-    Messages that begin the list of an `earlier` body with the same bytes are its objects.
+    Messages that begin the list of an `earlier` body with the same bytes are its objects. A body
+    above the limits is not decoded.
     """
     if earlier is None or earlier.list_key != list_key:
-        return _read_whole(raw, list_key)
-    if _begins_as(raw, earlier):
-        return _continued(raw, earlier)
-    return _with_known(_read_whole(raw, list_key), earlier)
+        body = _read_whole(raw, list_key, limits)
+    elif _begins_as(raw, earlier):
+        body = _continued(raw, earlier, limits)
+    else:
+        body = _with_known(_read_whole(raw, list_key, limits), earlier)
+    _check_counts(body.fields, body.messages, limits)
+    return body
+
+
+def _check_counts(fields: Mapping[str, Any], messages: list[Message], limits: Limits) -> None:
+    if len(messages) > limits.messages:
+        raise UntouchableError("the list has too many messages")
+    if len(fields) > limits.fields + 1:
+        raise UntouchableError("the body has too many fields")
+
+
+def values_from(raw: bytes, start: int, most: int) -> int:
+    """Return how many JSON values follow a place between values, or a few more.
+
+    Raises `UntouchableError` if they are more than `most`. Decoded they take a hundred times their
+    bytes, so they are counted first.
+    """
+    found = 1 + sum(raw.count(sign, start) for sign in _SIGNS)
+    if found <= most:
+        return found
+    # Those in strings are counted too.
+    found = 1
+    for number, sign in enumerate(_SIGN_OR_STRING.finditer(raw, start)):
+        found += raw[sign.start()] != _QUOTE
+        if found > most or number > 3 * most:
+            raise UntouchableError("the body has too many values")
+    return found
 
 
 def shared_messages(raw: bytes, earlier: Body) -> int:
@@ -115,11 +155,14 @@ def _shared(raw: bytes, earlier: Body) -> int:
     return bisect_right(earlier.ends, common_beginning(raw, start, earlier.raw, start, end - start))
 
 
-def _continued(raw: bytes, earlier: Body) -> Body:
+def _continued(raw: bytes, earlier: Body, limits: Limits) -> Body:
     """Return the body of a text that is as an earlier one up to its list."""
     start, earlier_end = earlier.list_span
     known = _shared(raw, earlier)
     at = start + (earlier.ends[known - 1] if known else 0)
+    values = earlier.values + values_from(raw, at, limits.values)
+    if values > limits.values:  # some of them may be gone
+        values = values_from(raw, 0, limits.values)
     scanner = Scanner(raw, at)
     messages, spans, ends = _known_again(raw, earlier, known, scanner)
     at = start + ends[-1] if ends else start
@@ -167,6 +210,7 @@ def _continued(raw: bytes, earlier: Body) -> Body:
         Span(start, end),
         spans,
         ends,
+        values,
         known,
     )
 
@@ -248,10 +292,12 @@ def _list_before(raw: bytes, at: int, tail: memoryview) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
-def _read_whole(raw: bytes, list_key: str) -> Body:
+def _read_whole(raw: bytes, list_key: str, limits: Limits) -> Body:
     """Read a body of which nothing is known."""
+    count = values_from(raw, 0, limits.values)
     values = _loads(raw)
     messages = _messages(values.get(list_key))
+    _check_counts(values, messages, limits)
     scanner = Scanner(raw, 0)
     found: list[Span] = []
     at = scanner.skip(0) + 1
@@ -269,6 +315,7 @@ def _read_whole(raw: bytes, list_key: str) -> Body:
         Span(start, span.end - 1),
         spans,
         [one.end for one in spans],
+        count,
     )
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from policyctx.errors import InputError, visible
@@ -35,6 +38,39 @@ _NO_TOOL = (
 )
 
 
+# How often a line is logged in so many seconds, and how many different ones are counted.
+_MOST_ALIKE, _LOG_SECONDS, _MOST_COUNTED = 3, 60.0, 1000
+
+
+class Seldom(logging.Filter):
+    """Lets a line pass a few times in a minute. The next minute says how many were left out.
+
+    Without files left, asyncio logs a thousand equal lines in a second.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock, self._guard, self._end = clock, Lock(), 0.0
+        self._seen: Counter[str] = Counter()
+        self._before: Counter[str] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is logged; its text gets the number of those left out before it."""
+        text = record.getMessage()
+        with self._guard:
+            if self._clock() >= self._end:
+                self._end = self._clock() + _LOG_SECONDS
+                self._seen, self._before = Counter(), self._seen
+            if text in self._seen or len(self._seen) < _MOST_COUNTED:
+                self._seen[text] += 1
+            if self._seen[text] > _MOST_ALIKE:
+                return False
+            left_out = self._before.pop(text, 0) - _MOST_ALIKE
+        if left_out > 0:
+            record.msg, record.args = f"{text} ({left_out:,} more of these were not logged)", ()
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of `policyctx proxy`."""
@@ -54,6 +90,7 @@ class Options:
     dry_run: bool
     show_content: bool
     max_body_bytes: int
+    max_messages: int
 
 
 def serve(
@@ -79,7 +116,7 @@ def serve(
     elsewhere = is_elsewhere(options.client, options.host)
     over_mcp = options.read_back == "mcp"
     policies = Policies(options.policy, options.agents, elsewhere=elsewhere, over_mcp=over_mcp)
-    limits = replace(Limits(), body_bytes=options.max_body_bytes)
+    limits = replace(Limits(), body_bytes=options.max_body_bytes, messages=options.max_messages)
     settings = Settings(
         upstreams=options.upstreams,
         root=options.root,
@@ -96,7 +133,7 @@ def serve(
         is_saved=lambda name: (options.root / name).exists(),
         end_of=partial(saved_end, options.root),
     )
-    turning = Turning(registry, policies, options.root, dry_run=options.dry_run)
+    turning = Turning(registry, policies, options.root, dry_run=options.dry_run, limits=limits)
     pages = Pages(
         turning,
         registry,
@@ -109,6 +146,7 @@ def serve(
     logging.basicConfig(level=logging.WARNING)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.addFilter(Seldom())
     if options.dry_run:
         logging.getLogger("policyctx.proxy").setLevel(logging.INFO)
     # It logs the lines of requests that it refuses, which may have a credential.

@@ -40,6 +40,8 @@ _log = logging.getLogger(__name__)
 
 # The conversations of one scope whose last bodies are compared with a body that names none.
 _MOST_COMPARED = 16
+# About what a session takes in memory, and what a value and a message add to the bytes of a body.
+_BYTES_KEPT, _BYTES_OF_VALUE, _BYTES_OF_MESSAGE = 2**12, 160, 300
 # In place of the client, for those that no request names.
 _BEGINNING = "beginning"
 # The conversations that share one name.
@@ -129,8 +131,13 @@ class Conversation:
     @property
     def bytes_kept(self) -> int:
         """About how many bytes the last turn keeps in memory."""
-        # Decoded, a body takes about as much again.
-        return 0 if self.sent is None else 2 * len(self.sent.body.raw) + len(self.sent.raw)
+        if self.sent is None:
+            return _BYTES_KEPT
+        # Decoded, a body takes about as much again, and what its values and messages need.
+        body, sent = self.sent.body, self.sent.raw
+        decoded = len(body.raw) + _BYTES_OF_VALUE * body.values
+        decoded += _BYTES_OF_MESSAGE * len(body.messages)
+        return _BYTES_KEPT + len(body.raw) + decoded + len(sent)
 
     def continued_by(self, body: Body) -> bool:
         """Whether a list begins with all messages of the last one, but for their markers."""

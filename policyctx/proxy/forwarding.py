@@ -15,11 +15,12 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
+from policyctx.proxy.connections import SENT_AT, StaleError, client_session
 from policyctx.proxy.encodings import decoder, readable
 from policyctx.tokens.body_usage import BodyUsage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from policyctx.proxy.limits import Limits
 
@@ -65,17 +66,21 @@ class _Streamed(_OfUpstream, web.StreamResponse):
     """A response whose pieces are sent as they come."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outgoing:
     """A request for an upstream."""
 
     url: str
     body: bytes | None
     """The body; None to stream the body of the request that came."""
+    begun: Sequence[bytes] = ()
+    """What of a streamed body was read already."""
     is_decoded: bool = False
     """Whether the body has no content encoding any more."""
     observe: Callable[[object], None] | None = None
     """Called with the usage in the response; None if nobody wants it."""
+    sent: Callable[[], None] | None = None
+    """Called when the response begins, and the body is not needed any more."""
 
 
 class Forwarder:
@@ -83,21 +88,12 @@ class Forwarder:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        # No limit to connections: a stream may take long, and every client waits for its own.
-        self._session = aiohttp.ClientSession(
-            auto_decompress=False,
-            connector=aiohttp.TCPConnector(limit=0),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            max_field_size=2**16,
-            max_line_size=2**16,
-            read_bufsize=2**18,
-            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_seconds),
-        )
+        self._pooled, self._fresh = client_session(limits), client_session(limits, fresh=True)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._session.close()
+        await self._pooled.close()
+        await self._fresh.close()
 
     async def forward(self, request: web.Request, outgoing: Outgoing) -> _Whole | _Streamed:
         """Send a request and stream the response to its client.
@@ -105,26 +101,48 @@ class Forwarder:
         Raises `aiohttp.ClientError` and `TimeoutError` as long as the response has not begun. When
         this is cancelled, since the client has gone, the request to the upstream is too.
         """
-        headers = _forwarded(request.headers)
-        if outgoing.is_decoded:
-            headers.popall("Content-Encoding", None)
-        if outgoing.observe is not None and (accepted := headers.get("Accept-Encoding")):
-            headers["Accept-Encoding"] = readable(accepted)
-        data: AsyncIterator[bytes] | AsyncIterator[memoryview] | bytes | None = None
-        if outgoing.body is not None:
-            body = outgoing.body
-            headers["Content-Length"] = str(len(body))
-            data = body if len(body) <= _PIECE else _pieces(body)
-        elif request.body_exists:
-            data = pieces_in_time(request.content, self._limits)
-        async with self._session.request(
-            request.method,
-            URL(outgoing.url, encoded=True),
-            headers=headers,
-            data=data,
-            allow_redirects=False,
-        ) as upstream:
+        headers = _headers(request, outgoing)
+        body = outgoing.body
+        if body is None and not outgoing.begun and request.content.is_eof():  # all of it is here
+            body = await request.content.read()
+
+        url = URL(outgoing.url, encoded=True)
+
+        async def sent(session: aiohttp.ClientSession) -> aiohttp.ClientResponse:
+            data: AsyncIterator[bytes] | AsyncIterator[memoryview] | bytes | None
+            if body is None:
+                data = _begun(outgoing.begun, pieces_in_time(request.content, self._limits))
+            else:
+                data = _pieces(body) if len(body) > _PIECE else body or None
+            return await session.request(
+                request.method, url, headers=headers, data=data, allow_redirects=False
+            )
+
+        try:
+            # A body that cannot be sent twice never goes over a connection that may be stale.
+            upstream = await sent(self._fresh if body is None else self._pooled)
+        except (StaleError, aiohttp.ClientConnectionResetError) as error:
+            if body is None:
+                raise
+            _log.debug("a connection was stale, and its request is sent again: %s", error)
+            upstream = await sent(self._fresh)
+        body = outgoing.body = None
+        if outgoing.sent is not None:
+            outgoing.sent()
+        async with upstream:
             return await _answered(request, upstream, outgoing.observe)
+
+
+def _headers(request: web.Request, outgoing: Outgoing) -> CIMultiDict[str]:
+    """Return the headers of a request for an upstream."""
+    headers = _forwarded(request.headers)
+    if outgoing.is_decoded:
+        headers.popall("Content-Encoding", None)
+    if outgoing.observe is not None and (accepted := headers.get("Accept-Encoding")):
+        headers["Accept-Encoding"] = readable(accepted)
+    if outgoing.body is not None:
+        headers["Content-Length"] = str(len(outgoing.body))
+    return headers
 
 
 async def keep_headers(_: web.Request, response: web.StreamResponse) -> None:
@@ -170,6 +188,13 @@ async def pieces_in_time(content: aiohttp.StreamReader, limits: Limits) -> Async
             yield piece
 
 
+async def _begun(first: Sequence[bytes], pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in first:
+        yield piece
+    async for piece in pieces:
+        yield piece
+
+
 async def _pieces(raw: bytes) -> AsyncIterator[memoryview]:
     view = memoryview(raw)
     for start in range(0, len(raw), _PIECE):
@@ -184,6 +209,7 @@ async def _answered(
     headers = _forwarded(upstream.headers)
     tee = None if observe is None or not upstream.ok else _Tee(upstream, observe)
     status, reason = upstream.status, upstream.reason
+    loop = asyncio.get_running_loop()
     if body := _whole(upstream.content):
         # Its head and its body are sent at once.
         whole = _Whole(body=body, status=status, reason=reason, headers=headers)
@@ -197,9 +223,11 @@ async def _answered(
     response = _Streamed(status=status, reason=reason, headers=headers)
     response.given = headers
     await response.prepare(request)
+    request[SENT_AT] = loop.time()
     try:
         async for piece in upstream.content.iter_any():
             await response.write(piece)
+            request[SENT_AT] = loop.time()
             if tee is not None:
                 tee.take(piece)
         if tee is not None:

@@ -117,7 +117,10 @@ class Scanner:
         Most clients write compact JSON as orjson does, and comparing it is quick. A value in other
         JSON is read once more, by a reader that shows what orjson hides.
         """
-        written = orjson.dumps(value)
+        try:
+            written = orjson.dumps(value)
+        except orjson.JSONEncodeError:
+            raise UntouchableError("the body is nested too deep to be written again") from None
         end = at + len(written)
         if self._raw.startswith(written, at) and self._raw[end : end + 1] in _AFTER:
             return end

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -20,6 +20,7 @@ from multidict import CIMultiDict
 
 from policyctx.proxy.apis import api_of, upstream_of
 from policyctx.proxy.clients import is_loopback
+from policyctx.proxy.connections import Client
 from policyctx.proxy.encodings import TooLargeError, decoded
 from policyctx.proxy.forwarding import (
     Forwarder,
@@ -31,7 +32,7 @@ from policyctx.proxy.identity import credential_of, scope_of
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.reading import OwnTexts
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.proxy.turning import Request, Turned, at
+from policyctx.proxy.turning import LARGE, Request, Turned, at
 from policyctx.turns.driving import finished
 
 if TYPE_CHECKING:
@@ -119,9 +120,11 @@ class Proxy:
         self._settings, self._turning, self._endpoint = settings, turning, endpoint
         self._registry, self._policies, self._pages = registry, policies, pages
         self._threads = ThreadPoolExecutor(settings.limits.threads, "policyctx-proxy")
+        self._few = ThreadPoolExecutor(settings.limits.large_at_once, "policyctx-large")
+        self._room = Room(settings.limits.bodies_bytes)
         self._tasks: set[asyncio.Future[None]] = set()
-        self._waiting: set[object] = set()
-        """The connections on which no request has come yet."""
+        self._clients: dict[asyncio.BaseProtocol, Client] = {}
+        """The connections, by the server's protocol of each."""
         self._forwarder: Forwarder | None = None
         self._port = settings.port
         self._has_warned = False
@@ -155,7 +158,7 @@ class Proxy:
         self._forwarder = Forwarder(limits)
         await runner.setup()
         server = await loop.create_server(
-            partial(self._connection, loop, runner),
+            partial(self._connection, runner),
             self._settings.host,
             self._settings.port,
             backlog=_BACKLOG,
@@ -188,26 +191,21 @@ class Proxy:
             await self._forwarder.close()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._threads, self._registry.close)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._few):
+            threads.shutdown(wait=False, cancel_futures=True)
 
-    def _connection(
-        self, loop: asyncio.AbstractEventLoop, runner: web.AppRunner
-    ) -> asyncio.Protocol:
-        """Return the protocol of a new connection, closed if its first request is slow to come."""
+    def _connection(self, runner: web.AppRunner) -> asyncio.Protocol:
+        """Return the protocol of a new connection."""
         assert runner.server is not None  # noqa: S101 - set up before the server is made
         made = runner.server()
-
-        def close_unless_begun() -> None:
-            if made in self._waiting and made.transport is not None:
-                made.transport.abort()
-            self._waiting.discard(made)
-
-        self._waiting.add(made)
-        loop.call_later(self._settings.limits.header_seconds, close_unless_begun)
-        return made
+        lost = partial(self._clients.pop, made, None)
+        client = self._clients[made] = Client(made, self._settings.limits, lost)
+        return client
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        self._waiting.discard(request.protocol)
+        client = self._clients.get(request.protocol)
+        if client is not None:
+            client.has_asked, client.request = True, request
         try:
             path = self._checked_path(request)
             if path.startswith(OWN_PAGES):
@@ -215,6 +213,9 @@ class Proxy:
             return await self._forwarded(request, path)
         except Exception as error:  # noqa: BLE001 - each kind has its answer
             return self._refusal(error).response()
+        finally:
+            if client is not None:
+                client.request = None
 
     def _refusal(self, error: Exception) -> RefusedError:
         """Return the answer to a request that was not forwarded."""
@@ -244,7 +245,7 @@ class Proxy:
             token, _, rest = path.removeprefix(_WITH_TOKEN).partition("/")
             path = "/" + rest
         wanted = self._settings.token
-        if wanted and not hmac.compare_digest(token.encode(), wanted.encode()):
+        if wanted and not hmac.compare_digest(_bytes(token), _bytes(wanted)):
             raise RefusedError(401, "authentication_error", "the token is missing or wrong")
         if request.headers.get("Upgrade", "").lower() == "websocket":
             # 426 tells clients that can do so to send the request without a WebSocket.
@@ -267,15 +268,17 @@ class Proxy:
         if api is None:
             return await self._counted(request, Outgoing(base + path, None), upstream)
         self._look_at_peer(request)
-        received = await _body(request, self._settings.limits)
-        turned = await self._taken(self._turned(api, upstream, headers, received))
-        outgoing = Outgoing(
-            base + path,
-            received if turned.raw is None else turned.raw,
-            is_decoded=turned.raw is not None,
-            observe=None if turned.conversation is None else partial(self._observe, turned),
-        )
-        return await self._counted(request, outgoing, upstream)
+        with Share(self._room) as share:
+            outgoing = Outgoing(base + path, None, sent=share.release)
+            received = await _body(request, self._settings.limits, share)
+            if isinstance(received, bytes):
+                outgoing.body = received
+                await self._turned(api, upstream, headers, outgoing, share)
+            else:
+                self._turning.left_alone(UntouchableError("too many bodies at once"))
+                outgoing.begun = received
+            del received
+            return await self._counted(request, outgoing, upstream)
 
     async def _counted(
         self, request: web.Request, outgoing: Outgoing, upstream: str
@@ -316,20 +319,51 @@ class Proxy:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, finished, steps)
 
-    def _turned(
-        self, api: Api, upstream: str, headers: Mapping[str, str], received: bytes
-    ) -> Steps[Turned]:
-        """Return what to send for a body that came, in steps; raises `TooLargeError`."""
-        settings = self._settings
-        encoding = headers.get("content-encoding", "")
-        if encoding:
-            yield
+    async def _in_time(self, work: Callable[[], T]) -> T:
+        """Do what takes long in one of a few threads.
+
+        Raises `UntouchableError` if none is free for too long.
+        """
+        working = self._few.submit(work)
         try:
-            raw = decoded(received, encoding, settings.limits.body_bytes)
+            waiting = asyncio.wrap_future(working)
+            await asyncio.wait([waiting], timeout=self._settings.limits.large_seconds)
+            if not waiting.done() and working.cancel():
+                raise UntouchableError("too many large bodies at once")
+            return await waiting
+        finally:
+            working.cancel()
+
+    async def _turned(
+        self,
+        api: Api,
+        upstream: str,
+        headers: Mapping[str, str],
+        outgoing: Outgoing,
+        share: Share,
+    ) -> None:
+        """Put into a request what is to be sent for its body; raises `TooLargeError`."""
+        settings, limits = self._settings, self._settings.limits
+        raw = outgoing.body or b""
+        encoding = headers.get("content-encoding", "")
+        try:
+            if encoding:
+                most, ratio = limits.body_bytes, limits.decoded_ratio
+                raw = await self._in_time(partial(decoded, raw, encoding, most, ratio))
+                share.take_all(len(raw))
+            scope = scope_of(settings.key, settings.upstreams[upstream], credential_of(headers))
+            steps = self._turning.in_steps(Request(api, scope, headers, raw))
+            if len(raw) > LARGE:
+                turned = await self._in_time(partial(finished, steps))
+            else:
+                turned = await self._taken(steps)
         except UntouchableError as error:
-            return self._turning.left_alone(error)
-        scope = scope_of(settings.key, settings.upstreams[upstream], credential_of(headers))
-        return (yield from self._turning.in_steps(Request(api, scope, headers, raw)))
+            turned = self._turning.left_alone(error)
+        if turned.raw is not None:
+            outgoing.body, outgoing.is_decoded = turned.raw, True
+            share.add(len(turned.raw))
+        if turned.conversation is not None:
+            outgoing.observe = partial(self._observe, replace(turned, raw=None))
 
     def _observe(self, turned: Turned, usage: object) -> None:
         steps = self._turning.observe_in_steps(turned, usage)
@@ -383,10 +417,13 @@ class Proxy:
         scopes = {scope_of(settings.key, url, credential) for url in settings.upstreams.values()}
         most = settings.limits.question_bytes
         try:
-            body = await _body(request, replace(settings.limits, body_bytes=most))
+            with Share(self._room) as share:
+                body = await _body(request, replace(settings.limits, body_bytes=most), share)
         except TooLargeError as error:
             text = f"the body is larger than {most:,} bytes"
             raise RefusedError(413, "request_too_large", text) from error
+        if not isinstance(body, bytes):
+            raise RefusedError(503, "overloaded_error", "too many bodies at once")
         texts = OwnTexts(settings.root, scopes)
         status, answered, content = await endpoint.answer(request.raw_headers, body, texts)
         return web.Response(status=status, body=content, headers=CIMultiDict(_decoded(answered)))
@@ -406,12 +443,62 @@ class Proxy:
         return scheme == "http" and self._is_own(host)
 
 
+def _bytes(header: str) -> bytes:
+    """Return the bytes that a header was decoded from."""
+    return header.encode("utf-8", "surrogateescape")
+
+
 def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
 
 
-async def _body(request: web.Request, limits: Limits) -> bytes:
-    """Return the body as it came; raises `TooLargeError`, and `TimeoutError` if it does not end."""
+class Room:
+    """How many bytes of bodies there may be at once."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+
+class Share:
+    """What one request has taken of a room; released at the end of a block at the latest."""
+
+    def __init__(self, room: Room) -> None:
+        self._room, self._size = room, 0
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes if there are as many."""
+        if size > self._room.left:
+            return False
+        self.add(size)
+        return True
+
+    def take_all(self, size: int) -> None:
+        """Take so many bytes; raises `UntouchableError` if there are not as many."""
+        if not self.take(size):
+            raise UntouchableError("too many bodies at once")
+
+    def add(self, size: int) -> None:
+        """Take so many bytes, which there are already."""
+        self._room.left -= size
+        self._size += size
+
+    def release(self) -> None:
+        """Give back all that was taken."""
+        self._room.left += self._size
+        self._size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+async def _body(request: web.Request, limits: Limits, share: Share) -> bytes | list[bytes]:
+    """Return the body as it came, or the pieces of its beginning if there is no room for more.
+
+    Raises `TooLargeError`, and `TimeoutError` if it does not end.
+    """
     if (request.content_length or 0) > limits.body_bytes:
         raise TooLargeError
     pieces: list[bytes] = []
@@ -421,4 +508,6 @@ async def _body(request: web.Request, limits: Limits) -> bytes:
         if size > limits.body_bytes:
             raise TooLargeError
         pieces.append(piece)
+        if not share.take(len(piece)):
+            return pieces
     return b"".join(pieces)

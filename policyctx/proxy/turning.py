@@ -30,6 +30,7 @@ from policyctx.proxy.history import (
     turn_record,
 )
 from policyctx.proxy.identity import header_identity, identity_of
+from policyctx.proxy.limits import Limits
 from policyctx.proxy.money import Spent
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
@@ -61,8 +62,11 @@ _WARM_UP = (
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "text"}]},
 )
 
+# The models without a price that the log names, and how much of a name.
+_MOST_NAMED, _NAME_CHARS = 64, 80
 # Bytes of a body, and of what is new in it, above which the first step of a turn would be long.
-_LARGE, _MUCH_NEW = 2**20, 2**14
+LARGE, _MUCH_NEW = 2**20, 2**14
+_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +151,13 @@ class Turning:
         root: Path,
         *,
         dry_run: bool = False,
+        limits: Limits = _LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry, self._policies, self._root = registry, policies, root
-        self._dry_run, self._clock = dry_run, clock
+        self._dry_run, self._limits, self._clock = dry_run, limits, clock
+        self._unpriced: set[str] = set()
+        """The models without a price that the log has named."""
         self.counts = Counts()
 
     def warm_up(self) -> None:
@@ -220,17 +227,28 @@ class Turning:
             total = session.tokens_spared
             spared, conversation.spared = total - conversation.spared, total
         model, at = conversation.model, self._clock()
-        self.counts.spend(conversation.meter.observe(read, spared=spared, model=model, at=at))
+        spent = conversation.meter.observe(read, spared=spared, model=model, at=at)
+        self.counts.spend(spent)
+        if not spent.priced:
+            self._name_unpriced(model)
+
+    def _name_unpriced(self, model: str) -> None:
+        """Log once that a model has no price, so that its dollars are missing."""
+        if model in self._unpriced or len(self._unpriced) >= _MOST_NAMED:
+            return
+        self._unpriced.add(model)
+        name = f"model {model[:_NAME_CHARS]!r}" if model else "a request without a model"
+        _log.warning("%s has no known price: its calls are left out of the dollars", name)
 
     def _turned(self, request: Request) -> Steps[Turned]:
         api, raw = request.api, request.raw
-        if len(raw) > _LARGE:
+        if len(raw) > LARGE:
             yield
         named = header_identity(request.headers)
         likely = self._registry.likely(request.scope, named, raw)
         if len(raw) > _MUCH_NEW and len(raw) - shared_bytes(raw, likely) > _MUCH_NEW:
             yield
-        body = read_body(raw, api.messages, likely)
+        body = read_body(raw, api.messages, likely, self._limits)
         if (held := api.is_held(body.fields)) is not None:
             self._count("held")
             _log.info("a request with %r was sent unchanged: the server holds its history", held)
@@ -258,7 +276,7 @@ class Turning:
             self._count("repeated")
             return Turned(_new(last.raw, body), conversation, conversation.turn)
         if last is not None and not _is_read_after(body, last.body):
-            body = read_body(body.raw, api.messages, last.body)
+            body = read_body(body.raw, api.messages, last.body, self._limits)
         try:
             if conversation.session is None or self._dry_run or not api.decides:
                 yield  # a new session reads its journal
@@ -275,12 +293,12 @@ class Turning:
                 return self._counted(session, api, body)
             return (yield from self._applied(conversation, session, api, body))
         except Exception as error:
-            self._note(error, "earlier decisions were applied again")
             again = None if self._dry_run else _again(last, body)
             if last is None or again is None:
                 raise
-            self._count("reapplied")
             new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
+            self._note(error, "earlier decisions were applied again")
+            self._count("reapplied")
             return Turned(_new(new, body))
 
     def _applied(

@@ -8,6 +8,8 @@ from policyctx.errors import UsageError
 from policyctx.tokens.usage import Usage, usage_of
 
 _NAME = b'"usage"'
+# Of a body, or of one event, that is read.
+_MOST_BYTES = 2**23
 
 
 class BodyUsage:
@@ -23,8 +25,17 @@ class BodyUsage:
         """Return the usage if the body shows it with this piece, None otherwise."""
         if self._is_found:
             return None
-        self._left += piece.encode() if isinstance(piece, str) else piece
-        if not self._has_events:
+        raw = piece.encode() if isinstance(piece, str) else piece
+        is_over = len(self._left) + len(raw) > _MOST_BYTES
+        if is_over and not self._has_events:
+            self._is_found = True  # nothing is kept of what is too large
+            self._left.clear()
+            return None
+        if is_over:
+            self._left.clear()
+            raw = raw.partition(b"\n")[2][-_MOST_BYTES:]
+        self._left += raw
+        if not self._has_events or b"\n" not in raw:
             return None
         *lines, self._left = self._left.split(b"\n")
         events = (

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.proxy.bodies import Body, common_beginning, read_body, shared_messages
+from policyctx.proxy.bodies import (
+    Body,
+    common_beginning,
+    read_body,
+    shared_messages,
+    values_from,
+)
+from policyctx.proxy.limits import Limits
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.turns.sources import joined, whole
@@ -269,3 +276,69 @@ def test_a_list_is_written_alike_whatever_was_written_before(data: st.DataObject
         assert orjson.loads(b"[%b]" % text) == out
         messages = [*body.messages, *data.draw(st.lists(MESSAGES, max_size=2))]
         body = read_body(write({"messages": messages}), "messages", body)
+
+
+@pytest.mark.parametrize(
+    ("raw", "count"),
+    [
+        (b"[1,2,[3]]", 5),
+        (b'{"a":"x,y,[{","b":{"c":1}}', 4),
+        (b'["\\"[,{",2]', 3),
+        (b'["[[[[[[', 2),
+        (b'"\\"\\"\\"\\"[[[[[[', 1),
+    ],
+)
+def test_the_values_of_a_text_are_counted_before_it_is_decoded(raw: bytes, count: int) -> None:
+    """Never fewer than there are; signs in strings are left out if there seem to be too many."""
+    assert values_from(raw, 0, 10**6) >= count
+    with pytest.raises(UntouchableError):
+        values_from(raw, 0, count - 1)
+    assert values_from(raw, 0, count) == count
+
+
+@given(VALUES, writers)
+def test_no_value_is_counted_less_than_once(value: Any, write: Any) -> None:
+    def size(one: Any) -> int:
+        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        return 1 + sum(map(size, inner))
+
+    assert values_from(write(value), 0, 10**6) >= size(value)
+
+
+SMALL = Limits(messages=20, values=200, fields=5)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [{}] * 21},
+        {"messages": [{"content": [[]] * 200}]},
+        {"messages": [{"content": [{"text": "a"}] * 200}]},
+        {"messages": [{}], "tools": [{}] * 200},
+        {"messages": [{}], "a": {str(i): i for i in range(200)}},
+        {"messages": [{}], **{str(i): i for i in range(9)}},
+    ],
+)
+def test_a_body_above_a_limit_is_untouchable(body: dict[str, Any]) -> None:
+    raw = orjson.dumps(body)
+    read_body(raw, "messages")
+    earlier = read_body(b'{"messages":[{}]}', "messages")
+    for known in (None, earlier):
+        with pytest.raises(UntouchableError, match="too many"):
+            read_body(raw, "messages", known, SMALL)
+
+
+def test_a_body_grows_up_to_the_limits_and_may_shrink_again() -> None:
+    earlier, tail = None, orjson.dumps({"a": list(range(100))})[1:]
+    for n in (5, 12, 5, 12, 20, 3, 9):
+        raw = b'{"messages":%b,%b' % (orjson.dumps([{"n": i} for i in range(n)]), tail)
+        earlier = read_body(raw, "messages", earlier, SMALL)
+        assert len(earlier.messages) == n
+    raw = b'{"messages":%b,%b' % (orjson.dumps([{"n": i} for i in range(21)]), tail)
+    with pytest.raises(UntouchableError):
+        read_body(raw, "messages", earlier, SMALL)
+
+
+def test_signs_in_texts_are_no_values() -> None:
+    raw = orjson.dumps({"messages": [{"content": "f(a, [b], {c}) " * 100}]})
+    assert read_body(raw, "messages", limits=SMALL).values <= 10

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.errors import PolicyError
+from policyctx.proxy.command import Seldom
 from policyctx.proxy.identity import Identity
 from policyctx.proxy.policies import Policies
 from tests.cli.running import policyctx
@@ -79,3 +81,20 @@ def test_a_wrong_file_of_agents_is_refused_and_later_ignored(tmp_path: Path) -> 
     policies.reload()
     assert policies.policy_of("codex").policy.name == "claude-code"
     assert policies.reloads == 2
+
+
+def test_a_line_of_the_log_is_repeated_a_few_times_in_a_minute() -> None:
+    now = 0.0
+    seldom = Seldom(lambda: now)
+
+    def logged(text: str) -> str | None:
+        record = logging.LogRecord("n", logging.ERROR, "p", 1, "%s", (text,), None)
+        return record.getMessage() if seldom.filter(record) else None
+
+    assert [logged("a") for _ in range(5)] == ["a"] * 3 + [None] * 2
+    assert logged("b") == "b"
+    now = 61.0
+    assert logged("b") == "b"
+    assert logged("a") == "a (2 more of these were not logged)"
+    assert [logged("a") for _ in range(3)] == ["a", "a", None]
+    assert all(logged(f"one of many {i}") for i in range(5000))

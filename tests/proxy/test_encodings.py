@@ -13,6 +13,7 @@ from policyctx.errors import SettingsError, StoreError
 from policyctx.proxy.credentials import root_key, token_in
 from policyctx.proxy.encodings import TooLargeError, decoded, decoder, readable
 from policyctx.proxy.scanning import UntouchableError
+from policyctx.tokens.body_usage import BodyUsage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,15 +33,45 @@ GZIPPED = gzip.compress(TEXT, mtime=0)
     ],
 )
 def test_a_body_is_decoded_up_to_the_limit(encoding: str, raw: bytes) -> None:
-    assert decoded(raw, encoding, len(TEXT)) == TEXT
+    assert decoded(raw, encoding, len(TEXT), 100) == TEXT
 
 
 @pytest.mark.parametrize("encode", [gzip.compress, zstandard.compress])
 def test_a_body_above_the_limit_is_refused_without_decoding_all(encode: Any) -> None:
     encoding = "gzip" if encode is gzip.compress else "zstd"
-    assert decoded(encode(b" " * 1000), encoding, 1000) == b" " * 1000
+    assert decoded(encode(b" " * 1000), encoding, 1000, 100) == b" " * 1000
     with pytest.raises(TooLargeError):
-        decoded(encode(b" " * 1001), encoding, 1000)
+        decoded(encode(b" " * 1001), encoding, 1000, 100)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encode"), [("gzip", gzip.compress), ("zstd", zstandard.compress)]
+)
+def test_a_dense_body_is_left_alone_above_a_megabyte(encoding: str, encode: Any) -> None:
+    """A body of a few KB may not take megabytes; larger than all limits it is refused."""
+    assert decoded(encode(b" " * 2**20), encoding, 2**30, 100) == b" " * 2**20
+    with pytest.raises(UntouchableError, match="larger"):
+        decoded(encode(b" " * 2**24), encoding, 2**30, 100)
+    with pytest.raises(TooLargeError):
+        decoded(encode(b" " * 2**24), encoding, 2**23, 100)
+
+
+def test_both_frames_of_a_body_are_read() -> None:
+    raw = zstandard.compress(TEXT) + zstandard.compress(b"more")
+    assert decoded(raw, "zstd", 10_000, 100) == TEXT + b"more"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encode"),
+    [("gzip", gzip.compress), ("deflate", zlib.compress), ("zstd", zstandard.compress)],
+)
+def test_a_piece_of_a_response_that_is_decoded_too_large_is_not_read(
+    encoding: str, encode: Any
+) -> None:
+    decode = decoder(encoding)
+    assert decode is not None
+    with pytest.raises((zlib.error, zstandard.ZstdError)):
+        decode(encode(b" " * 2**27))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +87,7 @@ def test_a_body_above_the_limit_is_refused_without_decoding_all(encode: Any) -> 
 )
 def test_a_body_that_cannot_be_decoded_is_left_alone(encoding: str, raw: bytes) -> None:
     with pytest.raises(UntouchableError):
-        decoded(raw, encoding, 10_000)
+        decoded(raw, encoding, 10_000, 100)
 
 
 @pytest.mark.parametrize(
@@ -104,3 +135,16 @@ def test_a_token_is_long_enough_to_be_secret(tmp_path: Path) -> None:
             token_in(path)
     with pytest.raises(SettingsError, match="cannot read"):
         token_in(tmp_path / "nothing")
+
+
+def test_a_response_or_an_event_that_is_too_large_is_not_kept() -> None:
+    usage = b'{"usage":{"input_tokens":7,"output_tokens":1}}'
+    whole, events = BodyUsage("application/json"), BodyUsage("text/event-stream")
+    for _ in range(9):
+        assert whole.after(b" " * 2**20) is None
+        assert events.after(b"x" * 2**20) is None
+    assert whole.after(usage) is None
+    assert whole.at_end() is None
+    found = events.after(b"\ndata: " + usage + b"\n\n")
+    assert found is not None
+    assert found.input == 7

@@ -128,7 +128,7 @@ def test_an_idle_session_leaves_memory_and_goes_on_from_the_store(tmp_path: Path
 
 
 def test_sessions_leave_memory_where_it_is_short(tmp_path: Path) -> None:
-    proxied = Proxied(tmp_path, memory_bytes=15_000)
+    proxied = Proxied(tmp_path, memory_bytes=75_000)
     for name in "abcdef":
         proxied.turn(session_of(*TEXTS[:4]), name)
     assert 0 < len(proxied.registry) < 4
@@ -243,6 +243,69 @@ def test_a_session_that_cannot_be_made_sends_the_request_as_it_came(tmp_path: Pa
     proxied.root.write_text("no folder")
     messages = session_of(*TEXTS[:3])
     assert proxied.turn(messages) == messages
+
+
+@pytest.mark.parametrize("depth", [230, 255, 1000, 1023, 1024, 5000])
+@pytest.mark.parametrize("place", ["a field", "a field behind the list", "a message", "a result"])
+def test_a_body_that_is_nested_deep_is_no_error(tmp_path: Path, depth: int, place: str) -> None:
+    """Such a body is sent as it came, at the beginning of a session and later."""
+    proxied = Proxied(tmp_path)
+    nested = b"[" * depth + b"]" * depth
+    listed = json.dumps(session_of(*TEXTS[:3])).encode()
+    raw = b'{"messages":%b}' % listed
+    if place == "a field":
+        raw = b'{"a":%b,%b' % (nested, raw[1:])
+    elif place == "a field behind the list":
+        raw = b'%b,"a":%b}' % (raw[:-1], nested)
+    elif place == "a message":
+        raw = b'%b,{"role":"user","content":"a","a":%b}]}' % (raw[:-2], nested)
+    else:
+        raw = raw.replace(json.dumps(TEXTS[0]).encode(), nested)
+    proxied.turn(session_of(*TEXTS[:2]))
+    for body in (raw, raw.replace(b",", b", ")):
+        for session in ("s", "t"):
+            proxied.turned(body, session)
+    outcomes = proxied.outcomes
+    assert outcomes.pop("edited") + outcomes.get("untouchable", 0) == 5
+    assert outcomes.get("untouchable", 0) == (4 if depth > 250 else 0)
+    assert not proxied.turning.counts.errors
+
+
+def test_the_log_says_that_decisions_were_applied_again_only_when_they_were(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = {"role": "user", "content": 7}
+    proxied = Proxied(tmp_path)
+    proxied.turn([wrong])
+    proxied.turn([wrong])
+    assert "sent unchanged" in caplog.text
+    assert "applied again" not in caplog.text
+    assert proxied.turning.counts.errors == {"MessagesError": 2}
+    proxied.turn(session_of(*TEXTS[:3]), "t")
+    caplog.clear()
+    proxied.turn([*session_of(*TEXTS[:3]), wrong], "t")
+    assert "applied again" in caplog.text
+    assert "sent unchanged" not in caplog.text
+    assert proxied.outcomes == {"failed_open": 2, "edited": 1, "reapplied": 1}
+
+
+def test_the_log_names_each_model_without_a_price_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxied = Proxied(tmp_path)
+    usage = {"input_tokens": 5000, "output_tokens": 1}
+    for model in ("a-model-of-ours", "claude-sonnet-4-5", "a-model-of-ours", "x\n" * 5000, None):
+        fields = {} if model is None else {"model": model}
+        raw = json.dumps({"messages": session_of(TEXTS[0]), **fields}).encode()
+        proxied.turning.observe(proxied.turned(raw, str(model)[:9]), usage)
+    lines = [one.getMessage() for one in caplog.records if "no known price" in one.getMessage()]
+    assert [line.split()[:3] for line in lines[::2]] == [
+        ["model", "'a-model-of-ours'", "has"],
+        ["a", "request", "without"],
+    ]
+    assert len(lines) == 3
+    assert len(lines[1]) < 300
+    assert "\n" not in lines[1]
 
 
 def test_a_usage_is_observed_for_its_own_turn_alone(tmp_path: Path) -> None:

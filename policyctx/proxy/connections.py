@@ -1,0 +1,199 @@
+"""What connections need beyond aiohttp: clients that have ended their side, stale pools, odd bytes.
+
+Three things that HTTP allows and aiohttp loses: a client may end its side of a connection and still
+wait for its answer, an upstream may close a connection that is about to be used again, and headers
+may have bytes that are not UTF-8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from aiohttp import http_writer
+from aiohttp.client_proto import ResponseHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aiohttp import web
+    from aiohttp.connector import Connection
+
+    from policyctx.proxy.limits import Limits
+
+SENT_AT = "policyctx_sent_at"
+"""In a request: when a part of its answer was sent last, by the clock of the loop."""
+_LOOK_SECONDS = 0.1
+# For a client that has gone without a word: the system asks it so often whether it is there.
+_ASK_SECONDS = 5
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class Client(asyncio.Protocol):
+    """A connection of a client, which hands all that happens to `handler`, the server's protocol.
+
+    A client that ends its own side gets the answers to what it has sent. One that has gone is
+    noticed by what is sent to it, or by the system's question whether it is there.
+    """
+
+    def __init__(
+        self, handler: asyncio.Protocol, limits: Limits, lost: Callable[[], object]
+    ) -> None:
+        self._handler, self._limits, self._lost = handler, limits, lost
+        self._transport: asyncio.Transport | None = None
+        self._ended_at, self._looks = 0.0, 0
+        self.has_asked = False
+        """Whether a request has come."""
+        self.request: web.Request | None = None
+        """The request that is answered."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, and close the connection if its first request is slow to come."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of a TCP server
+        self._transport = transport
+        self._handler.connection_made(transport)
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._limits.header_seconds, self._close_unless_begun)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what came."""
+        self._handler.data_received(data)
+
+    def pause_writing(self) -> None:
+        """Hand on that the client reads slowly."""
+        self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Hand on that the client reads again."""
+        self._handler.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Hand on that the connection has ended."""
+        self._transport = None
+        self._handler.connection_lost(exc)
+        self._lost()
+
+    def eof_received(self) -> bool:
+        """Keep the connection open until its requests are answered."""
+        if self._transport is None:
+            return False
+        found = self._transport.get_extra_info("socket")
+        for name, value in (("IDLE", _ASK_SECONDS), ("INTVL", _ASK_SECONDS), ("CNT", 3)):
+            if option := getattr(socket, f"TCP_KEEP{name}", None):
+                found.setsockopt(socket.IPPROTO_TCP, option, value)
+        loop = asyncio.get_running_loop()
+        self._ended_at = loop.time()
+        loop.call_later(_LOOK_SECONDS, self._look)
+        return True
+
+    def _close_unless_begun(self) -> None:
+        if not self.has_asked and self._transport is not None:
+            self._transport.abort()
+
+    def _look(self) -> None:
+        """Close a connection on which nothing comes any more, when nobody waits for an answer."""
+        if (transport := self._transport) is None:
+            return
+        loop, request = asyncio.get_running_loop(), self.request
+        found = transport.get_extra_info("socket")
+        if found.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            transport.abort()
+            return
+        if request is None or not request.content.is_eof():
+            # It has no request, or only the beginning of one. The next one may be about to start.
+            self._looks += 1
+            if self._looks > 1:
+                transport.close()
+                return
+        else:
+            self._looks = 0
+            sent_at = request.get(SENT_AT)
+            is_silent = sent_at is not None and (
+                loop.time() - max(sent_at, self._ended_at) > self._limits.silent_seconds
+            )
+            if is_silent:
+                transport.abort()
+                return
+        loop.call_later(_LOOK_SECONDS, self._look)
+
+
+class StaleError(aiohttp.ClientConnectionError):
+    """A connection that was used before had been closed, and nothing of an answer has come."""
+
+
+class _Upstream(ResponseHandler):
+    """A connection to an upstream, which knows whether it was used and answered."""
+
+    requests = 0
+    has_answered = False
+
+    def set_response_params(self, **given: Any) -> None:  # noqa: ANN401 - aiohttp's own
+        """Begin a request."""
+        self.requests += 1
+        self.has_answered = False
+        super().set_response_params(**given)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of an answer."""
+        self.has_answered = self.has_answered or bool(data)
+        super().data_received(data)
+
+
+class _Answer(aiohttp.ClientResponse):
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        """Read the head of the answer; raises `StaleError` if the request may be sent again."""
+        protocol = connection.protocol
+        try:
+            return await super().start(connection)
+        except (aiohttp.ClientConnectionError, OSError) as error:
+            is_stale = (
+                isinstance(protocol, _Upstream)
+                and protocol.requests > 1
+                and not protocol.has_answered
+                and not isinstance(error, TimeoutError)
+            )
+            if is_stale:
+                raise StaleError(type(error).__name__) from error
+            raise
+
+
+def client_session(limits: Limits, *, fresh: bool = False) -> aiohttp.ClientSession:
+    """Return a session whose requests may raise `StaleError`.
+
+    Without a limit to connections: a stream may take long, and every client waits for its own. If
+    it is `fresh`, each request has a new connection.
+    """
+    connector = aiohttp.TCPConnector(limit=0, force_close=fresh)
+    made: Any = partial(_Upstream, loop=asyncio.get_running_loop())
+    connector._factory = made  # noqa: SLF001 - aiohttp has no other way
+    session = aiohttp.ClientSession(
+        auto_decompress=False,
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        max_field_size=2**16,
+        max_line_size=2**16,
+        read_bufsize=2**18,
+        response_class=_Answer,
+        skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_seconds),
+    )
+    # It would send some requests again, and on a connection that may be stale as well.
+    session._retry_connection = False  # noqa: SLF001
+    return session
+
+
+def _head(first_line: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of a message with the bytes that its text was decoded from."""
+    parts = [first_line, *(part for pair in headers.items() for part in pair)]
+    if any(map(_CONTROL.search, parts)):
+        raise ValueError("a control character in a header")
+    lines = [first_line, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+# aiohttp decodes what is not UTF-8 to surrogates, and leaves these out when it writes a head.
+vars(http_writer)["_serialize_headers"] = _head

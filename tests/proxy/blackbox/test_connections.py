@@ -1,0 +1,321 @@
+"""What sockets show of the connections on both sides: ends, stale connections, bytes of headers."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING, BinaryIO
+
+import pytest
+
+from tests.conversations import session_of
+from tests.proxy.blackbox.proxies import EAGER, proxied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.proxy.blackbox.proxies import Proxy
+
+pytestmark = pytest.mark.slow
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
+LARGE = BODY.replace(b"Hello", b"Hello " * 100_000)
+CLOSE = b"Connection: close\r\n"
+REQUESTS = [
+    pytest.param(b"POST", b"/v1/messages", BODY, id="messages"),
+    pytest.param(b"POST", b"/v1/messages/count_tokens", BODY, id="count"),
+    pytest.param(b"POST", b"/v1/chat/completions", LARGE, id="large"),
+    pytest.param(b"POST", b"/v1/embeddings", b'{"input":"a"}', id="another path"),
+    pytest.param(b"POST", b"/v1/files", b"x" * 1_000_000, id="upload"),
+    pytest.param(b"GET", b"/v1/models", b"", id="get"),
+    pytest.param(b"DELETE", b"/v1/files/f", b"", id="delete"),
+]
+
+
+class RawUpstream:
+    """Reads requests from sockets, and answers with what `answer` sends.
+
+    `answer` gets the socket and the number of the request on its connection, from 1 on; the
+    connection is closed unless it returns True.
+    """
+
+    def __init__(self) -> None:
+        self.answer: Callable[[socket.socket, int], bool] = late
+        self.open: set[socket.socket] = set()
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listening.getsockname()[1]}"
+        self.seen: list[tuple[int, bytes, bytes]] = []
+        """The number of the request on its connection, its head and its body."""
+        Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self.listening.accept()
+                Thread(target=self._serve, args=[connection], daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        number, stays = 0, True
+        self.open.add(connection)
+        with connection, suppress(OSError), connection.makefile("rb") as reader:
+            while stays and (head := _head(reader)):
+                number += 1
+                self.seen.append((number, head, _body(reader, head)))
+                stays = self.answer(connection, number)
+        self.open.discard(connection)
+
+    def begin(self, answer: Callable[[socket.socket, int], bool]) -> None:
+        """Forget what has come, end all connections, and answer by this from now on."""
+        for connection in [*self.open]:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        time.sleep(0.2)
+        self.answer = answer
+        self.seen.clear()
+
+
+def _head(reader: BinaryIO) -> bytes:
+    head = b""
+    while (line := reader.readline()).strip():
+        head += line
+    return head
+
+
+def _body(reader: BinaryIO, head: bytes) -> bytes:
+    if length := re.search(rb"(?i)content-length: (\d+)", head):
+        return reader.read(int(length[1]))
+    found = b""
+    if b"chunked" in head.lower():
+        while size := int(reader.readline(), 16):
+            found += reader.read(size)
+            reader.readline()
+        reader.readline()
+    return found
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawUpstream, Proxy]]:
+    made = RawUpstream()
+    with proxied(made.url, tmp_path_factory.mktemp("raw"), policy=EAGER) as running:
+        yield made, running
+    made.listening.shutdown(socket.SHUT_RDWR)
+    made.listening.close()
+
+
+@pytest.fixture
+def api(pair: tuple[RawUpstream, Proxy]) -> RawUpstream:
+    return pair[0]
+
+
+@pytest.fixture
+def proxy(pair: tuple[RawUpstream, Proxy]) -> Proxy:
+    return pair[1]
+
+
+def request(method: bytes, path: bytes, body: bytes = b"", headers: bytes = CLOSE) -> bytes:
+    length = b"Content-Length: %d\r\n" % len(body) if body else b""
+    return b"%b %b HTTP/1.1\r\nHost: h\r\n%b%b\r\n%b" % (method, path, length, headers, body)
+
+
+def answered(port: int, raw: bytes, *, ends: bool = False) -> bytes:
+    """Send bytes, end the own side of the connection if so, and return all that comes."""
+    got = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(raw)
+        if ends:
+            connection.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionResetError):
+            while piece := connection.recv(65_536):
+                got += piece
+    return got
+
+
+def statuses(raw: bytes) -> list[int]:
+    return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", raw)]
+
+
+# Upstreams that close a connection without a word
+
+
+def closing_after_the_answer(connection: socket.socket, _: int) -> bool:
+    connection.sendall(OK)
+    return False
+
+
+def closing_at_the_second_request(connection: socket.socket, number: int) -> bool:
+    if number == 1:
+        connection.sendall(OK)
+    return number == 1
+
+
+def resetting_at_the_second_request(connection: socket.socket, number: int) -> bool:
+    if number > 1:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    return closing_at_the_second_request(connection, number)
+
+
+@pytest.mark.parametrize(("method", "path", "body"), REQUESTS)
+@pytest.mark.parametrize(
+    "closing",
+    [
+        closing_after_the_answer,
+        closing_at_the_second_request,
+        resetting_at_the_second_request,
+    ],
+)
+def test_a_request_on_a_connection_that_the_upstream_has_closed_is_sent_again(
+    pair: tuple[RawUpstream, Proxy],
+    closing: Callable[[socket.socket, int], bool],
+    method: bytes,
+    path: bytes,
+    body: bytes,
+) -> None:
+    api, proxy = pair
+    api.begin(closing)
+    got = [answered(proxy.port, request(method, path, body)) for _ in range(10)]
+    assert [statuses(one) for one in got] == [[200]] * 10
+    assert {sent for _, _, sent in api.seen} == {body}
+    assert len([number for number, _, _ in api.seen if number == 1]) >= 10 / 2
+
+
+@pytest.mark.parametrize("begun", [b"HTTP/1.1 2", b"HTTP/1.1 100 Continue\r\n\r\n", OK[:-1]])
+def test_a_request_of_which_a_part_was_answered_is_not_sent_again(
+    api: RawUpstream, proxy: Proxy, begun: bytes
+) -> None:
+    def answer(connection: socket.socket, number: int) -> bool:
+        connection.sendall(OK if number == 1 else begun)
+        return number == 1
+
+    api.begin(answer)
+    for _ in range(2):
+        answered(proxy.port, request(b"POST", b"/v1/messages", BODY))
+    assert [number for number, _, _ in api.seen] == [1, 2]
+
+
+def test_a_request_on_a_new_connection_is_sent_once(api: RawUpstream, proxy: Proxy) -> None:
+    api.begin(lambda _, __: False)
+    assert statuses(answered(proxy.port, request(b"GET", b"/v1/models"))) == [502]
+    assert len(api.seen) == 1
+
+
+def test_an_edited_request_is_sent_again_as_it_was_edited(api: RawUpstream, proxy: Proxy) -> None:
+    texts = [f"line {i}\n" * 40 for i in range(4)]
+    api.begin(closing_at_the_second_request)
+    for n in (2, 3, 4):
+        raw = json.dumps({"model": "m", "messages": session_of(*texts[:n])}).encode()
+        assert statuses(answered(proxy.port, request(b"POST", b"/v1/messages", raw))) == [200]
+    again = [body for number, _, body in api.seen if number == 2]
+    assert again
+    bodies = [body for number, _, body in api.seen if number == 1]
+    assert set(again) <= set(bodies)
+    assert all(b"line 0" not in body for body in bodies)
+
+
+# Clients that end their side
+
+
+def late(connection: socket.socket, _: int) -> bool:
+    time.sleep(0.5)
+    connection.sendall(OK)
+    return True
+
+
+def in_pieces(connection: socket.socket, _: int) -> bool:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(4):
+        time.sleep(0.2)
+        connection.sendall(b"3\r\nok \r\n")
+    connection.sendall(b"0\r\n\r\n")
+    return True
+
+
+@pytest.mark.parametrize("answer", [late, in_pieces])
+def test_a_client_that_has_ended_its_side_gets_its_answers(
+    api: RawUpstream, proxy: Proxy, answer: Callable[[socket.socket, int], bool]
+) -> None:
+    kept = request(b"POST", b"/v1/messages", BODY, b"")
+    chunked = b"Transfer-Encoding: chunked\r\n"
+    piece = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
+    asked = {
+        kept: 1,
+        request(b"POST", b"/v1/messages", BODY): 1,
+        request(b"POST", b"/v1/responses", b"", chunked) + piece: 1,
+        request(b"POST", b"/v1/embeddings", BODY, b""): 1,
+        request(b"GET", b"/v1/models"): 1,
+        kept + kept + request(b"GET", b"/v1/models", headers=b""): 3,
+        kept.replace(b"HTTP/1.1", b"HTTP/1.0"): 1,
+    }
+    api.begin(answer)
+    for raw, count in asked.items():
+        got = answered(proxy.port, raw, ends=True)
+        assert statuses(got) == [200] * count, raw[:60]
+        assert len(re.findall(b"ok", got)) == count * (1 if answer is late else 4)
+
+
+@pytest.mark.parametrize("raw", [b"", b"GET / HT", request(b"POST", b"/v1/messages", BODY)[:-5]])
+def test_a_connection_that_ends_in_the_middle_of_a_request_is_closed(
+    api: RawUpstream, proxy: Proxy, raw: bytes
+) -> None:
+    api.begin(late)
+    begun = time.monotonic()
+    assert answered(proxy.port, raw, ends=True) == b""
+    assert time.monotonic() - begun < 5
+    assert api.seen == []
+
+
+def test_a_client_that_ends_its_side_while_it_is_answered_gets_the_rest(
+    api: RawUpstream, proxy: Proxy
+) -> None:
+    api.begin(in_pieces)
+    with (
+        socket.create_connection(("127.0.0.1", proxy.port), timeout=30) as connection,
+    ):
+        connection.sendall(request(b"POST", b"/v1/messages", BODY))
+        got = connection.recv(1)
+        connection.shutdown(socket.SHUT_WR)
+        while piece := connection.recv(65_536):
+            got += piece
+    assert got.count(b"ok ") == 4
+    assert got.endswith(b"0\r\n\r\n")
+
+
+# Bytes of headers
+
+
+@pytest.mark.parametrize(
+    "value", [b"caf\xe9", b"caf\xc3\xa9", b"\xff\xfe", b"\xed\xa0\x80", b"a\tb", b"\x80" * 300]
+)
+def test_the_bytes_of_a_header_pass_in_both_directions(
+    api: RawUpstream, proxy: Proxy, value: bytes
+) -> None:
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(b"HTTP/1.1 200 Tr\xe8s bien\r\nX-Said: %b\r\n" % value + OK[17:])
+        return True
+
+    asked = b"X-Asked: %b\r\nx-api-key: k%b\r\n%b" % (value, value, CLOSE)
+    api.begin(answer)
+    for method, path, body in ((b"POST", b"/v1/messages", BODY), (b"GET", b"/v1/models", b"")):
+        got = answered(proxy.port, request(method, path, body, asked))
+        assert got.startswith(b"HTTP/1.1 200 Tr\xe8s bien\r\n")
+        assert b"\r\nX-Said: %b\r\n" % value in got
+        _, head, _ = api.seen[-1]
+        assert b"\r\nX-Asked: %b\r\n" % value in head
+        assert b"\r\nx-api-key: k%b\r\n" % value in head
+    assert "\ufffd" not in proxy.logged
+
+
+def test_a_header_cannot_hold_a_second_one(api: RawUpstream, proxy: Proxy) -> None:
+    """An upstream whose header has a bare line feed or a null adds no header of its own."""
+
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX-Said: a\x00b\rX-Bad: 1\r\n" + OK[17:])
+        return False
+
+    api.begin(answer)
+    got = answered(proxy.port, request(b"GET", b"/v1/models"))
+    assert b"X-Bad" not in got
+    assert statuses(got) == [502]

@@ -1,0 +1,131 @@
+"""Clients that mean harm: what they take from the proxy, and how long others wait meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import resource
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import zstandard
+
+from tests.proxy.blackbox.proxies import EAGER, proxied
+from tests.proxy.blackbox.test_connections import (
+    CLOSE,
+    OK,
+    RawUpstream,
+    answered,
+    request,
+    statuses,
+)
+from tests.proxy.blackbox.test_faults import body, posted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.proxy.blackbox.proxies import Proxy
+    from tests.proxy.blackbox.upstream import Upstream
+
+pytestmark = pytest.mark.slow
+MODULE_POLICY = EAGER
+
+
+def test_a_proxy_without_files_left_logs_a_few_lines_and_recovers(
+    own_provider: Upstream, tmp_path: Path
+) -> None:
+    with proxied(own_provider.url, tmp_path / "proxy", policy=EAGER) as proxy:
+        used = len([*Path(f"/proc/{proxy.process.pid}/fd").iterdir()]) + 10
+        resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE, (used, used))
+        clients = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(60)]
+        time.sleep(3)
+        assert "out of system resource" in proxy.logged
+        assert len(proxy.logged) < 10_000
+        for client in clients:
+            client.close()
+        assert asyncio.run(posted(proxy.url, json.dumps(body()).encode()))[0] == 200
+
+
+MANY = 5_000_000
+HEAD = b'{"model":"m","max_tokens":9,"messages":['
+BLOCKS = HEAD + b'{"role":"user","content":['
+HOSTILE = {
+    "messages": HEAD + b"{}," * MANY + b"{}]}",
+    "blocks": BLOCKS + b"[]," * MANY + b"[]]}]}",
+    "numbers": BLOCKS + b"1," * MANY + b"1]}]}",
+    "strings": BLOCKS + b'"",' * MANY + b'""]}]}',
+    "fields": HEAD + b"]," + b",".join(b'"%d":1' % i for i in range(MANY // 5)) + b"}",
+    "tools": HEAD + b'],"tools":[' + b"{}," * MANY + b"{}]}",
+    "quotes": HEAD + b'"' + b'\\"' * MANY,
+    "depth": HEAD + b"[" * MANY,
+}
+ENCODINGS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "gzip": gzip.compress,
+    "zstd": zstandard.compress,
+}
+
+
+@pytest.fixture(scope="module")
+def raw_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawUpstream, Proxy]]:
+    """An upstream that reads nothing in what it gets, and a proxy in front of it."""
+
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(OK)
+        return True
+
+    made = RawUpstream()
+    made.answer = answer
+    with proxied(made.url, tmp_path_factory.mktemp("raw"), policy=EAGER) as running:
+        yield made, running
+    made.listening.close()
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_body_of_many_values_is_sent_as_it_came_while_others_are_answered(
+    raw_pair: tuple[RawUpstream, Proxy], name: str, encoding: str
+) -> None:
+    """5 to 15 MB of JSON with millions of values, which in gzip or zstd are a few KB."""
+    api, proxy = raw_pair
+    api.seen.clear()
+    before = proxy.peak_memory()
+    raw = ENCODINGS[encoding](HOSTILE[name])
+    headers = b"Content-Encoding: %b\r\n" % encoding.encode() if encoding else b""
+    hostile = request(b"POST", b"/v1/messages", raw, CLOSE + headers)
+    small = request(b"POST", b"/v1/messages", json.dumps(body()).encode())
+    latencies = []
+    with ThreadPoolExecutor(1) as threads:
+        sending = threads.submit(answered, proxy.port, hostile)
+        while not sending.done():
+            begun = time.monotonic()
+            assert statuses(answered(proxy.port, small)) == [200]
+            latencies.append(time.monotonic() - begun)
+        assert statuses(sending.result()) == [200]
+    assert max(latencies) < 2
+    assert raw in [sent for _, _, sent in api.seen]
+    # The body is there once as it came, once decoded, and in pieces.
+    assert proxy.peak_memory() - before < 100 * 2**20
+
+
+def test_many_large_bodies_at_once_take_bounded_memory(
+    raw_pair: tuple[RawUpstream, Proxy],
+) -> None:
+    """Clients stop in the middle of bodies, of 800 MB together; others are answered."""
+    _, proxy = raw_pair
+    head = request(b"POST", b"/v1/messages", headers=b"Content-Length: 99000000\r\n")
+    clients = []
+    for _ in range(40):
+        client = socket.create_connection(("127.0.0.1", proxy.port), timeout=20)
+        clients.append(client)
+        client.sendall(head + b" " * 20_000_000)
+    small = request(b"POST", b"/v1/messages", json.dumps(body()).encode())
+    assert statuses(answered(proxy.port, small)) == [200]
+    for client in clients:
+        client.close()
+    assert proxy.peak_memory() < 850 * 2**20
