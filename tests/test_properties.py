@@ -15,6 +15,7 @@ from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing import strategies
 from policyctx.testing.strategies import message_lists
 from tests.policy_strategies import named_policies, policies, random_policies
@@ -223,14 +224,21 @@ def put_back(
 ) -> None:
     """Put the saved content of one item in the place of its placeholder."""
     assert decision.file is not None
-    text = session.read(decision.file.path)
     *path, last = decision.item.path
     old: Any = messages[decision.item.message]
     new: Any = restored[decision.item.message]
     for part in path:
         old, new = old[part], new[part]
     assert new[last] == decision.placeholder
-    new[last] = text if isinstance(old[last], str) else json.loads(text)
+    assert isinstance(session.store, ContextFileSystem)
+    saved_at = decision.file.path
+    if isinstance(old[last], str):
+        new[last] = session.read(saved_at)
+    elif session.policy.policy.store.blocks == "json":
+        new[last] = json.loads(session.read(saved_at))
+    else:
+        block = session.store.restore(saved_at)
+        new[last] = block[str(last)] if isinstance(block, dict) else block
 
 
 def out_from(threshold: int, policy: OffloadPolicy, messages: list[Message]) -> set[int]:

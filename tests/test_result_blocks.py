@@ -55,7 +55,7 @@ def restored(one: Session, key: str) -> Any:
 
 
 def shown(messages: Any) -> list[str]:
-    """What stands in the place of each result."""
+    """The text in the place of each result."""
     blocks = [b for m in messages if isinstance(m["content"], list) for b in m["content"]]
     return [str(b["content"]) for b in blocks if b["type"] == "tool_result"]
 
@@ -83,7 +83,7 @@ LISTS: dict[str, tuple[list[Any], str]] = {
         [text(LOG, annotations=[{"audience": ["user"]}]), {"text": "end", "type": "text", "n": 1}],
         f"{LOG}\nend",
     ),
-    "equal blocks but for a flag": ([text(LOG, n=1), text("end", n=True)], f"{LOG}\nend"),
+    "blocks that differ in a flag": ([text(LOG, n=1), text("end", n=True)], f"{LOG}\nend"),
     "a lone surrogate": ([text(LOG), text("\ud800 \udc00\ud83d")], f"{LOG}\n\ud800 \udc00\ud83d"),
     "an embedded file": (
         [text("see"), {"type": "resource", "resource": {"uri": "file:///log", "text": LOG}}],

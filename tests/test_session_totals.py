@@ -31,7 +31,7 @@ COMPACT = """\
     steps: [{name: c, do: compact, when: {messages: {at_least: 4}}}]
     """
 TOKENS = """\
-    model: {context_window: 1000}
+    model: {context_window: 10000}
     store: {sync: never}
     steps: [{name: s, do: offload, select: {types: [tool_result]}, when: {tokens: {over: 900}}}]
     """

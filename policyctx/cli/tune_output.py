@@ -12,7 +12,7 @@ from policyctx.cli.numbers import signed_dollars
 from policyctx.cli.output import counted, shortened, table
 from policyctx.policy.loading import resolved
 from policyctx.policy.showing import resolved_yaml
-from policyctx.policy.sources import PolicySource
+from policyctx.policy.sources import made_source
 from policyctx.pricing.rows import prices_date
 from policyctx.tuning.outcomes import sums
 from policyctx.tuning.settings import Setting
@@ -217,7 +217,7 @@ def policy_diff(shown: Shown) -> str:
         return ""
     name = str(shown.incumbent.document.get("name", shown.incumbent.name))
     before, after = (
-        resolved_yaml(resolved(PolicySource(name, shown.incumbent.text(one, name=name))))
+        resolved_yaml(resolved(made_source(name, shown.incumbent.text(one, name=name))))
         for one in (Setting(), setting)
     )
     lines = difflib.unified_diff(

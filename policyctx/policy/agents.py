@@ -21,7 +21,7 @@ from policyctx.policy.loading import (
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import AGENTS_FILE, environment, policy_source
-from policyctx.policy.yaml_reader import read_yaml
+from policyctx.policy.yaml_reader import read_policy_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,7 @@ def read_agents(source: PolicySource) -> AgentsFile:
 
     Raises `PolicyError` listing every mistake with its place.
     """
-    root = read_yaml(source)
+    root = read_policy_yaml(source)
     if not root.is_map:
         raise PolicyError([Diagnostic(root.place, "PC103", f"{AGENTS_FILE} is a map of keys")])
     problems = in_order([*_wrong_keys(root), *_wrong_entries(root.child("agents"))])

@@ -26,7 +26,7 @@ from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.options import checks_options
 from policyctx.policy.sources import environment, policy_source
-from policyctx.policy.yaml_reader import read_yaml, typed
+from policyctx.policy.yaml_reader import read_policy_yaml, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -130,7 +130,7 @@ def _merged_over_bases(
     source: PolicySource, chain: tuple[PolicySource, ...], reading: _Reading
 ) -> Node:
     reading.sources.append(source)
-    own = read_yaml(source)
+    own = read_policy_yaml(source)
     if not own.is_map:
         raise PolicyError([Diagnostic(own.place, "PC103", "a policy is a map of keys")])
     return _over_bases(own, source, (*chain, source), reading)

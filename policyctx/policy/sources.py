@@ -110,6 +110,11 @@ def is_shipped(name: str) -> bool:
     return name in (further_names() if "/" in name else preset_names())
 
 
+def made_source(name: str, text: str) -> PolicySource:
+    """Return a policy that the program wrote itself; it may extend any file that it names."""
+    return PolicySource(name, text, within=(Path().absolute().anchor,))
+
+
 def policy_source(
     name: PolicyName,
     *,

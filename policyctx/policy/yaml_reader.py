@@ -71,13 +71,21 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_yaml(source: PolicySource) -> Node:
+    """Parse a text by the rules of policy files; an empty text is a node of None.
+
+    Raises `PolicyError` with all mistakes up to where the text stops being YAML.
+    """
+    return _Reader(source).document()
+
+
+def read_policy_yaml(source: PolicySource) -> Node:
     """Parse the text of a policy; an empty text is a node of None.
 
-    Raises `PolicyError` with all mistakes up to where the text stops being YAML. Of a file that is
-    not a policy, and that the user need not know, the error says that alone.
+    Raises `PolicyError` as `read_yaml` does. Of a file that is not a policy, and that the user need
+    not know, the error says that alone.
     """
     try:
-        root = _Reader(source).document()
+        root = read_yaml(source)
     except PolicyError:
         if _CLAIM.search(source.text) or not source.is_indirect:
             raise

@@ -44,13 +44,17 @@ def filler(size: Size, serial: int) -> str:
     return "\n".join(lines).ljust(size.number, ".")[: size.number]
 
 
-def filler_blocks(size: Size, serial: int, kind: str = "text") -> list[dict[str, Any]]:
-    """Return one text block of a type: its compact JSON has the characters, or its text the tokens.
+def filler_blocks(
+    size: Size, serial: int, kind: str = "text", *, as_json: bool = False
+) -> list[dict[str, Any]]:
+    """Return one text block of a type: its text has the size, or its compact JSON the characters.
 
     Raises `WordingError` where no block is that small.
     """
     if size.unit == "tokens":
         return [{"type": kind, "text": filler(size, serial)}]
+    if not as_json:
+        return [{"type": kind, "text": _characters(size.number, serial)}]
     empty = len(compact([{"type": kind, "text": ""}]))
     if size.number < empty:
         raise WordingError(f"the JSON of a text block has {empty} characters or more, not {size}")
@@ -126,8 +130,10 @@ class Pieces:
     """The calls are of one message, and the results too."""
     failed: bool = False
 
-    def content(self, serial: int, kind: str = "text") -> Any:  # noqa: ANN401 - a text, or blocks
+    def content(self, serial: int, kind: str = "text", *, as_json: bool = False) -> Any:  # noqa: ANN401 - a text, or blocks
         """Return the content of the piece with this number, its blocks of this type.
+
+        `as_json` says that the size of blocks is that of their JSON.
 
         Raises `WordingError` where no block is as small as its size.
         """
@@ -139,7 +145,7 @@ class Pieces:
                 Size(self.size.number - len(self.start), "characters"), serial
             )
         if self.in_blocks:
-            return filler_blocks(self.size, serial, kind)
+            return filler_blocks(self.size, serial, kind, as_json=as_json)
         return filler(self.size, serial)
 
 
@@ -203,6 +209,8 @@ class MessageBuilder:
     """Turns pieces into new messages; it only counts, so that no two pieces are alike."""
 
     shape: Shape = "Anthropic"
+    measures_json: bool = False
+    """Whether the policy saves and measures blocks as JSON, and not as their texts."""
     _serial: int = field(default=0, init=False)
 
     def serial(self) -> int:
@@ -235,12 +243,12 @@ class MessageBuilder:
         for _ in range(pieces.count):
             serial = self.serial()
             id_ = f"call_{serial}" if pieces.id is None else pieces.id
-            content = pieces.content(serial, self.text_type)
+            content = pieces.content(serial, self.text_type, as_json=self.measures_json)
             made.append(ToolResult(id_, content, pieces.tool, pieces.failed))
         return made
 
     def _content(self, pieces: Pieces) -> Any:  # noqa: ANN401 - a text, or blocks
-        return pieces.content(self.serial(), self.text_type)
+        return pieces.content(self.serial(), self.text_type, as_json=self.measures_json)
 
     def exchange(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return what makes the calls, where tools are known, and the results."""

@@ -205,7 +205,12 @@ def _result(row: dict[str, str], conversation: MessageBuilder) -> ToolResult:
     in_blocks = _kind(row)[0] == "result in blocks"
     content: Any
     if in_blocks and row.get("size"):
-        content = filler_blocks(_size(row["size"]), conversation.serial(), conversation.text_type)
+        content = filler_blocks(
+            _size(row["size"]),
+            conversation.serial(),
+            conversation.text_type,
+            as_json=conversation.measures_json,
+        )
     else:
         text = _text(row, conversation)
         content = [{"type": conversation.text_type, "text": text}] if in_blocks else text

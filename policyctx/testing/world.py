@@ -6,14 +6,14 @@ import copy
 import os
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.definitions.actions import BY_STATE
-from policyctx.errors import PolicyctxError
+from policyctx.errors import PolicyctxError, PolicyError
 from policyctx.messages.reading import items_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.tools import tool
@@ -96,6 +96,8 @@ class World:
         """Run under this policy from the next event on; the session goes on in its folder."""
         self._source = source
         self._session = None
+        with suppress(PolicyError):  # raised where the policy is used
+            self.conversation.measures_json = self.policy.policy.store.blocks == "json"
 
     def add_tool(self, name: str, ephemeral: int) -> None:
         """Give the session a tool that says how many of its results stay."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
-from policyctx.policy.sources import PolicySource
+from policyctx.policy.sources import made_source
 from policyctx.replay.common import Common
 from policyctx.replay.executing.executor import Here, Job, Lost
 from policyctx.replay.running import LoadedPolicy, compiled
@@ -89,7 +89,7 @@ class Tried(NamedTuple):
 
 def compiled_text(text: str) -> OffloadPolicy:
     """Compile the text of a policy; raises `PolicyError`."""
-    policy, root = loaded(PolicySource("setting", text))
+    policy, root = loaded(made_source("setting", text))
     return OffloadPolicy(policy, root=root)
 
 

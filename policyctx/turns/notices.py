@@ -67,7 +67,7 @@ class Writes:
             return
         if self.problem:
             yield (
-                f"offloading has stopped: {self.problem}; the list is sent whole, but for what left"
+                f"offloading has stopped: {self.problem}; the list is sent whole, except what left"
                 " it before, until a write succeeds"
             )
         else:
@@ -155,7 +155,7 @@ def blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Iterato
         yield warning
 
 
-# No text has more tokens for each of its characters, but for a few that nobody writes.
+# No text has more tokens for each of its characters, except a few that nobody writes.
 _TOKENS_PER_CHAR = 2
 _REMOTE = frozenset(name for name, one in TOKENIZERS.items() if one.is_remote)
 # What a step can offload as it arrives.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.sources import PolicySource, preset_names
+from policyctx.policy.sources import PolicySource, made_source, preset_names
 from policyctx.tuning.evaluating import tried
 from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting
 from policyctx.tuning.space import space_for, tool_rules
@@ -36,7 +36,7 @@ def made(folder: Path, text: str, **values: Any) -> Policy:
     """Return the policy that a setting makes of a policy."""
     setting = Setting.of(values)
     overlay = incumbent(folder, text).text(setting, name="made")
-    return parsed_policy(PolicySource("made", overlay))
+    return parsed_policy(made_source("made", overlay))
 
 
 def test_the_empty_setting_is_the_incumbent(tmp_path: Path) -> None:

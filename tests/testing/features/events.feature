@@ -90,7 +90,7 @@ Feature: What happens in a scenario
     When the disk has room again
     And the policy is applied again
     Then 2 Bash results are newly offloaded
-    And no warning is given
+    And a warning says "offloading works again"
 
   Scenario: The process restarts
     Given a session with 3 Bash results of 500 characters

@@ -156,7 +156,7 @@ Feature: What comes of it
     Given the policy "context-offload"
     When the function offload_tool_results is called
     Then the result reports 3 offloaded items
-    And 1,200 characters are freed
+    And 1,227 characters are freed
     And the result lists the files "tool-result-a.md", "tool-result-b.md" and "tool-result-list.md"
     And only the results "a", "b" and "list" are offloaded
     And the result "a" reads "[Content offloaded to: ./tool-result-a.md]"
