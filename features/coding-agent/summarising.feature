@@ -139,3 +139,39 @@ Feature: The history of a coding agent gives way late
       | question              |
       | request_user_input    |
       | ask_user              |
+
+  Scenario: What was read of a large file under two paths comes back together
+    Given the policy
+      """
+      tools: {read_file: {reads_file: path, reads_lines: {first: offset, count: limit}}}
+      compaction:
+        keep_recent: {messages: 0}
+        restore: {max_files: 5, large_files: windows, max_tokens_per_file: 120}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "The summary."
+    And the working directory has the file "a.py" that reads "line 1 has some words that count as tokens, and a few more of them\nline 2 has some words that count as tokens, and a few more of them\nline 3 has some words that count as tokens, and a few more of them\nline 4 has some words that count as tokens, and a few more of them\nline 5 has some words that count as tokens, and a few more of them\nline 6 has some words that count as tokens, and a few more of them\nline 7 has some words that count as tokens, and a few more of them\nline 8 has some words that count as tokens, and a few more of them\nline 9 has some words that count as tokens, and a few more of them\nline 10 has some words that count as tokens, and a few more of them\nline 11 has some words that count as tokens, and a few more of them\nline 12 has some words that count as tokens, and a few more of them"
+    And the messages
+      """
+      [
+        {"role": "user", "content": "Read it."},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "read_file", "input": {"path": "a.py", "offset": 2, "limit": 1}},
+          {"type": "tool_use", "id": "b", "name": "read_file", "input": {"path": "./a.py", "offset": 9, "limit": 1}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "a", "content": "x"},
+          {"type": "tool_result", "tool_use_id": "b", "content": "y"}
+        ]}
+      ]
+      """
+    When the policy is applied
+    Then the messages are
+      """
+      [
+        {"role": "user", "content": "[Conversation compressed]\n\nThe summary."},
+        {"role": "assistant", "content": "Understood. I have the context from the compressed conversation. Continuing work."},
+        {"role": "user", "content": "[Restored after compact] ./a.py:\n[lines 2-2 of 12]\nline 2 has some words that count as tokens, and a few more of them\n[lines 9-9 of 12]\nline 9 has some words that count as tokens, and a few more of them"},
+        {"role": "assistant", "content": "Noted, file content restored."}
+      ]
+      """

@@ -87,7 +87,7 @@ Feature: The new list, the archive and the report
     And a result of 100 characters arrives from Bash
     And the policy is applied
     Then the archive holds messages 1 to 4
-    And 2 files are written
+    And only the files "archive/compaction-001.json.zst" and "archive/compaction-002.json.zst" are written
 
   @F-007
   Scenario: A policy may save nothing
@@ -171,3 +171,30 @@ Feature: The new list, the archive and the report
     When the policy is applied
     Then the compaction reports:
       | original_token_count | 200 |
+
+  @F-009 @BR-3.2-60 @BR-3.2-61
+  Scenario: The tokens of the head count before and after
+    Given the messages:
+      | role   | size       |
+      | system | 10 tokens  |
+      | user   | 200 tokens |
+    When the policy is applied
+    Then the compaction reports:
+      | original_token_count  | 210 |
+      | compacted_token_count | 32  |
+
+  @F-007 @BR-1.3-2
+  Scenario: The archive holds the messages as they were given, not as another step left them
+    Given the policy:
+      """
+      items: {tool_result: {offload: true}}
+      placeholder: "[{relative_path}]"
+      compaction: {archive: true, keep_recent: {messages: 0}}
+      steps:
+        - {name: retire, do: offload}
+        - {name: summarise, do: compact}
+      """
+    And a user message of 10 tokens
+    And a result "a" of 300 characters from Bash
+    When the policy is applied
+    Then the archive holds messages 1 to 3

@@ -319,3 +319,19 @@ Feature: The files that were read last come back
     When the policy is applied
     Then the file "../work/a.py" reads "a = 1"
     And every file is below the root folder
+
+  @F-005 @BR-3.2-40
+  Scenario: A file with a NUL byte is skipped, whatever else is in it
+    Given the working directory has the file "odd.py" that reads "a = 1\u0000"
+    And the agent has read the file "odd.py"
+    When the policy is applied
+    Then no file is restored
+    And a warning says "'odd.py' is not restored: it is not text: there is a NUL byte in it"
+
+  @F-005 @BR-3.2-40
+  Scenario: A link that leads back to itself is skipped
+    Given the working directory has the link "loop.py" to "loop.py"
+    And the agent has read the file "loop.py"
+    When the policy is applied
+    Then no file is restored
+    And a warning says "'loop.py' is not restored: it is a link that leads back to itself"

@@ -63,6 +63,10 @@ Feature: The files
     When the policy is applied
     Then the file of the 2nd user message is "user_message/msg_002.json"
     And the file of the 3rd user message is "user_message/msg_004.json"
+    And the file "user_message/msg_004.json" is JSON with
+      | item_id   | msg_004      |
+      | item_type | user_message |
+      | metadata  | {}           |
 
   @BR-3.3-4
   Scenario: So does an agent's message, where a policy lets it go

@@ -172,3 +172,16 @@ Feature: The files
     When the policy is applied
     Then the root folder holds only the files "notes.md" and "tool-result-a.md"
     And the file "notes.md" reads "mine"
+
+  @F-001 @BR-3.2-23
+  Scenario: Half a character in a block is escaped, as JSON.stringify escapes it
+    Given the messages
+      """
+      [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": [
+        {"type": "text", "text": "\ud83d is half of a face, and these words make the whole one hundred characters long"}]}]}]
+      """
+    When the policy is applied
+    Then the file "tool-result-toolu_1.md" reads as follows
+      """
+      [{"type":"text","text":"\ud83d is half of a face, and these words make the whole one hundred characters long"}]
+      """

@@ -106,3 +106,29 @@ Feature: One call offloads the results of a list
       | function                   |
       | offload_tool_results       |
       | offload_tool_results_async |
+
+  @F-001 @BR-3.2-13
+  Scenario Outline: A writer gets each result under one id in a file of its own
+    Given a result "b" of 500 characters from Bash
+    When the function <function> is called with
+      | writer | <writer> |
+    Then the result lists the files "tool-result-b.md", "tool-result-a.md" and "tool-result-b-1.md"
+    And 1,200 characters are freed
+
+    Examples:
+      | function                   | writer       |
+      | offload_tool_results       | synchronous  |
+      | offload_tool_results_async | asynchronous |
+
+  @F-001 @BR-3.2-15
+  Scenario: An asynchronous writer in a synchronous call is an error
+    When the function offload_tool_results is called with
+      | writer | asynchronous |
+    Then it fails with a StoreError that says "the writer is asynchronous"
+    And no file is written
+
+  @F-003 @BR-3.2-27
+  Scenario: The caller may ask for absolute paths in the placeholders
+    When the function offload_tool_results is called with
+      | paths | absolute |
+    Then the result "a" reads "[Content offloaded to: {root}/tool-result-a.md]"

@@ -99,3 +99,20 @@ Feature: One call offloads one result
       | function                  |
       | offload_tool_result       |
       | offload_tool_result_async |
+
+  @F-001 @BR-3.2-1
+  Scenario Outline: A message with two results is an error
+    Given the messages
+      """
+      [{"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "a", "content": "one"},
+        {"type": "tool_result", "tool_use_id": "b", "content": "two"}]}]
+      """
+    When the function <function> is called
+    Then it fails with a MessagesError that says "expected a message with one tool result, got 2"
+    And no file is written
+
+    Examples:
+      | function                  |
+      | offload_tool_result       |
+      | offload_tool_result_async |

@@ -590,3 +590,178 @@ Feature: Outcomes that did not come
   Scenario: found:    no file
     When the function offload_tool_results is called
     Then the file "tool-result-a.md" is written by the writer
+
+  Scenario: expected: the result "a" is cleared
+    When the policy is applied
+    Then the result "a" is cleared
+
+  Scenario: expected: the result "a" is dropped
+    When the policy is applied
+    Then the result "a" is dropped
+
+  Scenario: expected: the result "a" is summarised
+    When the policy is applied
+    Then the result "a" is summarised
+
+  Scenario: expected: [./c.md]
+    When the policy is applied
+    Then the results "a" and "b" read "[./c.md]"
+
+  Scenario: expected: a string
+    Given a result "c" of 60 characters in blocks
+    When the policy is applied
+    Then the content of the results "a" and "c" are a string
+
+  Scenario: expected: message 5 to be the object given
+    When the policy is applied
+    Then the results "b" and "small" are the same objects as before
+
+  Scenario: expected: message 7 {
+    Given the policy
+      """
+      items: {tool_result: {offload: true, keep_recent: 2}}
+      placeholder: "[{relative_path}]"
+      steps: [{name: retire, do: offload}]
+      """
+    And a result of 200 characters from Bash
+    When the policy is applied
+    And a result of 200 characters arrives from Bash
+    And the policy is applied
+    Then the prefix is unchanged up to message 7
+
+  Scenario: expected: no file a.md
+    When the policy is applied
+    Then the files "a.md" and "b.md" are gone
+
+  Scenario: expected: b.md
+    When the policy is applied
+    Then the root folder holds only the file "b.md"
+
+  Scenario: /b.md
+    When the policy is applied
+    Then the result lists the file "b.md"
+
+  Scenario: expected: 'another'
+    When the policy is applied
+    Then the file "a.md" reads as follows
+      """
+      another
+      """
+
+  Scenario: offloaded=True
+    When the policy is applied
+    Then the results "small" and "a" are listed as kept
+
+  Scenario: expected: removed
+    When the policy is applied
+    Then the history tells that the results "a" and "b" were removed
+
+  Scenario: expected: packed
+    When the policy is applied
+    Then the history tells that the result "a" was packed
+
+  Scenario: expected: saved
+    Given the policy
+      """
+      items: {tool_result: {offload: true}}
+      placeholder: "[{relative_path}]"
+      store: {path: "{tool_use_id}.md", state: none}
+      steps: [{name: leave, do: offload}]
+      """
+    When the policy is applied
+    Then the history tells that the result "a" was saved
+
+  Scenario: expected: 1 characters
+    When the policy is applied
+    Then 1 character is freed
+
+  Scenario: expected: c.md
+    When the policy is applied
+    Then the result reports the file "c.md"
+
+  Scenario: expected: 2 warnings
+    When the policy is applied
+    Then 2 warnings are given
+
+  Scenario: expected: UnknownOptionError
+    When the policy is applied
+    Then it fails with an UnknownOptionError
+
+  Scenario: expected: the gate tokens of the step leave stays closed because under 5
+    Given the policy
+      """
+      items: {tool_result: {offload: true}}
+      steps: [{name: leave, do: offload, when: {tokens: {over: 5}}}]
+      """
+    When the policy is applied
+    Then the gate "tokens" of the step "leave" stays closed because "under 5"
+
+  Scenario: expected: the history to be not compacted
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the history is not compacted
+
+  Scenario: expected: 1 times
+    Given the policy "context-compact"
+    And the summarizer answers "Short."
+    When the policy is applied
+    Then the summarizer is asked 1 time
+
+  Scenario: expected: extractive other
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the summary is asked of extractive with the model other
+
+  Scenario: expected: 1 and 1 seconds
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then a try may take 1 second, and all tries 1 second
+
+  Scenario: expected: no 'what was said'
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    And the messages
+      | role | text          |
+      | user | what was said |
+    When the policy is applied
+    Then the summarizer does not see "what was said"
+
+  Scenario: expected: a.py, b.py
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the files "a.py" and "b.py" are restored
+
+  Scenario: 2 waits that grow from 5 seconds
+    Given the policy
+      """
+      compaction: {summary: {backoff: 1s, attempts: 3}}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer fails 2 times
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the waits between the tries grow from 5 seconds

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from policyctx.turns.compacting import Compacted
     from policyctx.turns.result import Result
 
+# A wait is twice the one before it; jitter shortens each by up to a quarter.
+_LEAST_GROWTH = 1.5
+
 
 @given(
     "the {who=summarizer|model} answers( {text:text})",
@@ -282,11 +285,11 @@ def _stats(outcome: Result | Returned) -> CompactStats:
     "the waits between the tries grow from 1 second",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """Before each try but the first of the last event the session waits, longer each time. The
-    amount is the first wait.
+    """Before each try but the first of the last event the session waits, each time at least one
+    and a half times as long as before. The amount is the first wait.
     """
     waits, tries = policyctx_world.waits, len(_scripted(policyctx_world).requests)
-    grow = all(one < other for one, other in pairwise(waits))
+    grow = all(_LEAST_GROWTH * one <= other for one, other in pairwise(waits))
     if len(waits) != tries - 1 or not waits or not amount.holds_for(waits[0]) or not grow:
         found = ", ".join(f"{wait:g}" for wait in waits) or "none"
         raise OutcomeError(f"{tries - 1} waits that grow from {amount} seconds", found)

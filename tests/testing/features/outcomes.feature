@@ -64,6 +64,7 @@ Feature: What comes of it
       [./{session_id}/b.md of 400]
       """
     And the content of the results "a" and "b" is a string
+    And the content of the results "a" and "b" are a string
 
   Scenario: Objects
     When the policy is applied
@@ -218,3 +219,25 @@ Feature: What comes of it
     And every offloaded user message reads "[user_message]"
     And the result "z" is offloaded
     And the call "z" is kept
+
+  Scenario: What is one in number
+    Given the policy
+      """
+      items: {tool_result: {offload: true}}
+      store: {path: "{tool_use_id}.md"}
+      placeholder: "[{relative_path}]"
+      steps: [{name: leave, do: offload, select: {types: [tool_result]}, must_shrink: false}]
+      """
+    And no messages
+    And a result "one" of 1 character
+    When the policy is applied
+    Then 1 character is freed
+    And the result reports 1 offloaded item
+    And the result reports the file "one.md"
+    And the result lists the file "one.md"
+    And the file "one.md" is written
+
+  Scenario: An error with a vowel at its beginning
+    When the function offload_tool_results is called with
+      | folder | elsewhere |
+    Then it fails with an UnknownOptionError that says "folder"

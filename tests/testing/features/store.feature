@@ -32,6 +32,7 @@ Feature: The session's store
     Then every offloaded item can be read back
     And the result "a" can be restored
     And the history tells that the result "a" was saved
+    And the history tells that the first 2 results were saved
 
   Scenario: What no placeholder names is compressed, and goes when it is old
     When the session continues for 4 turns
@@ -47,6 +48,7 @@ Feature: The session's store
     And the store is collected
     Then the file "a.md" is gone
     And the history tells that the result "a" was removed
+    And the files "a.md" and "call_1.md" are gone
 
   Scenario: What a placeholder names stays, however old
     When the policy is applied

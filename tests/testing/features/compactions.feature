@@ -1,0 +1,86 @@
+Feature: What happens around compactions
+  What the summarizer says and what is on the disk may change between two turns.
+
+  Background:
+    Given the policy
+      """
+      tools: {read_file: {reads_file: path}, Read: {reads_file: file_path}}
+      compaction: {summary: {attempts: 3, backoff: 2s, timeout: 1s, total_timeout: 60s}}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 300 tokens
+
+  Scenario: Who answers, and what, may change
+    When the summarizer answers
+      """
+      The first summary.
+      """
+    And the policy is applied
+    Then the history is compacted
+    And the summary is asked of extractive
+    When the model answers "ok"
+    And the session continues for 1 turn
+    Then the history is not compacted
+
+  Scenario: An answer may be a docstring
+    Given the summarizer answers
+      """
+      A summary in a docstring.
+      """
+    When the policy is applied
+    Then the history is compacted
+
+  Scenario Outline: A summarizer may fail from some time on
+    When the summarizer fails <how>
+    And the policy is applied
+    Then the history is <state>
+    And the summarizer is asked <tries>
+
+    Examples:
+      | how                            | state         | tries   |
+      | every time                     | not compacted | 3 times |
+      | every time saying "overloaded" | not compacted | 3 times |
+      | 1 time                         | compacted     | 2 times |
+      | 2 times saying "overloaded"    | compacted     | 3 times |
+
+  Scenario: The waits are told in seconds
+    When the summarizer fails 2 times
+    And the policy is applied
+    Then the waits between the tries grow from at least 1 seconds
+
+  Scenario: A try and all tries may take a second
+    Given the policy
+      """
+      compaction: {summary: {attempts: 1, timeout: 1s, total_timeout: 1s}}
+      steps: [{name: summarise, do: compact}]
+      """
+    When the summarizer hangs
+    And the policy is applied
+    Then a try may take 1 second, and all tries 1 second
+    And the history is not compacted
+
+  Scenario Outline: Files may come and go while the agent works
+    When the working directory has the <files>
+    And the agent has read the files "a.py" and "b.py" with <tool>
+    And the file "b.py" is deleted from the working directory
+    And the policy is applied
+    Then the file "a.py" is restored
+    And a warning says "'b.py' is not restored: there is no such file"
+
+    Examples:
+      | files                                 | tool      |
+      | files "a.py" and "b.py" of 10 tokens  | read_file |
+      | files "a.py" and "b.py" that read "x" | Read      |
+
+  Scenario: A file may be read and go before anything happens
+    Given the working directory has the file "a.py" that reads "a"
+    And the agent has read the file "a.py"
+    And the file "a.py" is deleted from the working directory
+    When the policy is applied
+    Then no file is restored
+    When the working directory has the file "a.py" that reads "a"
+    And the agent has read the files "b.py" and "c.py"
+    And the agent has read the file "a.py"
+    And the policy is applied
+    Then the file "a.py" is restored
