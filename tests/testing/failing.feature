@@ -315,6 +315,7 @@ Feature: Outcomes that did not come
       | result | 3 chars |
 
   Scenario: the JSON of a text block has 27 characters or more
+    Given the policy "context-offload"
     When the policy is applied
     Then nothing is dropped
     Given a result of 26 characters in blocks
