@@ -219,6 +219,10 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
     # `min_new` only matters where a part was summarised before.
     if came < tokens and came < needed:
         return Reason("hardly_new", {"new": came, "tokens": tokens, "needed": needed})
+    # The provider rejects the request all the same, and most of it stays.
+    stays, window = outlook.tokens() - tokens, outlook.facts.window(policy.model)
+    if stays > max(window, tokens):
+        return Reason("stays_too_large", {"stays": stays, "window": window})
     pinned = tuple(_pinned(parts, outlook))
     if (too_large := _too_large(pinned, tokens, settings.summary, outlook.facts)) is not None:
         return too_large

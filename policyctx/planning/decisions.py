@@ -55,6 +55,7 @@ SENTENCES = {
     "recent": "{recency}",
     "restored": "step {step} dropped it earlier; it stays here, since without it {what}",
     "selected": "the step takes all that it selects",
+    "stays_too_large": "what no summary replaces has {stays:,} tokens; the window is {window:,}",
     "summarised": "the summary stands for messages {first} to {last}",
     "unit_stays": "its {unit} stays: {why}",
     "until_reached": "{until}",

@@ -232,7 +232,11 @@ class _Record:
         item = self._in.items[position]
         if not said:
             return Decision(position, item, Action.KEEP, Reason("not_selected"))
-        step, taken, reason, rule = said[-1]
+        # A step whose gate is closed counts only where no other judged the item; the first does.
+        is_open = {outcome.step: outcome.is_open for outcome in self._plan.outcomes}
+        judged = [v for v in said if is_open[v.step] and v.reason.code != "arrived_before"]
+        closed = [v for v in said if not is_open[v.step]]
+        step, taken, reason, rule = judged[-1] if judged else (closed or said)[0]
         return Decision(
             position, item, Action.SUMMARISE if taken else Action.KEEP, reason, step, rule
         )

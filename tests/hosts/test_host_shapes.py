@@ -144,6 +144,18 @@ def test_the_store_restores_the_block_of_a_host(host: Host, tmp_path: Path) -> N
     assert "字" * 150 in json.dumps(block, ensure_ascii=False)
 
 
+def test_a_preset_offloads_a_newest_result_that_cannot_fit(host: Host, tmp_path: Path) -> None:
+    large = "".join(f"line {i} of a log\n" for i in range(60_000))
+    messages = [host.user("the task"), host.reply("t", [("a", "read", {})])]
+    messages += host.results(("a", "read", large))
+    session = Session("small-context", root=tmp_path, session_id="s", shapes=[host.shape])
+    result = session.apply(messages)
+    assert (result.warnings, result.offloaded_count) == ((), 1)
+    shown = "".join(text for _, text in read(host, result.messages[2:]))
+    assert "line 0 of a log" in shown
+    assert "line 59999 of a log" in shown
+
+
 def test_without_a_decision_the_list_is_the_same_object(host: Host, tmp_path: Path) -> None:
     messages = conversation(host)
     session = under(OFFLOAD.replace("100", "1000"), tmp_path, host)

@@ -91,7 +91,11 @@ def test_a_policy_in_an_entry_extends_presets_and_files_beside_the_file(tmp_path
     policy = policy_for("a", file)
     assert (policy.name, policy.description) == ("a", "from the base")
     assert (policy.min_tokens, policy.min_chars) == (9, None)
-    assert [step.name for step in policy.steps] == ["retire-old-results", "summarise"]
+    assert [step.name for step in policy.steps] == [
+        "retire-old-results",
+        "make-it-fit",
+        "summarise",
+    ]
 
 
 def test_a_variable_may_name_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:

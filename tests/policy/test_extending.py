@@ -93,7 +93,11 @@ def test_the_later_of_several_bases_wins(folder: Folder) -> None:
 def test_a_preset_is_extended_by_its_name(folder: Folder) -> None:
     policy = load_policy(folder.write("own", "extends: coding-agent\nmin_tokens: 9"))
     assert (policy.name, policy.min_tokens) == ("test", 9)
-    assert [step.name for step in policy.steps] == ["retire-old-results", "summarise"]
+    assert [step.name for step in policy.steps] == [
+        "retire-old-results",
+        "make-it-fit",
+        "summarise",
+    ]
 
 
 def test_paths_are_below_the_file_that_names_them(folder: Folder) -> None:
@@ -329,7 +333,7 @@ def test_a_new_step_goes_before_a_compaction_that_it_inherits(tmp_path: Path) ->
         encoding="utf-8",
     )
     names = [step.name for step in load_policy(path).steps]
-    assert names == ["retire-old-results", "more", "summarise"]
+    assert names == ["retire-old-results", "make-it-fit", "more", "summarise"]
 
 
 FOREIGN = {

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from policyctx import Session
 from policyctx.turns.notices import fullness_ahead
-from tests.conversations import calls, results, session_of, user
+from tests.conversations import calls, chat_calls, chat_result, results, session_of, user
 from tests.policies import policy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conversations import Message
 
 LARGE = "".join(f"line {i} of a log\n" for i in range(60_000))  # about 300,000 tokens
@@ -89,3 +89,119 @@ def test_the_window_is_that_of_the_called_model(tmp_path: Path) -> None:
     running = session(tmp_path)
     running.called_model = "gpt-4.1"
     assert running.apply(session_of(LARGE)).warnings == ()
+
+
+PRESETS = pytest.mark.parametrize("name", ["coding-agent", "small-context", "few-re-reads"])
+
+
+@PRESETS
+@pytest.mark.parametrize("parallel", [1, 3, 100])
+def test_presets_offload_newest_results_that_cannot_fit(
+    name: str, parallel: int, tmp_path: Path
+) -> None:
+    ids = [f"c{i}" for i in range(parallel)]
+    one = "first\n" + LARGE[: 2 * len(LARGE) // (parallel + 1)] + "\nlast"
+    messages = [
+        user("read"),
+        calls(*((i, "Read") for i in ids)),
+        results(*((i, one) for i in ids)),
+    ]
+    running = session(tmp_path, name)
+    result = running.apply(messages)
+    assert result.warnings == ()
+    assert result.messages[:2] == messages[:2]
+    shown = [block["content"] for block in result.messages[2]["content"]]
+    placeholders = [text for text in shown if text != one]
+    assert len(placeholders) == result.offloaded_count >= 1
+    for text in placeholders:
+        assert text.startswith("[Too large for the context: Read result, ")
+        assert "first\nline 0 of a log\n" in text
+        assert text.endswith("\nlast")
+        assert len(text) < 1900
+    assert [Path(file).read_text("utf-8") for file in result.files] == [one] * len(placeholders)
+
+
+@PRESETS
+def test_presets_leave_a_large_result_that_fits(name: str, tmp_path: Path) -> None:
+    messages = session_of(LARGE[: len(LARGE) // 3])
+    assert session(tmp_path, name).apply(messages).offloaded_count == 0
+
+
+@PRESETS
+def test_a_result_of_one_line_is_shown_by_its_head_and_tail(name: str, tmp_path: Path) -> None:
+    text = json.dumps({"rows": [*range(300_000)], "total": "the end"})
+    shown = session(tmp_path, name).apply(session_of(text)).messages[2]["content"][0]["content"]
+    assert '{"rows": [0, 1, 2, ' in shown
+    assert shown.endswith('"total": "the end"}')
+
+
+@PRESETS
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [user(), chat_calls(("a", "Read", "{}")), chat_result("a", LARGE)],
+        [
+            user(),
+            {"type": "function_call", "call_id": "a", "name": "Read", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "a", "output": LARGE},
+        ],
+    ],
+    ids=["chat", "responses"],
+)
+def test_presets_do_so_in_every_shape(name: str, messages: list[Message], tmp_path: Path) -> None:
+    result = session(tmp_path, name).apply(messages)
+    assert (result.warnings, result.offloaded_count) == ((), 1)
+    shown = json.dumps(result.messages[2])
+    assert "line 0 of a log" in shown
+    assert "line 59999 of a log" in shown
+
+
+@PRESETS
+def test_the_window_of_the_called_model_decides_what_cannot_fit(name: str, tmp_path: Path) -> None:
+    messages = session_of(LARGE[: len(LARGE) // 3])
+    running = session(tmp_path, name)
+    running.called_model = "gpt-4o"  # 128,000 tokens
+    result = running.apply(messages)
+    assert (result.warnings, result.offloaded_count) == ((), 1)
+
+
+@PRESETS
+def test_what_could_not_fit_stays_out_after_a_restart(name: str, tmp_path: Path) -> None:
+    messages = session_of(LARGE)
+    sent = session(tmp_path, name).apply(messages).messages
+    later = [*messages, {"role": "assistant", "content": "done"}, user()]
+    result = session(tmp_path, name).apply(later)
+    assert result.messages[: len(sent)] == sent
+    assert result.warnings == ()
+
+
+def test_a_result_that_stays_is_explained_by_the_step_that_says_why(tmp_path: Path) -> None:
+    planned = session(tmp_path, "coding-agent").plan(session_of("x " * 3000))
+    (decision,) = (d for d in planned.decisions if d.item.type == "tool_result")
+    assert (decision.step, decision.reason.code) == ("retire-old-results", "recent")
+
+
+def test_of_closed_gates_the_first_explains_why_an_item_stays(tmp_path: Path) -> None:
+    planned = session(tmp_path, "coding-agent").plan(session_of(*["x " * 3000] * 5))
+    oldest = next(d for d in planned.decisions if d.item.type == "tool_result")
+    assert (oldest.step, oldest.reason.code) == ("retire-old-results", "gate_closed")
+
+
+@PRESETS
+def test_no_compaction_is_made_beside_a_user_message_that_cannot_fit(
+    name: str, tmp_path: Path
+) -> None:
+    messages = [user(), {"role": "assistant", "content": "What is in it?"}, user(LARGE)]
+    running = session(tmp_path, name)
+    planned = running.plan(messages)
+    assert planned.compaction is None
+    assert planned.outcomes[-1].stopped is not None
+    assert planned.outcomes[-1].stopped.code == "stays_too_large"
+    result = running.apply(messages)
+    assert result.messages[:2] == messages[:2]
+    assert len(result.warnings) == 1
+
+
+def test_a_compaction_is_made_where_most_of_the_list_can_be_replaced(tmp_path: Path) -> None:
+    messages = [user(LARGE), {"role": "assistant", "content": "Done."}, user(LARGE[:-100_000])]
+    assert session(tmp_path, "coding-agent").plan(messages).compaction is not None
