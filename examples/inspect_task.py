@@ -40,5 +40,7 @@ sample = Sample(input=f"Read each of these files and compare them: {names}")
 model = get_model("openai/gpt-6-sol", responses_api=False)
 policy = PolicyCompaction("coding-agent", threshold=100_000)
 agent = react(tools=[read_file()], compaction=policy)
-[log] = run_task(Task(dataset=[sample], solver=agent), model=model, display="none")
+task = Task(dataset=[sample], solver=agent)
+# By default, Inspect cuts each result to 16 KB.
+[log] = run_task(task, model=model, display="none", max_tool_output=1_000_000)
 print(log.samples[0].output.completion)

@@ -1,4 +1,4 @@
-"""The default wording of a placeholder names a tool only if the session knows that one exists."""
+"""A placeholder names a tool that reads offloaded files only if the session knows of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.integrations.tools import ReadBackTools
-from tests.conversations import session_of
+from tests.conversations import call, results, session_of, user
 from tests.policies import policy
 
 if TYPE_CHECKING:
@@ -95,3 +95,85 @@ def test_a_wording_of_the_policy_stays_as_it_is(tmp_path: Path) -> None:
     messages = session.apply(session_of(LARGE), tools=[{"name": "read_offloaded"}]).messages
     found = messages[2]["content"][0]["content"]
     assert found == f"in {tmp_path}/tool_result/Bash/c0.md"
+
+
+OWN = [{"name": "Bash"}, {"name": "mcp__ctx__read_offloaded"}]
+AGAIN = "Read that file when you need it again."
+NAMED = "Use mcp__ctx__read_offloaded tool to view details."
+FIELD = 'placeholder: "{tool_name} in {path}. {how_to_read} ({tokens} tokens)"'
+
+
+def with_field(root: Path, rest: str = "") -> Session:
+    text = f"{POLICY % 'other'}\n    {FIELD}\n    {rest}"
+    return Session(policy(text), root=root, session_id="s")
+
+
+def first_result(session: Session, messages: Any, tools: Any) -> str:
+    return str(session.apply(messages, tools=tools).messages[2]["content"][0]["content"])
+
+
+@pytest.mark.parametrize(
+    ("tools", "sentence"),
+    [
+        (None, AGAIN),
+        (OWN, NAMED),
+        ([chat("read_offloaded")], "Use read_offloaded tool to view details."),
+        # A tool of the agent that opens any file needs no name.
+        ([{"name": "Bash"}, {"name": "view"}], AGAIN),
+    ],
+)
+@pytest.mark.parametrize("preset", ["coding-agent", "small-context", "few-re-reads"])
+def test_a_preset_names_the_tool_that_reads_offloaded_files(
+    preset: str, tools: Any, sentence: str, tmp_path: Path
+) -> None:
+    text = f"extends: {preset}\nmodel: {{context_window: 400000}}\nstore: {{sync: never}}"
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    messages = session_of(*["word " * 12_000] * 13)
+    path = tmp_path / "tool_result/Bash/c0.md"
+    head = f"[Offloaded: Bash result, 1 lines, 12001 tokens]\nPath: {path}\n"
+    assert first_result(session, messages, tools) == head + sentence
+    # What was decided stays, whatever the next request says.
+    assert first_result(session, messages, None if tools else OWN) == head + sentence
+    again = Session(policy(text), root=tmp_path, session_id="s")
+    assert first_result(again, messages, None if tools else OWN) == head + sentence
+
+
+@pytest.mark.parametrize(("tools", "sentence"), [(None, AGAIN), (OWN, NAMED)])
+def test_a_wording_says_how_to_read_the_file_wherever_it_has_the_field(
+    tools: Any, sentence: str, tmp_path: Path
+) -> None:
+    session = with_field(tmp_path)
+    found = first_result(session, session_of(LARGE), tools)
+    path = tmp_path / "tool_result/Bash/c0.md"
+    assert found == f"Bash in {path}. {sentence} (401 tokens)"
+
+
+def test_the_input_of_a_call_says_it_too(tmp_path: Path) -> None:
+    rest = "steps: [{name: a, do: offload, select: {types: [tool_call]}}]"
+    text = POLICY.partition("steps:")[0] % "read_offloaded"
+    text = text.replace("tool_result", "tool_call")
+    session = Session(policy(f"{text}{rest}\n    {FIELD}"), root=tmp_path, session_id="s")
+    write = call("c0", "Write", {"path": "a.txt", "content": LARGE})
+    messages = [user("the task"), write, results(("c0", "done")), user("next")]
+    left = session.apply(messages).messages[1]["content"][0]["input"]["content"]
+    assert ". Use read_offloaded tool to view details. (" in left
+
+
+@pytest.mark.parametrize("given", [None, OWN])
+@pytest.mark.parametrize("tools", [None, OWN])
+def test_either_sentence_is_recognised_without_a_ledger(
+    tools: Any, given: Any, tmp_path: Path
+) -> None:
+    text = f"{POLICY % 'other'}\n    {FIELD}".replace("never", "never, state: none")
+    text = text.replace("types: [tool_result]}", "types: [tool_result]}, must_shrink: false")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    left = session.apply(session_of(LARGE), tools=tools).messages
+    assert session.apply(left, tools=given).messages is left
+
+
+def test_a_result_that_is_read_as_it_arrives_says_it_too(tmp_path: Path) -> None:
+    text = (POLICY % "read_offloaded").replace("do: offload", "on: arrival, do: offload")
+    session = Session(policy(f"{text}\n    {FIELD}"), root=tmp_path, session_id="s")
+    _, asked, answer = session_of(LARGE)
+    found = session.on_tool_result(answer, call=asked).messages[-1]["content"][0]["content"]
+    assert ". Use read_offloaded tool to view details. (" in found

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-# What a field shows: the item itself, its file, its content, an excerpt of its content, or the file
-# that the agent read it from.
-Source: TypeAlias = Literal["item", "file", "content", "excerpt", "origin"]
+from policyctx.definitions.wordings import READ_AGAIN
+
+# What a field shows: the item itself, its file, how to read the file, its content, an excerpt of
+# its content, or the file that the agent read it from.
+Source: TypeAlias = Literal["item", "file", "reading", "content", "excerpt", "origin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ FIELDS: dict[str, PlaceholderField] = {
     "relative_path": PlaceholderField("file", least_chars=3),
     "store_path": PlaceholderField("file", least_chars=1),
     "cwd_path": PlaceholderField("file", least_chars=1),
+    "how_to_read": PlaceholderField("reading", least_chars=len(READ_AGAIN)),
     "tokens": PlaceholderField("content", least_chars=1),
     "chars": PlaceholderField("content", least_chars=1),
     "lines": PlaceholderField("content", least_chars=1),
@@ -53,6 +56,8 @@ def _of(*sources: Source) -> tuple[str, ...]:
 
 PLACEHOLDER_FIELDS = tuple(FIELDS)
 FILE_FIELDS = _of("file")
+# What nothing can be shown for where an item has no file.
+SAVED_FIELDS = _of("file", "reading")
 EXCERPT_FIELDS = frozenset(_of("excerpt"))
 # What tells of a text itself: in the input of a call, of each string that is replaced. A hash is
 # for the file, which holds the whole input.

@@ -26,7 +26,8 @@ from policyctx.definitions.fields import (
     TEXT_FIELDS,
 )
 from policyctx.definitions.items import FileLines
-from policyctx.definitions.wordings import DEFAULT, HOW_TO_READ
+from policyctx.definitions.recalling import READ_TOOL, recall_tool
+from policyctx.definitions.wordings import DEFAULT, HOW_TO_READ, READ_AGAIN
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.paths import hash_name, numbered_forms, path_from
 from policyctx.policy.templates import Template, parsed_template
@@ -219,6 +220,7 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
     "relative_path": lambda _item, file, _facts: f"./{file.relative_path}",
     "store_path": lambda _item, file, _facts: file.relative_path,
     "cwd_path": lambda _item, file, facts: path_from(facts.cwd, file.path),
+    "how_to_read": lambda _item, _file, facts: _how_to_read(facts.read_tool),
     "item_id": lambda item, _file, _facts: item.item_id,
     "item_type": lambda item, _file, _facts: item.type,
     "tool_name": lambda item, _file, _facts: item.tool or "",
@@ -234,13 +236,18 @@ _VALUES: dict[str, Callable[[Item, File, Facts], object]] = {
 }
 
 
+def _how_to_read(tool: str) -> str:
+    """Return the sentence that names a tool of this library; an agent knows its own tools."""
+    return HOW_TO_READ.format(tool=tool) if recall_tool(tool) == READ_TOOL else READ_AGAIN
+
+
 def _source(item: Item, file: File, facts: Facts) -> FileLines:
     """Return the file that shows the item again: the one it was read from, else its own."""
     return facts.source(item) or FileLines(file.path, 1, line_count(item.text))
 
 
 _OF_FILE = frozenset(FILE_FIELDS)
-_HOW_TO_READ = f"(?:{re.escape(HOW_TO_READ.format(tool='TOOL')).replace('TOOL', '.+')})?"
+_NAMES_TOOL = re.escape(HOW_TO_READ.format(tool="TOOL")).replace("TOOL", "[^\n]+")
 _HASH_NAME = "sha256-[0-9a-f]{16}"
 _OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
 
@@ -291,7 +298,7 @@ def rendered_placeholder(
         values |= _excerpt_values(wording, told, facts)
     text = wording.template.render(values)
     if wording.is_default and facts.read_tool:
-        text += HOW_TO_READ.format(tool=facts.read_tool)
+        text += "\n" + HOW_TO_READ.format(tool=facts.read_tool)
     return text if text.strip() else REMOVED
 
 
@@ -312,7 +319,7 @@ def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | 
         return None
     if not (item.text.startswith(pieces[0]) and item.text.endswith(pieces[-1])):
         return None
-    how_to_read = _HOW_TO_READ if wording.is_default else ""
+    how_to_read = f"(?:\n{_NAMES_TOOL})?" if wording.is_default else ""
     known = [re.escape(pieces[0])]  # what is between the fields that may hold anything
     for field, literal in zip(pieces[1::2], pieces[2::2], strict=True):
         form = _form(field, item, file, facts)
@@ -338,6 +345,8 @@ def _form(field: str, item: Item, file: File, facts: Facts) -> str | None:
     if field in _OF_FILE:
         forms = numbered_forms(str(_VALUES[field](item, file, facts)))
         return f"({forms.replace(re.escape(hash_name(item.text)), _HASH_NAME)})"
+    if field == "how_to_read":
+        return f"(?:{_NAMES_TOOL}|{re.escape(READ_AGAIN)})"
     return re.escape(str(_VALUES[field](item, file, facts))) if field in _OF_ITEM else None
 
 

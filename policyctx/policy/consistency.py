@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.definitions.fields import (
     EXTENT_FIELDS,
-    FILE_FIELDS,
     PLACEHOLDER_FIELDS,
+    SAVED_FIELDS,
     SUMMARY_FIELDS,
 )
 from policyctx.definitions.item_types import BUILT_IN_TYPES
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from policyctx.policy.models.placeholder import Placeholder
     from policyctx.policy.nodes import Node
 
-_OF_THE_FILE = frozenset(FILE_FIELDS)
-_NO_PATH = "`clear` saves nothing, so there is no path to show"
+_OF_THE_FILE = frozenset(SAVED_FIELDS)
+_NO_PATH = "`clear` saves nothing, so there is no file to name"
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:

@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 from policyctx.definitions.actions import Action
+from policyctx.definitions.recalling import READ_TOOL
+from policyctx.definitions.wordings import HOW_TO_READ, READ_AGAIN
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
     PolicyKey,
@@ -112,15 +114,19 @@ one that crosses the line stays. Each has its own size, also when a placeholder 
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
 store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
-which the session was made; absolute for a file outside of it), `{item_id}`, `{item_type}`,
-`{tool_name}`, `{tool_use_id}`, `{session_id}`, `{tokens}`, `{chars}`, `{lines}`, `{sha256}`,
-`{head}`, `{gap}`, `{tail}`, `{omitted_lines}`, `{omitted_chars}`, `{source_path}`,
+which the session was made; absolute for a file outside of it), `{how_to_read}`, `{item_id}`,
+`{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}`, `{tokens}`, `{chars}`, `{lines}`,
+`{sha256}`, `{head}`, `{gap}`, `{tail}`, `{omitted_lines}`, `{omitted_chars}`, `{source_path}`,
 `{source_first_line}`, `{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
 
 """
     f"""\
-`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}`, `{{store_path}}` or
-`{{cwd_path}}`. Where the policy gives none it is `{Action.CLEAR.text}`.
+`{{how_to_read}}` is `{HOW_TO_READ.format(tool=READ_TOOL)}` if the session knows the tool
+`{READ_TOOL}`, with or without a prefix: `apply(tools=…)` has it, the policy's `tools` name it,
+or `ReadBackTools(session)` was made. Otherwise it is `{READ_AGAIN}`
+
+`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}`, `{{store_path}}`,
+`{{cwd_path}}` or `{{how_to_read}}`. Where the policy gives none it is `{Action.CLEAR.text}`.
 
 """
     """\

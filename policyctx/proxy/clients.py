@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 Client = Literal["same", "other"]
 ReadBack = Literal["mcp", "tool"]
 
-# Follows a wording that names no tool. An agent would look for an absolute path on its own disk.
-_HOW_TO_READ = "\nUse {tool} tool with this path to view it."
+# Replaces `{how_to_read}`, or follows a wording that names no tool. An agent would look for an
+# absolute path on its own disk.
+_HOW_TO_READ = "Use {tool} tool with this path to view it."
 _RELATIVE = "{relative_path}"
 # The MCP server of the proxy serves all sessions of a client, so a path names its session.
 _BELOW_ROOT = "{session_id}/{store_path}"
@@ -121,9 +122,13 @@ def _reworded(policy: Policy, tool: str, path: str) -> Policy:
         if one is None or not (_shows_path(one) or READ_TOOL in one.text):
             return rule
         # One pass: what is put in has names of fields itself.
-        text = _FIELD.sub(lambda match: _replaced(match[0], one, path), one.text)
+        fields = {field: _replaced(field, one, path) for field in _FIELD.findall(one.text)}
+        line = ""
         if _needs_tool(one):
-            text += _HOW_TO_READ.format(tool=tool)
+            sentence = _HOW_TO_READ.format(tool=tool)
+            line = "" if "{how_to_read}" in fields else f"\n{sentence}"
+            fields["{how_to_read}"] = sentence
+        text = _FIELD.sub(lambda match: fields[match[0]], one.text) + line
         return rule.model_copy(update={"placeholder": one.model_copy(update={"text": text})})
 
     found: Policy = reworded(policy)

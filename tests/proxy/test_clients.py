@@ -63,6 +63,8 @@ def test_the_setting_comes_before_the_address(client: Client, *, elsewhere: bool
         "placeholder: 'see {path}'\n",
         "placeholder: 'see {cwd_path}, by read_offloaded'\n",
         "placeholder: {text: 'kept:{head} rest: {path}', head: {lines: 1}}\n",
+        "placeholder: 'in {path} . {how_to_read}'\n",
+        "placeholder: 'in {path} , {{how_to_read}}'\n",
     ],
 )
 def test_a_placeholder_for_another_machine_names_the_tool_and_no_folder(
@@ -111,6 +113,13 @@ def test_a_preset_can_be_read_over_mcp_as_it_is(name: str) -> None:
     wording = for_elsewhere(OffloadPolicy.load(name), over_mcp=True).policy.placeholder.text
     assert wording.count("read_offloaded") == 1
     assert "{session_id}/{store_path}" in wording
+
+
+def test_the_sentence_of_the_proxy_takes_the_place_of_the_field() -> None:
+    wording = for_elsewhere(OffloadPolicy.load("coding-agent"), over_mcp=True).policy.placeholder
+    [_, path, sentence] = wording.text.splitlines()
+    assert path == "Path: {session_id}/{store_path}"
+    assert sentence == "Use read_offloaded tool with this path to view it."
 
 
 def test_a_policy_without_state_cannot_be_read_over_mcp() -> None:

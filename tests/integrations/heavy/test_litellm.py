@@ -324,7 +324,7 @@ def test_the_example_is_the_hook_that_the_page_shows(
     assert code.split('"""')[2].strip() in page
     names: dict[str, Any] = {}
     exec(compile(code, "litellm_hook.py", "exec"), names)  # noqa: S102 - ours
-    many = session_of(*(f"{i} " * 3000 for i in range(9)))
+    many = session_of(*(f"{i} " * 6000 for i in range(9)))
     sent = passed(names["policy"], {"messages": many, "litellm_session_id": "s"})["messages"]
     assert "[Offloaded: Bash result" in str(sent)
     assert (tmp_path / ".agent" / "context").is_dir()

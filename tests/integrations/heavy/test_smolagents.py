@@ -118,7 +118,7 @@ def policy_of(tmp_path: Path) -> Callable[[str], PolicyCallback]:
 
 
 def agent_of(api: OpenAIAPI, callback: Any, kind: Any = ToolCallingAgent, **options: Any) -> Any:
-    name = options.pop("name", "some")
+    name = options.pop("model", "some")
     model = OpenAIServerModel(name, api_base=api.url, api_key="k")
     tools = options.pop("tools", [Read()])
     calls = [callback] if callback else []
@@ -147,7 +147,7 @@ def test_a_share_is_of_the_window_of_the_called_model(
     api: OpenAIAPI, policy_of: Any, model: str, limit: int
 ) -> None:
     callback = policy_of(SHARE)
-    assert agent_of(api, callback, name=model).run("Read both.") == "Done."
+    assert agent_of(api, callback, model=model).run("Read both.") == "Done."
     assert limit_of(callback.session) == limit
 
 

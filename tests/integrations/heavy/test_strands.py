@@ -91,7 +91,7 @@ def read(name: str) -> str:
 def agent_of(api: OpenAIAPI, plugin: Any, **options: Any) -> Agent:
     model = OpenAIModel(
         client_args={"base_url": api.url, "api_key": "k"},
-        model_id=options.pop("name", "gpt-some"),
+        model_id=options.pop("model", "gpt-some"),
     )
     given = {
         "tools": [read],
@@ -114,7 +114,7 @@ def test_a_share_is_of_the_window_of_the_called_model(
     api: OpenAIAPI, plugin_of: Any, model: str, limit: int
 ) -> None:
     plugin = plugin_of(SHARE)
-    agent_of(api, plugin, name=model)("Go.")
+    agent_of(api, plugin, model=model)("Go.")
     assert limit_of(plugin.session_of("s")) == limit
 
 
