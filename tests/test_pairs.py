@@ -26,8 +26,10 @@ from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.restoring import restorer
+from tests.conversations import session_of
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.rules import broken
+from tests.policies import policy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -440,3 +442,23 @@ def test_the_shape_of_pydantic_ai_pairs_the_parts_of_a_paused_reply() -> None:
     reading = Reading(Shapes([PydanticAIShape()]))
     reading.extend([ModelResponse([call]), ModelResponse([found])])
     assert reading.partners == {0: 1, 1: 0}
+
+
+def test_the_input_of_a_call_that_the_provider_runs_stays_when_its_result_leaves() -> None:
+    rules = policy(
+        """
+        min_chars: 0
+        items: {tool_result: {offload: true}}
+        steps:
+          - name: a
+            do: offload
+            select: {types: [tool_result], with_input: {tools: ["*"]}}
+            placeholder: "[gone]"
+        """
+    )
+    asked = {"type": "server_tool_use", "id": "c0", "name": "x", "input": {"path": "word " * 90}}
+    given = session_of("word " * 90)
+    given[1] = {"role": "assistant", "content": [asked]}
+    left = Session(rules, store=MemoryStore(), session_id="s").apply(given).messages
+    assert left[1] == given[1]
+    assert left[2]["content"][0]["content"] == "[gone]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import shutil
@@ -20,6 +21,7 @@ from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.writer_store import WriterStore
 from tests.conversations import call, calls, picture, results, session_of, user
+from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
 
 POLICY = """
@@ -234,6 +236,113 @@ def test_a_writer_gets_what_the_text_is_without(tmp_path: Path) -> None:
     assert texts["c0.md"] == texts["c1.md"] == LOG
     assert "A" * 90 in texts["c0.md.blocks.json"]
     assert len(texts) == 3
+
+
+FOLDER = "tool_result/Bash/"
+
+
+def test_a_store_of_the_caller_that_saves_texts_gets_what_they_are_without() -> None:
+    store = MemoryStore()
+    content = [text(LOG), picture("A" * 90)]
+    Session(policy(POLICY), store=store, session_id="s").apply(
+        session_of(content, [text(LOG)], [text(LOG), picture("B" * 90)], "ok")
+    )
+    assert [name.removeprefix(FOLDER) for name in sorted(store.files)] == [
+        "c0.md", "c0.md.blocks.json", "c1.md", "c2.md", "c2.md.blocks.json",
+    ]  # fmt: skip
+    rest = Hollow.of(json.loads(store.files[f"{FOLDER}c0.md.blocks.json"]))
+    assert rest is not None
+    assert rest.filled(store.files[f"{FOLDER}c0.md"])["content"] == content  # type: ignore[call-overload,index]
+
+
+def test_an_asynchronous_turn_loses_no_image_in_a_store_of_the_caller() -> None:
+    store = MemoryStore()
+    given = session_of([text(LOG), picture("A" * 90)], "ok")
+    asyncio.run(Session(policy(POLICY), store=store, session_id="s").apply_async(given))
+    assert "A" * 90 in store.files[f"{FOLDER}c0.md.blocks.json"]
+
+
+def test_a_store_that_keeps_blocks_gets_no_further_contents() -> None:
+    class Keeping(MemoryStore):
+        keeps_blocks = True
+
+    store = Keeping()
+    given = session_of([text(LOG), picture("A" * 90)], "ok")
+    Session(policy(POLICY), store=store, session_id="s").apply(given)
+    assert [*store.files] == [f"{FOLDER}c0.md"]
+
+
+def test_equal_texts_of_other_blocks_lose_no_image_in_a_store_of_the_caller() -> None:
+    store = MemoryStore()
+    given = [
+        user(),
+        *session_of([text(LOG), picture("A" * 90)])[1:],
+        *session_of([text(LOG), picture("B" * 90)])[1:],
+        *session_of("", "ok")[3:],
+    ]
+    Session(policy(POLICY), store=store, session_id="s").apply(given)
+    kept = "".join(store.files.values())
+    assert "A" * 90 in kept
+    assert "B" * 90 in kept
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"items": [{"type": "data", "uri": f"data:image/png;base64,{'A' * 90}"}]},
+        {"parts": [{"inline_data": {"mime_type": "image/png", "data": "A" * 90}}]},
+        {"files": [{"image": {"format": "png", "source": {"bytes": "A" * 90}}}]},
+    ],
+)
+def test_binary_content_beside_the_text_of_a_result_is_not_lost(beside: dict[str, Any]) -> None:
+    assert hollow({"result": LOG, **beside}, LOG).holds_more
+    assert not hollow({"result": LOG, "call_id": "c0", "items": [{"type": "x"}]}, LOG).holds_more
+
+
+IN_TWO_STEPS = POLICY.replace(
+    "items: {tool_result: {offload: true}}",
+    "items: {tool_result: {offload: true}, image: {offload: true}}",
+).replace(
+    "steps:",
+    """steps:
+      - {name: pictures, do: DO, select: {types: [image]}PLACEHOLDER}""",
+)
+
+
+@pytest.mark.parametrize("do", ["offload", "drop"])
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("returned", [False, True])
+def test_an_image_that_left_before_its_result_is_not_lost(
+    do: str, *, restarts: bool, returned: bool, tmp_path: Path
+) -> None:
+    placeholder = "" if do == "drop" else ', placeholder: "[picture in {relative_path}]"'
+    rules = policy(IN_TWO_STEPS.replace("DO", do).replace("PLACEHOLDER", placeholder))
+    content = [text(LOG), picture("A" * 900), text("the end")]
+    memory, given = MemoryStore(), session_of(content)
+    for store in (ContextFileSystem(tmp_path, session="s", sync="never"), memory):
+        one = Session(rules, store=store, session_id="s")
+        before = one.apply(given)
+        assert "A" * 900 not in json.dumps(list(before.messages))
+        if restarts:
+            one = Session(rules, store=store, session_id="s")
+        more = [calls(("c1", "Bash")), results(("c1", "ok"))]
+        after = one.apply([*(before.messages if returned else given), *more])
+        assert LOG not in json.dumps(list(after.messages), ensure_ascii=False)
+        assert any(one.read(path).startswith(LOG) for path in after.files)
+    kept = "".join(memory.files.values())
+    assert "A" * 900 in kept
+    assert "the end" in kept
+    filed = ContextFileSystem(tmp_path, session="s")
+    assert any("A" * 900 in json.dumps(filed.restore(entry.path)) for entry in filed.list())
+
+
+def test_a_placeholder_in_a_result_is_saved_with_what_stands_beside_it() -> None:
+    store = MemoryStore()
+    shown = "[image offloaded to pictures/1.md]"
+    content = [text(LOG), text(shown), picture("B" * 90)]
+    Session(policy(POLICY), store=store, session_id="s").apply(session_of(content, "ok"))
+    assert store.files[f"{FOLDER}c0.md"] == f"{LOG}\n{shown}"
+    assert "B" * 90 in store.files[f"{FOLDER}c0.md.blocks.json"]
 
 
 def test_a_policy_may_ask_for_the_json_of_the_list(tmp_path: Path) -> None:

@@ -493,7 +493,8 @@ class Taking:
     def _shorten(self, call: int, unit: Unit, *, empties: bool) -> None:
         """Empty the input of a call whose result was taken, or replace its long strings."""
         item, policy = self._in.items[call], self._in.policy
-        if self.is_out(call) or not policy.goes_along(item.type, item.tool):
+        is_own = item.kind == "tool_call"  # what the provider runs keeps its bytes
+        if self.is_out(call) or not (is_own and policy.goes_along(item.type, item.tool)):
             return
         if empties:
             self._empty(call, unit)

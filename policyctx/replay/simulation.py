@@ -119,6 +119,8 @@ class UnwrittenStore:
     it had. Implements `SessionStore`.
     """
 
+    keeps_blocks = True
+
     def __init__(self, root: Root, settings: Store) -> None:
         self.root = root
         self._settings = settings

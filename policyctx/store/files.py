@@ -29,7 +29,7 @@ from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.index import IndexEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from types import ModuleType
 
     from policyctx.messages.json_text import JSON
@@ -404,7 +404,7 @@ def prepare(content: Content, form: Format, *, packs: bool, has_index: bool = Tr
         lines=encoding.lines,
         is_packed=is_packed,
         hollow=bare,
-        rest=None if bare is None else rest_of(content, bare, has_index=has_index),
+        rest=None if bare is None else _rest_of(content, bare, has_index=has_index),
     )
 
 
@@ -412,7 +412,18 @@ def prepare(content: Content, form: Format, *, packs: bool, has_index: bool = Tr
 MOST_CHARS = 4096
 
 
-def rest_of(content: Content, bare: Hollow, *, has_index: bool) -> Content | None:
+def rests_of(contents: Sequence[Content], files: Sequence[File]) -> list[Content]:
+    """Return what holds the images and the like that these texts, in these files, are without."""
+    found = []
+    for content, file in zip(contents, files, strict=True):
+        if content.origin is not None and (block := content.origin.block) is not None:
+            path, text = file.relative_path, content.text
+            bare = hollow(block, text)
+            found.append(_rest_of(Content(path, text, path), bare, has_index=False))
+    return [*filter(None, found)]
+
+
+def _rest_of(content: Content, bare: Hollow, *, has_index: bool) -> Content | None:
     """Return what holds the hollow block of a content, None where the index has it.
 
     Without an index it is kept only if blocks such as images are not in the text at all.

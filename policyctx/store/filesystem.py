@@ -90,6 +90,9 @@ class ContextFileSystem:
     and reaches the service, by `close`, or by the next store with this root and folder.
     """
 
+    keeps_blocks = True
+    """Whether it saves what `origin.block` holds beside the text; see `SessionStore`."""
+
     def __init__(
         self,
         root: str | os.PathLike[str],

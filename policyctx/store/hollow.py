@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from policyctx.messages.json_text import compact_json, stringified
 from policyctx.messages.markers import unmarked_block
-from policyctx.messages.shapes.block_texts import texts_in
+from policyctx.messages.shapes.block_texts import is_binary, texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,9 @@ class Hollow:
     @property
     def holds_more(self) -> bool:
         """Whether there are blocks of which nothing is in the text, such as images."""
-        return any("chars" not in run for run in self.runs)
+        return any("chars" not in run for run in self.runs) or any(
+            is_binary(value) for _, value in _values(self.block)
+        )
 
     def as_json(self) -> dict[str, JSON]:
         """Return the keys of the index that describe it."""

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import File, FreePaths
-from policyctx.store.files import rest_of
-from policyctx.store.hollow import hollow
 from policyctx.store.roots import absolute_root
 
 if TYPE_CHECKING:
@@ -65,11 +63,11 @@ class WriterStore:
 
         Raises `StoreError` when a write fails; what was written before it stays.
         """
-        names, every = FreePaths(), [*contents, *filter(None, map(_rest, contents))]
-        files = [self._file(names, content) for content in every]
-        for file, content in zip(files, every, strict=True):
+        names = FreePaths()
+        files = [self._file(names, content) for content in contents]
+        for file, content in zip(files, contents, strict=True):
             self._write(file.path, content.text)
-        return files[: len(contents)]
+        return files
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Raise `StoreError`: a writer cannot read back."""
@@ -106,11 +104,6 @@ class WriterStore:
                 pending.close()
             raise TypeError("the writer is asynchronous, so the call has to be as well")
         asyncio.run_coroutine_threadsafe(_awaited(pending), self._loop).result()
-
-
-def _rest(content: Content) -> Content | None:
-    block = content.origin.block if content.origin else None
-    return None if block is None else rest_of(content, hollow(block, content.text), has_index=False)
 
 
 async def _awaited(pending: Awaitable[None]) -> None:

@@ -12,7 +12,7 @@ from contextlib import closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from policyctx.turns.effects import Holds
+from policyctx.turns.effects import Holds, Save
 
 if TYPE_CHECKING:
     import os
@@ -93,7 +93,7 @@ class LockedStore:
     def __init__(
         self, store: SessionStore, lock: AbstractContextManager[object], writes: Writes
     ) -> None:
-        self.root = store.root
+        self.root, self.keeps_blocks = store.root, True
         self._store, self._lock, self._writes = store, lock, writes
 
     def read(self, path: str | os.PathLike[str]) -> str:
@@ -109,7 +109,7 @@ class LockedStore:
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
         """Save all contents, and return the file of each."""
         with self._lock, self._writes.watched(completes=not recorded):
-            return self._store.save(contents, recorded=recorded)
+            return Save(tuple(contents), recorded=recorded).perform(self._store)
 
     def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
         """Keep records of the session."""

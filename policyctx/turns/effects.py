@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from policyctx.errors import StoreError
+from policyctx.store.files import rests_of
 
 if TYPE_CHECKING:
     import os
@@ -54,7 +55,11 @@ class SessionStore(Protocol):
         ...
 
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
-        """Save all contents, and return the file of each."""
+        """Save the texts of all contents, and return the file of each.
+
+        What a text is without, such as the images of a result, comes as further contents, unless
+        the store keeps `origin.block` itself and says so with an attribute `keeps_blocks`.
+        """
         ...
 
     def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
@@ -110,8 +115,11 @@ class Save(Effect["list[File]"]):
     recorded: bool
 
     def perform(self, store: SessionStore) -> list[File]:
-        """Save the contents in the store."""
-        return store.save(self.contents, recorded=self.recorded)
+        """Save the contents in the store, then what their texts are without."""
+        files = store.save(self.contents, recorded=self.recorded)
+        if not getattr(store, "keeps_blocks", False) and (rests := rests_of(self.contents, files)):
+            store.save(rests, recorded=self.recorded)
+        return files
 
 
 @dataclass(frozen=True, slots=True)

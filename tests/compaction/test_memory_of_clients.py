@@ -26,7 +26,7 @@ from tests.policies import policy
 from tests.serving import Answer, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from tests.conversations import Message
@@ -104,6 +104,28 @@ def results(letters: str, *lengths: int) -> list[Message]:
     return session_of(*(text_of(letters, length, seed) for seed, length in enumerate(lengths)))
 
 
+def lists(letters: str, *lengths: int) -> list[Message]:
+    """Calls of a tool, each with a list of one text block as its result."""
+    return _lists(letters, 1, lengths)
+
+
+def lists_of_four(letters: str, *lengths: int) -> list[Message]:
+    """Calls of a tool, each with a list of four text blocks as its result."""
+    return _lists(letters, 4, lengths)
+
+
+def _lists(letters: str, blocks: int, lengths: Sequence[int]) -> list[Message]:
+    return session_of(
+        *(
+            [
+                {"type": "text", "text": text_of(letters, length // blocks, seed * blocks + i)}
+                for i in range(blocks)
+            ]
+            for seed, length in enumerate(lengths)
+        )
+    )
+
+
 def client_of(by: str, url: str) -> Any:
     if by == "anthropic":
         return anthropic.Anthropic(api_key="sk-none", base_url=url)
@@ -169,8 +191,16 @@ BY = pytest.mark.parametrize("by", ["anthropic", "openai", "callable"])
 
 
 @BY
-@pytest.mark.parametrize("conversation", [strings, results])
-@pytest.mark.parametrize("letters", LETTERS)
+@pytest.mark.parametrize(
+    ("conversation", "letters"),
+    [
+        (strings, "ASCII"),
+        (strings, "emoji"),
+        (results, "Chinese"),
+        (lists, "ASCII"),
+        (lists, "Chinese"),
+    ],
+)
 @pytest.mark.usefixtures("_traced")
 def test_one_huge_text_takes_at_most_twice_its_memory(
     by: str,
@@ -183,8 +213,16 @@ def test_one_huge_text_takes_at_most_twice_its_memory(
 
 
 @BY
-@pytest.mark.parametrize("conversation", [strings, results])
-@pytest.mark.parametrize("letters", LETTERS)
+@pytest.mark.parametrize(
+    ("conversation", "letters"),
+    [
+        (strings, "ASCII"),
+        (results, "emoji"),
+        (lists, "Chinese"),
+        (lists_of_four, "ASCII"),
+        (lists_of_four, "Chinese"),
+    ],
+)
 @pytest.mark.usefixtures("_traced")
 def test_many_messages_take_at_most_twice_their_memory(
     by: str,

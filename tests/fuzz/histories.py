@@ -7,6 +7,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.validity import new_problems
 from policyctx.session import Session
+from policyctx.store.content import PACKED, decoded
+from policyctx.store.files import unpacked
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.turns.driving import run
 from tests.fuzz.conversations import ALL_SHAPES, Writer
@@ -28,7 +31,7 @@ from tests.fuzz.rules import broken, role_of
 from tests.openai_rules import broken_promises, calls_in, results_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from policyctx.definitions.items import Message
     from policyctx.planning.compiled import OffloadPolicy
@@ -284,14 +287,21 @@ class History:
             self._fail("file changed later")
         if any(step.do == "clear" for step in self._policy.policy.steps):
             return
-        files = self._store.files.values() if isinstance(self._store, MemoryStore) else texts
-        has_archives = any(step.do == "compact" for step in self._policy.policy.steps)
-        if has_archives and files is texts:
-            return
         kept = set(_MARKER.findall(self._json(output)))
-        kept = kept.union(*map(_MARKER.findall, files))
+        kept = kept.union(*map(_MARKER.findall, self._stored_texts()))
         if not kept.issuperset(_MARKER.findall(self._json(self._source))):
             self._fail("text lost")
+
+    def _stored_texts(self) -> Iterable[str]:
+        """Return the texts of all files of the store, its index among them."""
+        if isinstance(self._store, MemoryStore):
+            return self._store.files.values()
+        files = (path for path in Path(self._store.root).rglob("*") if path.is_file())
+        return (
+            decoded(unpacked(raw) if path.suffix == PACKED else raw)
+            for path in files
+            for raw in [path.read_bytes()]
+        )
 
 
 def left_by(session: Session, messages: list[Message]) -> list[Message]:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import File, FreePaths
-from policyctx.store.files import rest_of
-from policyctx.store.hollow import hollow
 
 if TYPE_CHECKING:
     import os
@@ -62,7 +60,4 @@ class MemoryStore:
         if self.files.get(name, text) != text:
             name = FreePaths().take(wanted, passes=lambda path: self.files.get(path, text) == text)
         self.files[name] = text
-        block = content.origin.block if content.origin else None
-        if block is not None and (rest := rest_of(content, hollow(block, text), has_index=False)):
-            self.files[rest.relative_path] = self.files.get(rest.relative_path, "") + rest.text
         return File(name, f"{self.root}/{name}")

@@ -100,6 +100,15 @@ def _is_medium(block: object) -> bool:
     return fields.get("type") in _MEDIA or (isinstance(held, Mapping) and "blob" in held)
 
 
+def is_binary(value: object) -> bool:
+    """Whether a value within a block is binary content, of whatever API."""
+    if isinstance(value, str):
+        return value.startswith("data:")
+    return isinstance(value, Mapping) and (
+        _is_medium(value) or any(value.get(key) for key in ("data", "bytes", "blob"))
+    )
+
+
 def texts_in(block: object) -> Iterator[tuple[BlockPath, str]]:
     """Yield the texts of a block, each with its path in the block."""
     if type(block) is str:
