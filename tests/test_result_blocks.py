@@ -286,6 +286,24 @@ def test_equal_texts_of_other_blocks_lose_no_image_in_a_store_of_the_caller() ->
     assert "B" * 90 in kept
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_same_id_and_text_with_another_image_later_is_another_result(
+    restarts: bool, tmp_path: Path
+) -> None:
+    session = Session(policy(POLICY), root=tmp_path, session_id="s")
+    for image in ("A" * 90, "B" * 90, "A" * 90):
+        if restarts:
+            session.close()
+            session = Session(policy(POLICY), root=tmp_path, session_id="s")
+        session.apply(session_of([text(LOG), picture(image)], "ok"))
+    store = session.store
+    assert isinstance(store, ContextFileSystem)
+    kept = json.dumps([store.restore(entry.path) for entry in store.list()])
+    assert "A" * 90 in kept
+    assert "B" * 90 in kept
+    assert len(store.list()) == 2
+
+
 @pytest.mark.parametrize(
     "beside",
     [

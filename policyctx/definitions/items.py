@@ -124,6 +124,11 @@ class Item(NamedTuple):
         return self.blocks.chars if self.media and self.blocks is not None else len(self.text)
 
     @property
+    def identity(self) -> str:
+        """The text that tells it from others of its kind, with the media in it."""
+        return self.whole if self.media else self.text
+
+    @property
     def whole(self) -> str:
         """The text with the media in it, which tells a result from what is left of it."""
         return self.text if self.blocks is None else self.blocks.json

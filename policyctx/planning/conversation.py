@@ -480,6 +480,7 @@ class Conversation:
             reads_as=kind_of_text(item.role) if is_medium else "",
             names_file=item.kind == "tool_call" and self._names_file(item.text),
             tokens=self.facts.tokens(item) if self.policy.keeps_by_tokens else None,
+            saved=content_hash(item.text) if item.media and item.identity != item.text else None,
         )
 
     def _written_type(self, item: Item) -> str | None:

@@ -27,8 +27,8 @@ _BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
 class ItemKey(NamedTuple):
     """The identity of an item, independent of the list that it is in.
 
-    The parts are its kind, its tool-use id, the hash of its text, and the number of equal items
-    before it, so that the rest keep their keys when the beginning of a list is cut off.
+    The parts are its kind, its tool-use id, the hash of its `identity`, and the number of equal
+    items before it, so that the rest keep their keys when the beginning of a list is cut off.
     """
 
     kind: str
@@ -64,6 +64,8 @@ class LedgerEntry(NamedTuple):
     rewritten: str | None = None
     """The SHA-256 of the text of a kept result after items inside it left. Such an entry is no
     decision; it only identifies the result by that text."""
+    saved: str | None = None
+    """The SHA-256 of the text in its file, where the key has another: of a result with media."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -88,6 +90,7 @@ class LedgerEntry(NamedTuple):
             **({"names_file": True} if self.names_file else {}),
             **({} if self.tokens is None else {"tokens": self.tokens}),
             **({} if self.rewritten is None else {"rewritten": self.rewritten}),
+            **({} if self.saved is None else {"saved": self.saved}),
         }
 
     @classmethod
@@ -112,6 +115,7 @@ class LedgerEntry(NamedTuple):
             record.get("names_file", False),
             record.get("tokens"),
             record.get("rewritten"),
+            record.get("saved"),
         )
 
     @property
@@ -226,7 +230,7 @@ class Ledger:
 
     def _note_file(self, entry: LedgerEntry, path: str) -> None:
         # Entries of items that were read back from the file come after that of its own item.
-        self._files.setdefault(path, entry.key.sha256)
+        self._files.setdefault(path, entry.saved or entry.key.sha256)
         known = self._by_id.get(entry.item_id)
         if known is None or known.key.kind == "tool_call" or entry.key.kind != "tool_call":
             self._by_id[entry.item_id] = entry
@@ -302,9 +306,11 @@ class Ledger:
 
     def knows_text(self, item: Item) -> bool:
         """Return whether this very text was decided or marked under its kind and tool-use id."""
-        equal = item.kind, item.tool_use_id, content_hash(item.text)
-        is_marked = any(mark.key[:3] == equal for mark in self.marks.values())
-        return is_marked or ItemKey(*equal, 0) in self.entries or equal in self._repeats
+        equal, chars = (item.kind, item.tool_use_id, content_hash(item.identity)), len(item.text)
+        if any(mark.key[:3] == equal and mark.chars == chars for mark in self.marks.values()):
+            return True
+        is_decided = ItemKey(*equal, 0) in self.entries or equal in self._repeats
+        return is_decided and self.may_know(item)
 
     def may_know(self, item: Item) -> bool:
         """Return whether there may be an entry for the item; False is certain, and cheap."""
@@ -353,7 +359,7 @@ class Identities:
             if found and (entry := self._next_of(found)) is not None:
                 self._replaced[i] = entry
             elif self._ledger.may_be_rewritten(item):
-                self._whole[item.kind, item.tool_use_id, content_hash(item.text)] += 1
+                self._whole[item.kind, item.tool_use_id, content_hash(item.identity)] += 1
         self._looked_at = len(self._items)
         return self._replaced.get(position)
 
@@ -436,8 +442,10 @@ class Identities:
     def _hash(self, position: int) -> str:
         if position not in self._hashes:
             replaced = self.replaced(position)
-            text = self._items[position].text
-            self._hashes[position] = content_hash(text) if replaced is None else replaced.key.sha256
+            found = (
+                replaced.key.sha256 if replaced else content_hash(self._items[position].identity)
+            )
+            self._hashes[position] = found
         return self._hashes[position]
 
 

@@ -56,6 +56,7 @@ DECISION = fields_of(
         "names_file?": "truth",
         "tokens?": "whole number or nothing",
         "rewritten?": "text or nothing",
+        "saved?": "text or nothing",
     }
 )
 
