@@ -1,6 +1,7 @@
 """How many planted facts survive compactions, by kind, language, round and budget.
 
-    python -m benchmarks.survival SET… [--budget 10 20 30] [--rounds 3] [--json] [--write DIR]
+    python -m benchmarks.survival SET… [--budget 10 20 30] [--rounds 3] [--baseline] [--json]
+        [--write DIR]
 
 A set is a JSON file with one history, a file with one a line (`.jsonl`), or a folder of JSON files;
 `planted/` has two. A history has `messages` and the `facts` that are planted in them. A fact has
@@ -17,7 +18,8 @@ that the later of two holds. The count does not judge polarity and scope. For th
 `--write` writes each last summary with its questions, for a reader who answers them from the
 summary alone, and a key with the answers.
 
-The interval is Wilson's, of 95 %.
+`--baseline` measures the forty lines of `benchmarks.forty` in place of the extractive summary. The
+interval is Wilson's, of 95 %.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from policyctx.compaction.extractive.digest import Group
+from benchmarks.forty import forty_lines
+from policyctx.compaction.extractive.summary import summary_lines
+from policyctx.compaction.extractive.writing import Group
 from policyctx.compaction.rounds import rounds
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
@@ -39,15 +43,18 @@ from policyctx.tokens.counter import counter_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from policyctx.compaction.extractive import SummaryLine
     from policyctx.compaction.rounds import SourcedLine
     from policyctx.definitions.items import Message
+
+    LinesOf = Callable[..., Sequence[SummaryLine]]
 
 BUDGETS = (10, 20, 30)
 TOKENIZER = "o200k_base"
 _Z = 1.959963984540054
 _ANY_WORDS = 10**9
 # The groups of a summary that hold what somebody said.
-_STATEMENTS = frozenset({str(Group.TOLD), str(Group.AGENT), str(Group.CARRIED)})
+_STATEMENTS = frozenset({str(Group.USER), str(Group.AGENT), str(Group.LAST), str(Group.EARLIER)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +150,13 @@ def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def outcomes(
-    history: PlantedHistory, budget: int, count: int
+    history: PlantedHistory, budget: int, count: int, lines_of: LinesOf = summary_lines
 ) -> tuple[list[Outcome], Written | None]:
     """Compact a history `count` times in a budget, and look for its facts after each round."""
     settings = Summary.model_validate({"max_words": _ANY_WORDS, "max_share": f"{budget}%"})
     counter = counter_for(TOKENIZER)
     found: list[Outcome] = []
-    made = list(rounds(history.messages, settings, counter, count=count))
+    made = list(rounds(history.messages, settings, counter, count=count, lines_of=lines_of))
     for one in made:
         for fact in history.facts:
             if fact.message < one.messages.stop:
@@ -289,9 +296,10 @@ def write(folder: Path, written: Iterable[Written], found: Sequence[Outcome]) ->
 
 
 def _measured(given: argparse.Namespace) -> Iterator[tuple[list[Outcome], Written | None]]:
+    lines_of = forty_lines if given.baseline else summary_lines
     for history in histories(given.sets):
         for budget in given.budget:
-            yield outcomes(history, budget, given.rounds)
+            yield outcomes(history, budget, given.rounds, lines_of)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -301,6 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("sets", type=Path, nargs="+", metavar="SET")
     parser.add_argument("--budget", type=int, nargs="+", default=list(BUDGETS), metavar="PERCENT")
     parser.add_argument("--rounds", type=int, default=1, metavar="N")
+    parser.add_argument("--baseline", action="store_true", help="measure forty lines in its place")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--write", type=Path, metavar="DIR", help="write summaries and questions")
     given = parser.parse_args(arguments)

@@ -7,8 +7,8 @@ interval after Wilson, for all pairs, for each language and for each label:
 
 - nothing lost: what has to be kept is in a statement that stands; of the pairs that are not
   `supersedes`, none of the first is taken back wrongly.
-- nothing stale: what no longer holds is gone, or stands with a mark; of `supersedes` only.
-- correct: taken back if it is superseded; both stand without a mark if not.
+- nothing stale: what no longer holds is gone; of `supersedes` only.
+- correct: taken back if it is superseded; both stand if not.
 """
 
 from __future__ import annotations

@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from policyctx.compaction.extractive.cues import cues_of
-from policyctx.compaction.extractive.languages import SHIPPED
-from policyctx.compaction.extractive.revisions import Told, revised
-from policyctx.compaction.extractive.statements import USER, said_in
-from policyctx.messages.reading import Reading
+from policyctx.compaction.extractive.languages import cues_of
+from policyctx.compaction.extractive.said import Quote
+from policyctx.compaction.extractive.texts import pieces_of
+from policyctx.compaction.extractive.updates import told_once
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SUPERSEDES, INDEPENDENT, BOTH_HOLD = LABELS = ("supersedes", "independent", "both_hold")
+_USER = "user"
 _ROLES = {"user": "user", "agent": "assistant", "assistant": "assistant"}
 
 
@@ -36,8 +36,6 @@ class Outcome(StrEnum):
     """What becomes of the earlier statement."""
 
     REPLACED = "replaced"
-    MARKED = "marked"
-    """Both stand, and the later one names the earlier one."""
     KEPT = "kept"
 
 
@@ -88,7 +86,7 @@ def _pair(line: str, number: int) -> Pair:
             label=record["label"],
             first=record["first"],
             second=record["second"],
-            speakers=(record.get("speaker_first", USER), record.get("speaker_second", USER)),
+            speakers=(record.get("speaker_first", _USER), record.get("speaker_second", _USER)),
             stale=record.get("stale", ""),
             must_keep=tuple(record.get("must_keep", ())),
         )
@@ -103,27 +101,23 @@ def _pair(line: str, number: int) -> Pair:
 
 def judged(pair: Pair) -> Judged:
     """Return what becomes of a pair, said in two messages one right after the other."""
-    texts = zip(pair.speakers, (pair.first, pair.second), strict=True)
-    reading = Reading()
-    reading.extend([{"role": _ROLES[speaker], "content": text} for speaker, text in texts])
-    cues = cues_of(SHIPPED)
-    told = [
-        Told(one.statement, one.message, one.speaker == USER, one.values)
-        for one in said_in(reading.items, cues)
+    quotes = [
+        Quote(piece.text, message, user=speaker == _USER)
+        for message, (speaker, text) in enumerate(
+            zip(pair.speakers, (pair.first, pair.second), strict=True)
+        )
+        for piece in pieces_of(text)
     ]
-    before = [one for one in told if one.message == 0]
-    left = revised(told, cues)
-    firsts = [one.statement for one in left if one.message == 0]
-    marked = any(one.statement.unresolved for one in left)
-    repeated = {one.statement.text for one in left if one.message == 1}
-    gone = len(firsts) < len([one for one in before if one.statement.text not in repeated])
-    outcome = Outcome.REPLACED if gone else Outcome.MARKED if marked else Outcome.KEPT
-    standing = "\n".join(f"{one.statement.text}\n{one.statement.replaces}" for one in left)
-    stands = any(pair.stale in one.text for one in firsts)
+    left = told_once(quotes, cues_of())
+    gone = len([one for one in left if one.message == 0]) < len(
+        [one for one in quotes if one.message == 0]
+    )
+    standing = "\n".join(one.text for one in left)
+    stands = any(pair.stale in one.text for one in left if one.message == 0)
     return Judged(
         pair,
-        outcome,
+        Outcome.REPLACED if gone else Outcome.KEPT,
         lost=(gone and pair.label == INDEPENDENT)
         or any(part not in standing for part in pair.must_keep),
-        stale=pair.label == SUPERSEDES and bool(pair.stale) and stands and not marked,
+        stale=pair.label == SUPERSEDES and bool(pair.stale) and stands,
     )

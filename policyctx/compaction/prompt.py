@@ -355,6 +355,8 @@ _RULES = (
     "Say what was being done last and what the next step is, with quotes of the last exchange to"
     " the letter; a next step follows from what the user asked for last.",
     "Where two statements about one thing disagree, the later one holds.",
+    "Write in the language of the user's messages; quotes stay in their own language, and the"
+    " headings as they stand here.",
     "A summary at the beginning of the conversation stands for what came before it: carry over all"
     " of it that still holds.",
     "State nothing that the conversation does not hold.",

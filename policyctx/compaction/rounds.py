@@ -15,9 +15,10 @@ from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from policyctx.compaction.assembly import PathFields
+    from policyctx.compaction.extractive.fitting import SummaryLine
     from policyctx.definitions.authors import Author
     from policyctx.definitions.items import Item, Message
     from policyctx.messages.shapes.built_in import Shapes
@@ -72,13 +73,14 @@ def rounds(
     path_fields: Callable[[str], PathFields | None] = lambda _: None,
     author_of: Callable[[Item], Author | Literal[""]] = attrgetter("author"),
     shapes: Shapes = BUILT_IN,
+    lines_of: Callable[..., Sequence[SummaryLine]] = summary_lines,
 ) -> Iterator[Round]:
     """Yield the rounds of a conversation that is compacted `count` times, each when it is made.
 
     The conversation is cut into parts of about equal size, where no call is open; a short one has
     fewer parts. Leading system messages are not summarised. `path_fields` returns the input fields
-    with the path of the file that a tool reads, `author_of` who wrote an item. Raises
-    `MessagesError` if `messages` is no message list.
+    with the path of the file that a tool reads, `author_of` who wrote an item. `lines_of` takes
+    what `summary_lines` takes. Raises `MessagesError` if `messages` is no message list.
     """
     reading = Reading(shapes)
     reading.extend(messages)
@@ -105,7 +107,8 @@ def rounds(
                 author_of=author_of,
             )
         offset = start - bool(before)
-        lines = tuple(_sourced(history, settings, counter, offset, known))
+        written = lines_of(history, settings, counter=counter)
+        lines = tuple(_sourced(written, offset, known))
         before = "\n".join(line.text for line in lines)
         replaced = sum(sizes[start:end]) + earlier_tokens
         earlier_tokens = counter.count(before)
@@ -113,14 +116,10 @@ def rounds(
 
 
 def _sourced(
-    history: History,
-    settings: Summary,
-    counter: TokenCounter,
-    offset: int,
-    known: dict[str, int],
+    written: Iterable[SummaryLine], offset: int, known: dict[str, int]
 ) -> Iterator[SourcedLine]:
     """Yield the lines of a summary, and note in `known` where each is from for the next round."""
-    for line in summary_lines(history, settings, counter=counter):
+    for line in written:
         if line.unit is None:
             yield SourcedLine(line.text)
             continue

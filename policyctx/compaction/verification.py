@@ -1,30 +1,23 @@
-"""What a model's summary lacks: orders, limits and exact values of the user.
+"""What a model's summary lacks of the user's orders, limits and exact values, appended to it.
 
-The extractive summary finds them by the structure of the history. What the model's text does not
-say is appended under a heading of its own, in room that the model was not told of. The lines have
-the form of the extractive summary, which reads them back in the next round.
+The lines come under a heading of their own, in room that the model was not told of, in the form of
+the extractive summary, which reads them back in the next round.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.compaction.extractive.cues import cues_of
-from policyctx.compaction.extractive.digest import Group
-from policyctx.compaction.extractive.languages import SHIPPED
-from policyctx.compaction.extractive.revisions import subject_words
-from policyctx.compaction.extractive.statements import values_in
+from policyctx.compaction.comparison import lacking
 from policyctx.compaction.extractive.summary import ranked_units
+from policyctx.compaction.extractive.writing import Group
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from policyctx.compaction.assembly import History
-    from policyctx.compaction.extractive.cues import Cues
     from policyctx.compaction.extractive.ranking import Unit
     from policyctx.policy.models.compaction import Summary
 
@@ -32,22 +25,7 @@ HEADING = "## Not said above"
 
 # The share of the words asked for that is reserved.
 _RESERVED = Fraction(15, 100)
-# A line says what the user said if it has this share of the words that a sentence is about.
-_ENOUGH = 0.6
-# So many lines in a row may say it together.
-_TOGETHER = 2
-
-# The endings of a word of which enough is left.
-_ENDING = re.compile(r"(?<=[a-z]{4})(?:ing|ed|es|ly|ion|ions|e)$")
-
-_LOOKED_FOR = (Group.TOLD, Group.CARRIED)
-
-_NEGATED = re.compile(
-    r"\b(?:not|never|no|nor|without|avoid\w*|forb[ia]\w*|stop|refrain|except|unless|prohibit\w*"
-    r"|off[- ]limits|hands off|cannot|exclud\w*|leave \w+ (?:alone|as is|untouched))\b|n't\b"
-    r"|[不别勿禁无非]|没有|严禁|除了|除非",
-    re.IGNORECASE,
-)
+_LOOKED_FOR = (Group.USER, Group.EARLIER)
 
 
 def units_of(history: History, settings: Summary) -> list[Unit]:
@@ -55,19 +33,9 @@ def units_of(history: History, settings: Summary) -> list[Unit]:
 
     Of an earlier summary in other words than the extractive one's, only what binds is returned.
     """
-    cues = cues_of(SHIPPED)
-    found = [
-        unit._replace(hard=unit.hard or _binds(unit.text, cues))
-        for unit in ranked_units(history, settings)
-        if unit.group in _LOOKED_FOR
-    ]
-    wanted = (unit for unit in found if unit.hard or unit.group is Group.TOLD)
+    found = [unit for unit in ranked_units(history, settings) if unit.group in _LOOKED_FOR]
+    wanted = (unit for unit in found if unit.hard or unit.user)
     return sorted(wanted, key=lambda unit: not unit.hard)
-
-
-def _binds(text: str, cues: Cues) -> bool:
-    """Return whether a line has the words of an order or a limit."""
-    return cues.orders.found_in(text) or _NEGATED.search(text) is not None
 
 
 class Verified(NamedTuple):
@@ -93,8 +61,7 @@ def verified(
     `beside` are texts that will be beside the summary: it need not say them. `units` come in the
     order of their importance. Those that neither bind nor hold an exact value are not looked for.
     """
-    said = _Said.of("\n".join([summary, *beside]), cues_of(SHIPPED))
-    missing = [unit for unit in units if said.lacks(unit)]
+    missing = lacking("\n".join([summary, *beside]), units)
     left = most_words - words_in(HEADING) - sum(words_in(group) for group in _LOOKED_FOR)
     taken: dict[Group, list[str]] = {group: [] for group in _LOOKED_FOR}
     for unit in missing:
@@ -108,63 +75,3 @@ def verified(
     lines = [line for group, texts in taken.items() if texts for line in (str(group), *texts)]
     text = "\n".join([f"{summary.rstrip()}\n\n{HEADING}", *lines])
     return Verified(text, count, len(missing) - count)
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    words: frozenset[str]
-    is_negated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What a summary says."""
-
-    folded: str
-    lines: Sequence[_Line]
-    cues: Cues
-
-    @classmethod
-    def of(cls, summary: str, cues: Cues) -> _Said:
-        lines = [line for line in summary.split("\n") if line.strip()]
-        runs = (
-            " ".join(lines[i : i + count])
-            for count in range(1, _TOGETHER + 1)
-            for i in range(len(lines) - count + 1)
-        )
-        read = [_Line(_stems(run, cues), bool(_NEGATED.search(run))) for run in runs]
-        return cls(_plain(summary), read, cues)
-
-    def lacks(self, unit: Unit) -> bool:
-        """Return whether the summary does not say what a unit says."""
-        statement = unit.text.partition("\n")[0].removeprefix("- ")
-        values = [value.text for value in values_in(statement)]
-        if any(not self._has(value) for value in values):
-            return True
-        return unit.hard and not self._tells(statement)
-
-    def _has(self, value: str) -> bool:
-        plain = re.escape(_plain(value))
-        return re.search(rf"(?<![\w.]){plain}(?!\w)", self.folded) is not None
-
-    def _tells(self, statement: str) -> bool:
-        """Return whether a line is about the same and has a negation where the statement has."""
-        words = _stems(statement, self.cues)
-        is_negated = bool(_NEGATED.search(statement))
-        if not words:
-            return _plain(statement) in self.folded
-        return any(
-            line.is_negated == is_negated and len(words & line.words) >= _ENOUGH * len(words)
-            for line in self.lines
-        )
-
-
-def _stems(text: str, cues: Cues) -> frozenset[str]:
-    """Return what a text is about, its words without their endings."""
-    return frozenset(_ENDING.sub("", word) for word in subject_words(text, cues))
-
-
-def _plain(text: str) -> str:
-    """Return the text without case, Markdown and runs of blanks; with commas out of numbers."""
-    bare = re.sub(r"[`*\"“”]", "", text.casefold())
-    return " ".join(re.sub(r"(?<=\d),(?=\d{3})", "", bare).split())

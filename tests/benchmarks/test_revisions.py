@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAIRS: list[dict[str, object]] = [
-    {"label": "supersedes", "first": "The port is 80.", "second": "The port is 81.", "stale": "80"},
+    {"label": "supersedes", "first": "The cap is 80.", "second": "The cap is 81.", "stale": "80"},
     {"label": "supersedes", "first": "Be kind.", "second": "Sell the boat.", "stale": "kind"},
     {"label": "independent", "first": "Mail Kim.", "second": "Mail Bo.", "must_keep": ["Kim"]},
-    {"label": "independent", "first": "The port is 80.", "second": "The port is 81."},
+    {"label": "independent", "first": "The cap is 80.", "second": "The cap is 81."},
 ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.survival import Fact, fate_of, histories, main, wilson
-from policyctx.compaction.extractive.digest import Group
+from policyctx.compaction.extractive.writing import Group
 from policyctx.compaction.rounds import SourcedLine
 from tests.conversations import user
 
@@ -27,7 +27,7 @@ OLD, NEW = "- The cap is 500.", "- The cap is 900."
 
 
 def said(text: str, message: int | None) -> SourcedLine:
-    return SourcedLine(text, message, user=True, group=str(Group.TOLD))
+    return SourcedLine(text, message, user=True, group=str(Group.USER))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def said(text: str, message: int | None) -> SourcedLine:
         ([said("- The cap is 900.\n  replaces: 500", 3)], (True, False, False)),
         ([said("- The cap is 900 instead of 500.", 3)], (True, False, False)),
         ([said("- Port 1500 or 500.5 or 2,500.", 4)], (False, False, False)),
-        ([SourcedLine("- Bash: 500 calls", None, group=str(Group.TOOLS))], (False, False, False)),
+        ([SourcedLine("- a.py: read 500", None, group=str(Group.FILES))], (False, False, False)),
         ([], (False, False, False)),
     ],
 )
@@ -107,6 +107,19 @@ def test_the_report_has_kinds_rounds_and_budgets(
     (larger,) = [row for row in found["all"] if row["budget"] == 40]
     assert larger["survived"] == 8
     assert larger["low"] < 1.0 == larger["high"]
+
+
+def test_the_baseline_is_measured_on_the_same_sets(
+    planted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "read")
+    given = [str(planted), "--baseline", "--rounds", "2", "--budget", "40", "--json"]
+    assert main([*given, "--write", folder]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["all"]
+    assert (row["facts"], row["budget"]) == (8, 40)
+    assert 0 < row["survived"] <= 8
+    lines = (Path(folder) / "h-40.txt").read_text(encoding="utf-8").split("<<<\n")[1].split("\n>>>")
+    assert {line[:2] for line in lines[0].split("\n")} <= {"> ", "< ", "* "}
 
 
 def test_summaries_are_written_with_questions_and_a_key(planted: Path, tmp_path: Path) -> None:

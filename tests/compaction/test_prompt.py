@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -28,6 +29,9 @@ from tests.conversations import (
     user,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def labelled(*messages: Message) -> list[tuple[str, str]]:
     return [(part.label, part.text) for part in parts_of(History(messages))]
@@ -54,6 +58,13 @@ def test_the_rules_are_included_verbatim() -> None:
 
 def test_the_limit_of_words_is_asked_for() -> None:
     assert "at most 77 words" in instructions(Summary.model_validate({"max_words": 77}))
+
+
+@pytest.mark.parametrize("asked", [instructions, instructions_in_place])
+def test_the_summary_is_asked_for_in_the_language_of_the_users_messages(
+    asked: Callable[[Summary], str],
+) -> None:
+    assert "\n- Write in the language of the user's messages; " in asked(Summary())
 
 
 def test_each_part_of_a_conversation_names_its_speaker() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.digest import Group, read_summary
+from policyctx.compaction.extractive.writing import Group, read_back
 from policyctx.compaction.verification import HEADING, units_of, verified
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.words import words_in
@@ -62,7 +62,7 @@ def test_an_order_or_a_value_that_a_summary_lacks_or_turns_around_is_appended(
 
 def test_orders_come_first_where_the_room_is_short() -> None:
     said = ("The build has number 4711.", "Never push to main.")
-    labels = words_in("\n".join([HEADING, str(Group.TOLD), str(Group.CARRIED)]))
+    labels = words_in("\n".join([HEADING, str(Group.USER), str(Group.EARLIER)]))
     room = labels + words_in("- Never push to main.")
     assert appended("Nothing.", *said, room=room) == ["Never push to main."]
 
@@ -81,11 +81,11 @@ def test_appended_lines_are_the_users_words_in_the_next_round() -> None:
     first = verified(
         "## Goals\nThe port.", units_of(History([user("Never push to main.")]), Summary()), PLENTY
     )
-    assert [one.text for one in read_summary(first.text).digest.told] == ["Never push to main."]
+    assert [one.text for one in read_back(first.text).contents.user] == ["Never push to main."]
     history = History([user("[Summary]"), user("Go on.")], earlier={0: first.text})
     again = verified("## Goals\nThe port.", units_of(history, Summary()), PLENTY)
     assert "- Never push to main." in again.text
-    assert str(Group.TOLD) in again.text
+    assert str(Group.USER) in again.text
 
 
 def test_an_order_that_a_models_earlier_summary_held_is_looked_for_too() -> None:

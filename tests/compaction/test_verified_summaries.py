@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session
-from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import words_asked_for
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.policy.models.compaction import Summary
@@ -171,22 +169,6 @@ def test_the_model_is_asked_for_the_words_that_all_limits_allow() -> None:
     assert words_asked_for(Summary(), 300) == 200
     assert words_asked_for(Summary(max_chars=700), 300) == 100
     assert words_asked_for(Summary(max_words=50), 300) == 50
-
-
-def test_the_extractive_summary_does_not_repeat_what_a_restored_file_shows() -> None:
-    line = "renewal date: 2026-11-05"
-    content = f"plan: gold\n{line}\nseats: 38\n"
-    messages = [
-        user("Look it up."),
-        call("c0", "Read", {"file_path": "plan.txt"}),
-        results(("c0", content)),
-        {"role": "assistant", "content": "Here it is."},
-        user("Keep the renewal date in mind."),
-    ]
-    settings = Summary()
-    assert line in extractive_summary(History(messages), settings)
-    restored = History(messages, restored={"plan.txt": content})
-    assert line not in extractive_summary(restored, settings)
 
 
 def test_a_model_is_told_which_files_come_back(tmp_path: Path, server: MessagesServer) -> None:

@@ -1,6 +1,6 @@
-"""The summary that needs no model: lines picked from the history by its structure."""
+"""The summary that needs no model: quotations, and facts read from calls."""
 
-from policyctx.compaction.extractive.digest import Group
+from policyctx.compaction.extractive.fitting import SummaryLine
 from policyctx.compaction.extractive.languages import (
     CHINESE,
     ENGLISH,
@@ -9,13 +9,13 @@ from policyctx.compaction.extractive.languages import (
     SHIPPED,
     Language,
 )
-from policyctx.compaction.extractive.layout import SummaryLine
 from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.summary import (
     extractive_summary,
     ranked_units,
     summary_lines,
 )
+from policyctx.compaction.extractive.writing import Group
 
 __all__ = [
     "CHINESE",

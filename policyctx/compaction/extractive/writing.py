@@ -1,86 +1,280 @@
-"""How languages are written, as far as it decides where sentences end and which belong together."""
+"""How a summary is written, and how it is read back.
+
+    ## Goals & Decisions                  a heading, as the policy names it
+    User, in order:                       the label of a group
+    - 20                                  an entry
+      asked: The limit, 20 or 25?         a note on the entry before it
+
+An entry is one line. The reader goes by labels, so the names that a policy gives its sections do
+not matter. The labels of earlier versions are read as well. A line in another form was written by
+someone else and is returned as left over.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.compaction.extractive.files import FileState
+from policyctx.compaction.extractive.said import Quote
+from policyctx.compaction.extractive.state import Fact
+from policyctx.compaction.extractive.texts import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from policyctx.compaction.extractive.languages import Cues
+    from policyctx.policy.models.compaction import SummarySection
+
+
+class Group(StrEnum):
+    """The groups of lines, each with its label in a summary, in the order of writing.
+
+    The labels are how a summary knows its own: they never change with a policy.
+    """
+
+    USER = "User, in order:"
+    AGENT = "Agent:"
+    EARLIER = "Earlier summary:"
+    FILES = "Files, changed first:"
+    TASKS = "Tasks of the agent's list:"
+    REPOSITORY = "Repository:"
+    RUNNING = "Started in the background:"
+    CHECKS = "Checks, last run failed:"
+    LAST = "Agent, last messages:"
+
+
+# What the labels of versions 0.1 and 0.2 stand for; entries without a group are not kept.
+_FORMER: dict[str, Group | None] = {
+    "User, in order (of two that disagree the later holds):": Group.USER,
+    "Pasted, or put there by a program:": None,
+    "Pasted:": None,
+    "Agent, decided or reported:": Group.AGENT,
+    "Found in tool results:": Group.EARLIER,
+    "In results:": Group.EARLIER,
+    "From an earlier summary:": Group.EARLIER,
+    "Files, the one used last first:": Group.FILES,
+    "Files, last used first:": Group.FILES,
+    "Last edits:": None,
+    "Tools used:": None,
+    "Tools:": None,
+    "Running:": Group.RUNNING,
+    "Checks, last run:": None,
+    "Closing report:": Group.AGENT,
+    "Finished, newest first:": Group.EARLIER,
+    "Done last:": Group.EARLIER,
+    "Announced next:": Group.AGENT,
+    "Next:": Group.AGENT,
+    "Still open:": Group.EARLIER,
+    "Failures:": None,
+}
+_LABELS: dict[str, Group | None] = {**_FORMER, **{str(group): group for group in Group}}
+# The label of the user's words where orders had to be left out, as versions up to 0.2 wrote it.
+_FORMER_LEFT_OUT = re.compile(
+    r"User, in order; (?P<count>\d+) more orders? (?:left out|in archive (?P<archives>.+)):"
+)
+_LEFT_OUT = re.compile(
+    r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
+)
+_MOST_ARCHIVES = 3
+
+HEADING = "## "
+NOTHING = "None."
+_ENTRY, _NOTE = "- ", "  "
+_ASKED = ("asked", "answers")
+_FILE = re.compile(
+    r"(?P<path>.+?): (?P<counts>[a-z]+ \d+(?:, [a-z]+ \d+)*)"
+    r"(?:; last (?P<last>[a-z]+(?: failed)?))?(?:; \d+ lines)?"
+)
+
+
+class LeftOut(NamedTuple):
+    """The user's lines that there was no room for, in this summary and those before it."""
+
+    lines: int = 0
+    archives: tuple[str, ...] = ()
+    """The archives that hold them."""
+
+    def __str__(self) -> str:
+        if not self.lines:
+            return ""
+        names = self.archives
+        if len(names) > _MOST_ARCHIVES:
+            names = (names[0], "…", names[-1])
+        where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
+        return f"Left out: {self.lines} line{'s' * (self.lines > 1)} of the user{where}."
+
+
+NOTHING_LEFT_OUT = LeftOut()
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
-    """The conventions of one language; words in lower case."""
+class Contents:
+    """Everything that a summary can hold, each group in the order in which it is written."""
 
-    abbreviations: tuple[str, ...] = ()
-    """Words whose full stop does not end a sentence, even before a capital letter."""
-    months: tuple[str, ...] = ()
-    """Names that come after the full stop of an ordinal: `14. März`."""
-    before_ordinal: tuple[str, ...] = ()
-    """Words before a number whose full stop makes it an ordinal: `im 3. Stock`."""
-    dependents: tuple[str, ...] = ()
-    """First words of a sentence that says nothing without the one before it."""
-    negating: tuple[str, ...] = ()
-    """Words of a heading, or of the line above a list, that say what shall not be."""
-    quoting: tuple[str, ...] = ()
-    """What is right before the colon above a text that a program wrote."""
+    user: tuple[Quote, ...] = ()
+    agent: tuple[Quote, ...] = ()
+    earlier: tuple[Fact, ...] = ()
+    files: tuple[FileState, ...] = ()
+    tasks: tuple[Fact, ...] = ()
+    repository: tuple[Fact, ...] = ()
+    running: tuple[Fact, ...] = ()
+    checks: tuple[Fact, ...] = ()
+    last: tuple[Quote, ...] = ()
+    left_out: LeftOut = NOTHING_LEFT_OUT
+
+    def of(self, group: Group) -> tuple[Quote | Fact | FileState, ...]:
+        """Return the entries of a group."""
+        found: tuple[Quote | Fact | FileState, ...] = getattr(self, group.name.lower())
+        return found
 
 
-ENGLISH = Writing(
-    abbreviations=(
-        "mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "gen", "capt", "lt", "rev", "hon",
-        "e.g", "i.e", "etc", "vs", "cf", "approx", "dept", "fig", "figs", "vol", "resp", "esp",
-        "incl", "excl", "misc", "w.r.t", "a.k.a", "al", "pp",
-    ),
-    months=(
-        "january", "february", "march", "april", "may", "june", "july", "august", "september",
-        "october", "november", "december",
-    ),
-    dependents=(
-        "it", "its", "this", "that", "these", "those", "they", "them", "their", "he", "she", "same",
-        "otherwise", "use it", "use them", "use that", "use this", "keep it", "keep them",
-        "put it", "put them", "do it", "do that", "do this", "for that", "with that", "if so",
-        "if not", "in that case",
-    ),
-    negating=(
-        "not", "never", "no", "non", "none", "don't", "dont", "avoid", "without", "out of scope",
-        "out-of-scope", "forbidden", "except", "unless", "instead of", "cannot", "can't",
-    ),
-    quoting=(
-        "results in", "i get", "i got", "error", "errors", "error message", "output", "log", "logs",
-        "trace", "stack trace", "traceback", "it prints", "it printed",
-    ),
-)  # fmt: skip
+def written(one: Quote | Fact | FileState) -> str:
+    """Return an entry as it is written: its line and the note on it."""
+    if isinstance(one, FileState):
+        counts = ", ".join(f"{verb} {count}" for verb, count in one.counts)
+        is_only = len(one.counts) == 1 and one.last == one.counts[0][0]
+        last = "" if is_only or not one.last else f"; last {one.last}"
+        return f"{_ENTRY}{one_line(one.path)}: {counts}{last}"
+    line = f"{_ENTRY}{one_line(one.text)}"
+    asked = one.asked if isinstance(one, Quote) else ""
+    return f"{line}\n{_NOTE}{_ASKED[0]}: {one_line(asked)}" if asked else line
 
-GERMAN = Writing(
-    abbreviations=(
-        "hr", "fr", "nr", "str", "z.b", "d.h", "u.a", "bzw", "ggf", "inkl", "evtl", "vgl", "usw",
-        "ca", "abs", "dipl", "ing", "tel", "bspw", "sog",
-    ),
-    months=(
-        "januar", "jänner", "februar", "märz", "april", "mai", "juni", "juli", "august",
-        "september", "oktober", "november", "dezember",
-    ),
-    before_ordinal=(
-        "am", "im", "vom", "zum", "zur", "der", "die", "das", "dem", "den", "des", "bis", "ab",
-        "seit", "jeden", "jedes",
-    ),
-    dependents=("es", "das", "dies", "diese", "sie", "er", "sonst", "dafür", "damit", "davon"),
-    negating=("nicht", "nie", "niemals", "kein", "keine", "keinen", "ohne", "außer", "verboten"),
-    quoting=("fehler", "fehlermeldung", "ausgabe"),
-)  # fmt: skip
 
-OTHERS = Writing(
-    abbreviations=("mme", "mlle", "sra", "srta", "dra", "dhr", "mw", "doc", "sig", "dott"),
-    months=(
-        "januari", "februari", "maart", "mei", "augustus", "januar", "marts", "maj", "juni",
-        "juli", "oktober", "desember", "marraskuuta", "lokakuuta", "stycznia", "lutego", "marca",
-        "kwietnia", "maja", "czerwca", "lipca", "sierpnia", "września", "października",
-        "listopada", "grudnia",
-    ),
-)  # fmt: skip
+class ReadBack(NamedTuple):
+    """What was read: the contents, and the text that is none of its lines."""
 
-CHINESE = Writing(
-    dependents=("它", "这个", "那个", "这样", "那样", "否则", "不然"),
-    negating=("不", "别", "勿", "禁止", "避免", "除了", "严禁"),
-    quoting=("报错", "报错信息", "日志", "输出"),
-)  # fmt: skip
+    contents: Contents
+    left_over: str
 
-SHIPPED = (ENGLISH, GERMAN, OTHERS, CHINESE)
+
+def read_back(text: str) -> ReadBack:
+    """Read the text of a summary; any text will do."""
+    found: dict[Group, list[list[str]]] = {group: [] for group in Group}
+    left_over: list[str] = []
+    group: Group | None = None
+    known = False
+    left_out = LeftOut()
+    for line in text.split("\n"):
+        more = _FORMER_LEFT_OUT.fullmatch(line) or _LEFT_OUT.fullmatch(line)
+        if line in _LABELS or more is not None:
+            known, group = True, _LABELS.get(line, Group.USER)
+            if more is not None:
+                archives = tuple(filter(None, (more["archives"] or "").split(", ")))
+                left_out = LeftOut(int(more["count"]), archives)
+        elif known and line.startswith(_ENTRY):
+            if group is not None:
+                found[group].append([line[len(_ENTRY) :]])
+        elif known and line.startswith(_NOTE):
+            if group is not None and found[group]:
+                found[group][-1].append(line.strip())
+        else:
+            known = False
+            if line.strip() not in ("", NOTHING):
+                left_over.append(line)
+    kept = [line for line in left_over if not line.startswith(HEADING)]
+    if kept and not any(found.values()):
+        return ReadBack(Contents(), text)
+    return ReadBack(_contents(found, left_out), "\n".join(kept))
+
+
+def _contents(found: dict[Group, list[list[str]]], left_out: LeftOut) -> Contents:
+    def quotes(group: Group) -> tuple[Quote, ...]:
+        user = group is Group.USER
+        return tuple(
+            Quote(line, -1, user, line.startswith("[") and line.endswith("]"), _asked_in(notes))
+            for line, *notes in found[group]
+        )
+
+    def facts(group: Group) -> tuple[Fact, ...]:
+        return tuple(Fact(line) for line, *_ in found[group])
+
+    matches = (_FILE.fullmatch(line) for line, *_ in found[Group.FILES])
+    return Contents(
+        user=quotes(Group.USER),
+        agent=quotes(Group.AGENT),
+        earlier=facts(Group.EARLIER),
+        files=tuple(_file(match) for match in matches if match is not None),
+        tasks=facts(Group.TASKS),
+        repository=facts(Group.REPOSITORY),
+        running=facts(Group.RUNNING),
+        checks=facts(Group.CHECKS),
+        last=quotes(Group.LAST),
+        left_out=left_out,
+    )
+
+
+def _asked_in(notes: Iterable[str]) -> str:
+    named = (note.partition(": ") for note in notes)
+    return next((text for name, _, text in named if name in _ASKED), "")
+
+
+def _file(match: re.Match[str]) -> FileState:
+    pairs = (pair.split(" ") for pair in match["counts"].split(", "))
+    counts = tuple((verb, int(count)) for verb, count in pairs)
+    last = match["last"] or (counts[0][0] if len(counts) == 1 else "")
+    return FileState(match["path"], counts, last)
+
+
+_SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")
+
+
+def _subjects(text: str) -> frozenset[str]:
+    return frozenset(_SUBJECT.findall(text.casefold()))
+
+
+_ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
+_STATUS = (Group.TASKS, Group.REPOSITORY, Group.RUNNING, Group.CHECKS, Group.LAST)
+
+
+class Layout:
+    """The sections that groups are written in, by the words of the sections' names.
+
+    Each kind of content goes into the section whose name has most of the words of that kind, the
+    first of equals. A section with any other name gets the quotations with words of its name or of
+    its `ask`. A kind without a section goes into the first such section, else into the first one;
+    files are left out then.
+    """
+
+    def __init__(self, sections: Sequence[SummarySection], cues: Cues) -> None:
+        self.names = tuple(section.name for section in sections)
+        kinds = {_ASKED_FOR: cues.goals, (Group.FILES,): cues.files, _STATUS: cues.status}
+        others = (cues.tools, cues.errors)
+        hits = {
+            groups: [cue.count_in(name) for name in self.names] for groups, cue in kinds.items()
+        }
+        own = [
+            i
+            for i, name in enumerate(self.names)
+            if not any(counts[i] for counts in hits.values())
+            and not any(cue.found_in(name) for cue in others)
+        ]
+        self._own = {i: _subjects(f"{sections[i].name} {sections[i].ask}") for i in own}
+        self._places: dict[Group, int | None] = {}
+        for groups, counts in hits.items():
+            place: int | None = 0
+            if any(counts):
+                place = counts.index(max(counts))
+            elif own:
+                place = own[0]
+            elif groups == (Group.FILES,) and self.names:
+                place = None
+            self._places |= dict.fromkeys(groups, place)
+        errors = [i for i, name in enumerate(self.names) if cues.errors.found_in(name)]
+        if errors:
+            self._places[Group.CHECKS] = errors[0]
+
+    def place_of(self, group: Group, text: str = "") -> int | None:
+        """Return the position of the section that an entry goes into; None for none."""
+        if self._own and group in _ASKED_FOR:
+            words = _subjects(text)
+            best = max(self._own, key=lambda i: len(words & self._own[i]))
+            if words & self._own[best]:
+                return best
+        return self._places[group]
+
+    def heading(self, place: int) -> str:
+        """Return the line above a section; empty where the policy has no sections."""
+        return HEADING + self.names[place] if self.names else ""

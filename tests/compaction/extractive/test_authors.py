@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx import Session, compact_messages, written_by
-from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive import extractive_summary
-from policyctx.policy.models.compaction import Summary
+from policyctx.compaction.extractive import Group
+from tests.compaction.extractive.summaries import group, said, summary_of
 from tests.policies import policy as compiled
 
 if TYPE_CHECKING:
@@ -57,43 +56,28 @@ def user(content: Any) -> Message:
     return {"role": "user", "content": content}
 
 
-def said(text: str) -> Message:
-    return {"role": "assistant", "content": text}
-
-
 def asks(call_id: str, tool: str, given: dict[str, Any], result: str) -> list[Message]:
     call = {"type": "tool_use", "id": call_id, "name": tool, "input": given}
     answer = {"type": "tool_result", "tool_use_id": call_id, "content": result}
     return [{"role": "assistant", "content": [call]}, user([answer])]
 
 
-def group(summary: str, label: str) -> list[str]:
-    """Return the lines of a group with their notes."""
-    lines = summary.split("\n")
-    if label not in lines:
-        return []
-    rest = lines[lines.index(label) + 1 :]
-    end = next((i for i, line in enumerate(rest) if not line.startswith(("- ", "  "))), len(rest))
-    return rest[:end]
+def told(*messages: Message, policy: OffloadPolicy | None = None) -> list[str]:
+    return group(summary_of(*messages, policy=policy), Group.USER)
 
 
-def summary_of(*messages: Message, policy: OffloadPolicy | None = None) -> str:
-    history = History(messages)
-    if policy is not None:
-        history = History(messages, author_of=policy.author_by_text)
-    return extractive_summary(history, Summary())
+def added(text: str, shown: str) -> str:
+    return f"- [added by a program, {len(text)} characters: {shown}]"
 
 
-TOLD = "User, in order:"
-
-
-def test_the_text_of_a_skill_is_not_the_users_order() -> None:
+def test_the_text_of_a_skill_is_one_line_that_says_what_it_is() -> None:
     asked = user(
         "<command-name>/brew</command-name><command-args>40 litres of stout</command-args>"
     )
-    summary = summary_of(asked, written_by("program", user(SKILL)), said("The kettle is heating."))
-    assert group(summary, TOLD) == ["- /brew; 40 litres of stout"]
-    assert group(summary, "Still open:") == []
+    lines = told(asked, written_by("program", user(SKILL)), said("The kettle is heating."))
+    assert lines[0] == "- /brew 40 litres of stout"
+    assert lines[1].startswith("- [added by a program, 193 characters: Base directory for this")
+    assert len(lines) == 2
 
 
 def test_a_block_may_have_another_author_than_its_message() -> None:
@@ -101,7 +85,8 @@ def test_a_block_may_have_another_author_than_its_message() -> None:
         written_by("program", {"type": "text", "text": "Never open the lid."}),
         {"type": "text", "text": "Always use the small pump."},
     ]
-    assert group(summary_of(user(blocks)), TOLD) == ["- Always use the small pump."]
+    lid = added("Never open the lid.", "Never open the lid.")
+    assert told(user(blocks)) == [lid, "- Always use the small pump."]
 
 
 def test_a_policy_says_who_wrote_the_items_of_a_type() -> None:
@@ -114,44 +99,30 @@ def test_a_policy_says_who_wrote_the_items_of_a_type() -> None:
         """
     )
     messages = [user("Brew 40 litres of stout."), user(SKILL), said("The kettle is heating.")]
-    summary = summary_of(*messages, policy=policy)
-    assert group(summary, TOLD) == ["- Brew 40 litres of stout."]
-    assert "- Always weigh the hops to 5 grams." in group(summary_of(*messages), TOLD)
+    assert "- Always weigh the hops to 5 grams." not in told(*messages, policy=policy)
+    assert "- Always weigh the hops to 5 grams." in "\n".join(told(*messages))
 
 
 def test_the_policy_counts_before_the_mark_of_a_message() -> None:
     policy = compiled("items: {user_message: {author: user}}")
     message = written_by("program", user("Never open the lid."))
-    assert group(summary_of(message), TOLD) == []
-    assert group(summary_of(message, policy=policy), TOLD) == ["- Never open the lid."]
+    assert told(message) == [added("Never open the lid.", "Never open the lid.")]
+    assert told(message, policy=policy) == ["- Never open the lid."]
 
 
-def test_the_summary_of_another_writer_is_condensed() -> None:
+def test_the_summary_of_another_writer_is_quoted_as_an_earlier_summary() -> None:
     summary = summary_of(written_by("summary", user(FOREIGN)), said("I look at the table first."))
-    carried = "\n".join(group(summary, "Earlier summary:"))
+    carried = "\n".join(group(summary, Group.EARLIER))
     assert "The table must be called `batches`" in carried
-    assert 'it is read with `delimiter=";"` now' in carried
-    assert "at length" not in summary
-    assert group(summary, TOLD) == [
-        "- Rebuild the log, and never delete the old CSV files",
-        "- use UTC everywhere",
-    ]
-    assert group(summary, "Still open:") == [
-        "- Add an index on `brewed_at`",
-        "- Write the export to XLSX",
-    ]
-
-
-def test_a_task_of_another_writers_summary_is_closed_when_it_is_done() -> None:
-    later = [said("The index on `brewed_at` is done."), user("Good. Which one is next?")]
-    summary = summary_of(written_by("summary", user(FOREIGN)), *later)
-    assert group(summary, "Still open:") == ["- Write the export to XLSX"]
+    assert "never delete the old CSV files" in carried
+    assert "Add an index on `brewed_at`" in carried
+    assert group(summary, Group.USER) == []
 
 
 def test_a_summary_of_this_library_is_read_back_from_another_session() -> None:
     first = summary_of(user("Never open the lid."), said("The lid stays closed."))
-    again = summary_of(written_by("summary", user(first)), user("Go on with the label."))
-    assert group(again, TOLD) == ["- Never open the lid.", "- Go on with the label."]
+    messages = written_by("summary", user(first)), user("Go on with the label.")
+    assert told(*messages) == ["- Never open the lid.", "- Go on with the label."]
 
 
 QUESTIONS = {
@@ -180,47 +151,24 @@ ASKING = compiled(
 )
 
 
-def test_the_answers_to_a_tool_that_asks_are_the_users_words() -> None:
+def test_the_answers_to_a_tool_that_asks_are_quoted() -> None:
     messages = [user("Set up the preview."), *asks("c1", "ask", QUESTIONS, ANSWERED)]
-    summary = summary_of(*messages, said("The port is 8081."), policy=ASKING)
-    assert group(summary, TOLD) == [
-        "- Set up the preview.",
-        "- 8081",
-        "  answers: Which port should the preview use? 8081: Free on every host",
-        "- no, delete it after Friday",
-        "  answers: Keep the old preview?",
-    ]
+    assert told(*messages, policy=ASKING) == ["- Set up the preview.", f"- {ANSWERED}"]
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        '{"answers": {"Which port should the preview use?": "8081"}}',
-        '[{"question": "Which port should the preview use?", "answer": ["8081"]}]',
-        "Which port should the preview use?\n8081\n\nThank you.",
-    ],
-)
-def test_answers_are_found_in_json_and_in_lines(result: str) -> None:
-    summary = summary_of(*asks("c1", "ask", QUESTIONS, result), policy=ASKING)
-    assert group(summary, TOLD)[0] == "- 8081"
-
-
-def test_an_answer_without_its_question_answers_all_that_was_asked() -> None:
-    plan = {"plan": "Move the tank to hall B, then calibrate the probe twice."}
-    summary = summary_of(*asks("c1", "ask", plan, "Approved, but calibrate once."), policy=ASKING)
-    assert group(summary, TOLD) == [
-        "- Approved, but calibrate once.",
-        f"  answers: {plan['plan']}",
-    ]
+def test_an_answer_without_its_question_stands_with_the_questions_of_the_call() -> None:
+    lines = told(*asks("c1", "ask", QUESTIONS, "8081, and no"), policy=ASKING)
+    question = "Which port should the preview use? Keep the old preview?"
+    assert lines == ["- 8081, and no", f"  asked: {question}"]
 
 
 def test_the_result_of_a_tool_without_such_a_rule_is_not_the_users() -> None:
-    assert group(summary_of(user("Go."), *asks("c1", "ask", QUESTIONS, ANSWERED)), TOLD) == []
+    assert told(user("Go."), *asks("c1", "ask", QUESTIONS, ANSWERED)) == ["- Go."]
 
 
-@pytest.mark.parametrize(("rule", "told"), [("offload: false", True), ("offload: true", False)])
+@pytest.mark.parametrize(("rule", "quoted"), [("offload: false", True), ("offload: true", False)])
 def test_an_answer_that_was_offloaded_is_not_quoted_as_the_users(
-    rule: str, told: bool, tmp_path: Path
+    rule: str, quoted: bool, tmp_path: Path
 ) -> None:
     policy = compiled(
         f"""
@@ -236,8 +184,8 @@ def test_an_answer_that_was_offloaded_is_not_quoted_as_the_users(
     messages = [*asks("c1", "ask", QUESTIONS, ANSWERED), said("Done."), user("Go on.")]
     result = Session(policy, root=tmp_path).apply(messages)
     assert result.compacted
-    lines = group(str(result.messages[0]["content"]), TOLD)
-    assert ("- 8081" in lines) is told
+    lines = group(str(result.messages[0]["content"]), Group.USER)
+    assert any("8081" in line for line in lines) is quoted
     assert not any("answer/" in line for line in lines)
 
 
@@ -250,7 +198,7 @@ def test_compact_messages_uses_the_marks_of_a_host() -> None:
     ]
     result = compact_messages(messages, threshold="0%", context_window=2_000)
     assert result.compacted
-    assert "Always open the lid." not in group(result.summary or "", TOLD)
+    assert "Always open the lid." not in group(result.summary or "", Group.USER)
 
 
 def test_an_unknown_author_is_refused() -> None:

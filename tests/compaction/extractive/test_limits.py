@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import (
-    ENGLISH,
-    Language,
     extractive_summary,
     ranked_units,
     summary_lines,
@@ -25,7 +23,7 @@ from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
 from tests.compaction.extractive.sessions import facts_of, turns
-from tests.compaction.extractive.test_survival import after
+from tests.compaction.extractive.summaries import after, edited
 from tests.conversations import call, calls, picture, results, thinking, user
 
 if TYPE_CHECKING:
@@ -129,19 +127,20 @@ def test_an_earlier_summary_counts_whole_in_a_share() -> None:
     assert extractive_summary(after(first, []), share) == first
 
 
-def test_orders_that_do_not_fit_are_counted_with_their_archive() -> None:
+def test_lines_of_the_user_that_do_not_fit_are_counted_with_their_archive() -> None:
     told = [user(f"Never rename table t_{i}, it is used in report {i * 3}.") for i in range(50)]
     limit = settings(max_words=100)
     first = extractive_summary(History(told, archive="compaction-001"), limit)
     kept = first.count("- Never rename")
     assert 0 < kept < 50
-    assert f"User, in order; {50 - kept} more orders in archive compaction-001:" in first
+    assert first.endswith(f"Left out: {50 - kept} lines of the user; archive compaction-001.")
     assert words(first) <= 100
     assert extractive_summary(after(first, []), limit) == first
     more = [user(f"Never drop column c_{i}.") for i in range(10)]
     second = extractive_summary(replace(after(first, more), archive="compaction-002"), limit)
     kept = second.count("- Never")
-    assert f"{60 - kept} more orders in archive compaction-001, compaction-002:" in second
+    left_out = f"Left out: {60 - kept} lines of the user; archives compaction-001, compaction-002."
+    assert second.endswith(left_out)
 
 
 def test_questions_are_removed_before_orders() -> None:
@@ -226,12 +225,11 @@ def test_a_summary_by_a_model_is_carried_over() -> None:
 
 
 def test_two_earlier_summaries_become_one() -> None:
-    run = [call("c1", "Bash", {"command": "make"}), results(("c1", "ok"))]
-    one = extractive_summary(History([user("Use tabs."), *run]), Summary())
-    two = extractive_summary(History([user("Use port 7071."), *run]), Summary())
+    one = extractive_summary(History([user("Use tabs."), *edited("c1", "a.py")]), Summary())
+    two = extractive_summary(History([user("Port 7071."), *edited("c1", "a.py")]), Summary())
     both = extractive_summary(History([user(one), user(two)], {0: one, 1: two}), Summary())
-    assert "- Bash: 2 calls" in both
-    assert both.index("Use tabs.") < both.index("Use port 7071.")
+    assert "- a.py: edited 2" in both
+    assert both.index("Use tabs.") < both.index("Port 7071.")
 
 
 HISTORIES: dict[str, list[Message]] = {
@@ -271,88 +269,3 @@ def test_one_text_of_a_megabyte_is_cut_down(unit: str) -> None:
     assert "Mind port 4711." in summary
     assert words(summary) <= Summary().max_words
     assert len(summary) < 50_000
-
-
-def headings(summary: str) -> list[str]:
-    return [line[3:] for line in summary.split("\n") if line.startswith("## ")]
-
-
-def test_sections_are_those_of_the_policy_in_its_order() -> None:
-    names = ["Progress so far", "用户要求", "Commands run", "Touched files", "What broke"]
-    failed = [call("c1", "Bash", {"command": "make"}), results(("c1", "fatal: x"), error=True)]
-    new = turns((), count=1, seed=1, chars=300)
-    history = History([user("Use tabs."), *failed, *new])
-    summary = extractive_summary(history, settings(sections=names))
-    assert headings(summary) == names
-    of = dict(zip(names, summary.split("## ")[1:], strict=True))
-    assert "Use tabs." in of["用户要求"]
-    assert "Bash: 2 calls" in of["Commands run"]
-    assert "case_0.py" in of["Touched files"]
-    assert "fatal: x" in of["What broke"]
-
-
-def test_a_section_that_holds_nothing_is_not_written() -> None:
-    summary = extractive_summary(History([user("Use tabs.")]), Summary())
-    assert summary == "## Goals & Decisions\nUser, in order:\n- Use tabs."
-
-
-def test_a_custom_section_gets_the_matching_statements() -> None:
-    sections = ["Goals", {"name": "Database", "ask": "Everything on schema and indexes."}, "Files"]
-    told = [
-        user("Use tabs."),
-        user("Never drop a schema."),
-        user("The indexes are built at 03:00."),
-    ]
-    summary = extractive_summary(History(told), settings(sections=sections))
-    _, goals, database = summary.split("## ")
-    assert "Use tabs." in goals
-    assert "Never drop a schema." in database
-    assert "The indexes are built at 03:00." in database
-
-
-def test_a_single_section_of_any_name_gets_everything() -> None:
-    history = History([user("Use tabs."), *turns((), count=1, seed=1, chars=300)])
-    summary = extractive_summary(history, settings(sections=["Handover"]))
-    assert headings(summary) == ["Handover"]
-    assert [part for part in ("Use tabs.", "Bash: 1", "case_0.py") if part not in summary] == []
-
-
-def test_a_policy_may_change_its_sections_between_two_rounds() -> None:
-    first = extractive_summary(History([user("Use tabs."), user("Port 7071.")]), Summary())
-    second = extractive_summary(after(first, []), settings(sections=["Notes", "Files"]))
-    assert headings(second) == ["Notes"]
-    assert extractive_summary(after(second, []), Summary()) == first
-
-
-def test_a_language_can_be_added() -> None:
-    german = Language(name="German", orders=("niemals", "immer"), revisions=("doch lieber",))
-    told = [user("Das Limit ist 30 Euro."), user("Das Limit doch lieber 45 Euro.")]
-    summary = extractive_summary(History(told), Summary(), (ENGLISH, german))
-    assert "45 Euro" in summary
-    assert "30" not in summary
-
-
-@pytest.mark.parametrize(
-    "languages", [(), (Language(name="German", orders=("niemals",)),)], ids=["none", "German"]
-)
-def test_a_summary_needs_no_shipped_language(languages: tuple[Language, ...]) -> None:
-    history = History([user("Niemals Port 4711 nehmen."), *turns((), count=1, seed=1, chars=300)])
-    summary = extractive_summary(history, Summary(), languages)
-    assert "Niemals Port 4711 nehmen." in summary
-    assert extractive_summary(after(summary, []), Summary(), languages) == summary
-
-
-def test_a_models_summary_is_kept_beside_much_that_is_new() -> None:
-    rules = [f"The user forbids any change of table t_{i}_{i * 31}." for i in range(20)]
-    told = " ".join(["The work so far went well.", *rules])
-    new = [user(f"Now look at part {i} and mend what is wrong in it.") for i in range(150)]
-    summary = extractive_summary(History([user(told), *new], {0: told}), Summary())
-    assert [rule for rule in rules if rule not in summary] == []
-
-
-def test_open_tasks_are_kept_beside_much_that_was_said() -> None:
-    todos = [{"content": f"Translate page {i}", "status": "pending"} for i in range(15)]
-    told = [user(f"Never rename column c_{i}, it is used in report {i * 3}.") for i in range(150)]
-    messages = [*told, call("c1", "plan", {"items": todos}), results(("c1", "ok")), *told[:1]]
-    summary = extractive_summary(History(messages), Summary())
-    assert [todo for todo in todos if f"- {todo['content']}" not in summary] == []

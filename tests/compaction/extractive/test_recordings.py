@@ -15,7 +15,8 @@ from tests.compaction.extractive.recorded import (
     pieces,
     recorded_messages,
 )
-from tests.compaction.extractive.test_survival import COUNTER, ROUNDS, after, tokens
+from tests.compaction.extractive.summaries import after
+from tests.compaction.extractive.test_survival import COUNTER, ROUNDS, tokens
 from tests.recordings import each_recording
 
 if TYPE_CHECKING:

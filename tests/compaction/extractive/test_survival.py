@@ -8,18 +8,18 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.policy.models.compaction import CompactionWording, Summary
+from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
 from tests.compaction.extractive.sessions import facts_of, turns
+from tests.compaction.extractive.summaries import after
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.compaction.extractive.sessions import Fact, Message
 
 ROUNDS = 5
+# The agent's words are kept as far as there is room.
+LEAST_OF_AGENT = 0.6
 COUNTER = counter_for("o200k_base")
-WORDING = CompactionWording()
 SESSIONS = ("migration", "pipeline", "journey", "checkout", "errands", "novel")
 
 each_session = pytest.mark.parametrize("facts", [facts_of(name) for name in SESSIONS], ids=SESSIONS)
@@ -27,13 +27,6 @@ each_session = pytest.mark.parametrize("facts", [facts_of(name) for name in SESS
 
 def tokens(value: object) -> int:
     return COUNTER.count(json.dumps(value, ensure_ascii=False))
-
-
-def after(summary: str, new: Sequence[Message]) -> History:
-    """What is there to be compacted next: a summary in its wording, the reply, new turns."""
-    told = {"role": "user", "content": WORDING.summary.format(summary=summary)}
-    reply = {"role": "assistant", "content": WORDING.summary_reply}
-    return History([told, reply, *new], {0: summary}, frozenset((1,)))
 
 
 @cache
@@ -51,26 +44,14 @@ def rounds(facts: tuple[Fact, ...]) -> list[str]:
     return summaries
 
 
-def missing(facts: Sequence[Fact], summary: str) -> list[str]:
-    """The parts of facts that a summary lacks, without those that were taken back."""
-    gone = {part for fact in facts for part in fact.lost}
-    return [
-        part for fact in facts for part in fact.kept if part not in summary and part not in gone
-    ]
-
-
 @each_session
-def test_nothing_that_matters_is_lost_in_five_rounds(facts: tuple[Fact, ...]) -> None:
+def test_what_user_said_stays_in_five_rounds_and_most_of_the_rest(facts: tuple[Fact, ...]) -> None:
+    taken_back = {part for fact in facts for part in fact.lost}
     for summary in rounds(facts):
-        assert missing(facts, summary) == []
-
-
-@each_session
-def test_revised_facts_do_not_reappear(facts: tuple[Fact, ...]) -> None:
-    gone = [part for fact in facts for part in fact.lost]
-    assert gone
-    for summary in rounds(facts):
-        assert [part for part in gone if part in summary] == []
+        said = [part for fact in facts if fact.by == "user" for part in fact.kept]
+        assert [part for part in said if part not in summary and part not in taken_back] == []
+        other = [part for fact in facts if fact.by == "assistant" for part in fact.kept]
+        assert sum(part in summary for part in other) >= LEAST_OF_AGENT * len(other)
 
 
 @each_session

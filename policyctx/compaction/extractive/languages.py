@@ -1,0 +1,290 @@
+"""`Language`: the words of a language that rank sentences, and all languages as one table.
+
+The words only rank. What a user says in a language without a table is kept as well, since who said
+it, and which exact values are in it, weigh more than any word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The cues of one language, each a word or phrase in lower case.
+
+    Where letters are ASCII a cue is found as a whole word, elsewhere anywhere in the text.
+    """
+
+    name: str
+    orders: tuple[str, ...] = ()
+    """Obligations, prohibitions, preferences and limits."""
+    errands: tuple[str, ...] = ()
+    """Words of orders that hold for one act rather than for all later work, such as `please`."""
+    wishes: tuple[str, ...] = ()
+    """Words of lasting wishes, aims, decisions, and of who is responsible for what."""
+    negations: tuple[str, ...] = ()
+    """Words that make an order a prohibition."""
+    news: tuple[str, ...] = ()
+    """Words with which an agent says what it decided, found or could not do, and what is open."""
+    plans: tuple[str, ...] = ()
+    """Words that announce the next act."""
+    revisions: tuple[str, ...] = ()
+    """Words beside a changed value: two sentences are compared without them."""
+    heard: tuple[str, ...] = ()
+    """Words that only say that something was heard."""
+    failures: tuple[str, ...] = ()
+    """How a failed result begins."""
+    abbreviations: tuple[str, ...] = ()
+    """Words whose full stop does not end a sentence."""
+    dependents: tuple[str, ...] = ()
+    """First words of a sentence that says nothing without the one before it."""
+    goals: tuple[str, ...] = ()
+    """Words in the name of a section for what was asked and decided."""
+    files: tuple[str, ...] = ()
+    """Words in the name of a section for files."""
+    tools: tuple[str, ...] = ()
+    """Words in the name of a section for tool calls."""
+    status: tuple[str, ...] = ()
+    """Words in the name of a section for what is being done and what is left."""
+    errors: tuple[str, ...] = ()
+    """Words in the name of a section for what went wrong."""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return the cues in a text, which are separated by `|`."""
+    return tuple(one.strip() for one in text.replace("\n", " ").split("|") if one.strip())
+
+
+ENGLISH = Language(
+    name="English",
+    orders=_words(
+        """must|mustn't|never|always|don't|do not|dont|cannot|can't|not|no|only|avoid|without|unless
+        |except|should|shouldn't|need|needs|ensure|make sure|require|required|requires|have to
+        |has to|stick|prefer|want|rather|please|keep|leave|forbidden|allowed|off limits|at most
+        |at least|no more than|limit|maximum|minimum|max|under|within|before|until|deadline
+        |by default|remember|forget|careful|important|nothing|nobody|every|refrain|stop|hands off
+        |may not|forbid|forbids"""
+    ),
+    errands=_words(
+        """please|can you|could you|before|until|want|need|let's|now|start|show|check|look|have to
+        |leave|within|not|no|under"""
+    ),
+    wishes=_words(
+        """prefer|preference|i like|i'd like|i hate|i love|rather|style|tone|format|formatting
+        |wording|from now on|whenever|in general|instead of|always|never|no tables|bullets|short
+        |concise|i want|ideally|avoid|contact|talk to|ask|in charge|responsible|owner|owns|boss
+        |manager|supervisor|lead|head of|colleague|approves|sign off|signs off|handles|client
+        |customer|reviewer|goal|aim|target|objective|purpose|success|the point is|what matters
+        |we want|in the end|should end up|decided|decision|agreed|settled|going with|we go with
+        |will use|we use|picked|final|because|confirmed|reason"""
+    ),
+    negations=_words(
+        """not|never|no|nor|without|avoid|forbidden|stop|refrain|except|unless|prohibited|forbid
+        |forbids|cannot|can't|don't|do not|mustn't|hands off|off limits|exclude|out of scope"""
+    ),
+    news=_words(
+        """decided|decision|chose|chosen|agreed|settled|going with|opted|because|root cause
+        |turned out|turns out|found|confirmed|the problem|the issue|the fix|fixed|caused|result
+        |conclusion|reason|the cause|the culprit|didn't work|did not work|doesn't work|no luck
+        |failed|fails|gave up|reverted|rolled back|abandoned|dropped|ruled out|dead end|worse
+        |blocked|rejected|crashed|killed|out of memory|breaks|broke|not yet|yet|still|pending
+        |waiting|remaining|remains|in progress|running|unfinished|unconfirmed|missing|todo|so far
+        |until|state|status|currently|tried|done|capped|was wrong|correction|on branch"""
+    ),
+    plans=_words("next|i'll|i will|let me|now i|going to|then i|about to|let's|start with|we'll"),
+    revisions=_words(
+        """now|actually|instead|rather|please|then|make it|make that|change|changed|update|updated
+        |new|sorry|correction|ok|so|set|use|the|a|an|is|are|to|of|for|be|we|it|that|and|in|should
+        |from now on|let's|at|on"""
+    ),
+    heard=_words(
+        """ok|okay|k|thanks|thank|you|thx|great|nice|good|perfect|cool|fine|lgtm|yes|yep|yeah|sure
+        |right|alright|all|hm|hmm|ah|oh|wow|well|done|very|so|much|got|it|go|on|continue|proceed
+        |looks|sounds|awesome|excellent|super|love|hi|hello|hey|please|ahead|keep|going|job|work
+        |morning|afternoon|evening|bye|noted|understood|welcome|cheers"""
+    ),
+    failures=_words(
+        """error|traceback|exception|failed|failure|fatal|not found|denied|no such|cannot|panic
+        |unable|refused|timed out|timeout|invalid"""
+    ),
+    abbreviations=_words(
+        """mr|mrs|ms|dr|prof|st|jr|sr|e.g|i.e|etc|vs|cf|approx|dept|fig|figs|vol|resp|esp|incl
+        |excl|misc|al|pp|no|ch|sec"""
+    ),
+    dependents=_words(
+        """it|its|this|that|these|those|they|them|their|he|she|same|otherwise|use it|use them
+        |keep it|keep them|put it|do it|do that|for that|with that|if so|if not|in that case"""
+    ),
+    goals=_words(
+        """goal|goals|decision|decisions|requirements|instructions|constraints|request|intent
+        |preferences|rules|objective|facts|context|user"""
+    ),
+    files=_words("file|files|code|paths|artifacts"),
+    tools=_words("tool|tools|calls|commands|actions"),
+    status=_words(
+        "status|task|tasks|progress|next|current|pending|todo|open|work|state|plan|steps"
+    ),
+    errors=_words(
+        "error|errors|resolutions|problem|problems|failures|issues|fixes|bugs|troubleshooting"
+    ),
+)
+
+CHINESE = Language(
+    name="Chinese",
+    orders=_words(
+        """必须|一定|务必|不要|别|不能|不可|不得|禁止|不许|切勿|勿|只能|只|仅|除非|除了|应该|应当
+        |需要|要|请|确保|保证|最多|至少|不超过|不少于|上限|下限|以内|之前|截止|默认|希望|偏好|喜欢
+        |更想|宁可|记得|记住|保留|保持|千万|注意|避免|统一|先|不准|无需|不用|严禁|所有|每|都|想|得
+        |限制"""
+    ),
+    errands=_words("帮我|请|先|想|要|看看|需要|得|之前|都|麻烦"),
+    wishes=_words(
+        """喜欢|偏好|最好|尽量|一律|统一|以后|习惯|讨厌|不爱|风格|格式|语气|希望|宁可|更想|倾向
+        |别写|不要用|别用|找|联系|负责|对接|老板|经理|主管|领导|同事|老师|问|管|点头|签字|审批|法务
+        |财务|客户|接口人|叫|目标|目的|为了|指标|最终|要达到|成功|验收标准|决定|选择|选用|采用|确定
+        |因为|确认|定为|定了|拍板|敲定|选定"""
+    ),
+    negations=_words("不|别|勿|禁|无|非|没有|严禁|除了|除非|避免"),
+    news=_words(
+        """决定|选择|选用|采用|确定|因为|原因|发现|确认|结论|问题是|已修复|改为|结果|定为|根因|定了
+        |拍板|敲定|选定|判断|放弃|不行|失败|弃用|走不通|行不通|没用|回退|不可行|不一致|更差|撤回
+        |报错|崩|不支持|被拒|还没|尚未|未|待|还差|剩|正在|等|没写|没做|跑着|进行中|现状|状态|当前
+        |目前|进度|进展|试过"""
+    ),
+    plans=_words("接下来|下一步|然后|准备|将|我来|让我|随后|打算"),
+    revisions=_words(
+        """现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
+        |更正|请|把|的|了|为|到|是|在|用|就|设"""
+    ),
+    heard=_words(
+        """好的|好|谢谢|多谢|嗯|行|可以|继续|不错|很好|收到|明白|知道了|辛苦了|辛苦|对|是的|吧|了
+        |啊|哦|呢|没问题|你好|哈|太|棒|早上好|晚上好|下午好"""
+    ),
+    failures=_words("错误|失败|异常|找不到|无法|拒绝|超时|不存在|无效"),
+    dependents=_words("它|这个|那个|这样|那样|否则|不然"),
+    goals=_words("目标|决策|决定|需求|要求|指令|约束|偏好|规则|用户|背景"),
+    files=_words("文件|代码|路径"),
+    tools=_words("工具|调用|命令"),
+    status=_words("状态|任务|进度|进展|下一步|待办|当前|计划"),
+    errors=_words("错误|问题|异常|失败|解决|故障"),
+)
+
+GERMAN = Language(
+    name="German",
+    orders=_words(
+        """muss|müssen|darf|dürfen|nie|niemals|immer|nicht|kein|keine|keinen|nur|ohne|höchstens
+        |mindestens|maximal|bitte|soll|sollen|sollte|vermeide|spätestens|bis|verboten|erlaubt"""
+    ),
+    errands=_words("bitte|bis|kannst du|mach"),
+    wishes=_words("lieber|bevorzuge|ziel|zuständig|entschieden|wichtig|wir nehmen"),
+    negations=_words("nicht|nie|niemals|kein|keine|keinen|ohne|außer|verboten"),
+    news=_words("entschieden|weil|ursache|gefunden|fehlgeschlagen|noch nicht|offen|läuft|ergebnis"),
+    plans=_words("als nächstes|ich werde|jetzt|dann"),
+    revisions=_words("jetzt|doch|lieber|bitte|stattdessen|neu|der|die|das|ist|auf|von|für|und"),
+    heard=_words("ok|danke|gut|super|ja|klar|passt|weiter|genau|hallo"),
+    failures=_words("fehler|nicht gefunden|fehlgeschlagen"),
+    abbreviations=_words("hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel"),
+    dependents=_words("es|das|dies|diese|sie|er|sonst|dafür|damit|davon"),
+    goals=_words("ziel|ziele|entscheidungen|anforderungen|vorgaben"),
+    files=_words("datei|dateien"),
+    tools=_words("werkzeuge|aufrufe"),
+    status=_words("stand|aufgabe|aufgaben|status|nächste"),
+    errors=_words("fehler|probleme"),
+)
+
+FRENCH = Language(
+    name="French",
+    orders=_words(
+        """doit|dois|doivent|jamais|toujours|ne pas|pas de|n'|aucun|aucune|seulement|uniquement
+        |sans|au plus|au moins|maximum|minimum|veuillez|s'il te plaît|s'il vous plaît|évite|éviter
+        |interdit|avant le|il faut"""
+    ),
+    errands=_words("veuillez|s'il te plaît|s'il vous plaît"),
+    wishes=_words("préfère|objectif|responsable|décidé|important|plutôt"),
+    negations=_words("ne|pas|jamais|aucun|aucune|sans|sauf|interdit"),
+    news=_words("décidé|parce que|cause|trouvé|échoué|pas encore|en cours|résultat"),
+    plans=_words("ensuite|je vais|maintenant"),
+    revisions=_words("maintenant|plutôt|finalement|le|la|les|un|une|est|de|du|à|pour|et"),
+    heard=_words("ok|merci|bien|parfait|oui|d'accord|super|bonjour"),
+    failures=_words("erreur|introuvable|échec"),
+    abbreviations=_words("m|mme|mlle|etc|p.ex|env"),
+    dependents=_words("il|elle|ce|cela|ça|sinon|ils|elles"),
+    goals=_words("objectifs|décisions|exigences"),
+    files=_words("fichiers"),
+    tools=_words("outils"),
+    status=_words("état|tâches|statut"),
+    errors=_words("erreurs|problèmes"),
+)
+
+SHIPPED = (ENGLISH, CHINESE, GERMAN, FRENCH)
+
+
+class Presence(NamedTuple):
+    """Cues of one meaning, in all languages: those of ASCII letters are whole words."""
+
+    words: re.Pattern[str]
+    parts: re.Pattern[str]
+
+    def found_in(self, text: str) -> bool:
+        """Whether the text has any of them."""
+        folded = text.casefold()
+        return bool(
+            self.words.search(folded) or (not folded.isascii() and self.parts.search(folded))
+        )
+
+    def count_in(self, text: str) -> int:
+        """Return how many different cues the text has."""
+        folded = text.casefold()
+        found = set(self.words.findall(folded))
+        return len(found if folded.isascii() else found | set(self.parts.findall(folded)))
+
+    def removed_from(self, text: str) -> str:
+        """Return the folded text without any of them."""
+        folded = self.words.sub(" ", text.casefold())
+        return folded if folded.isascii() else self.parts.sub("", folded)
+
+
+@dataclass(frozen=True, slots=True)
+class Cues:
+    """The tables of some languages as one; each field as in `Language`."""
+
+    orders: Presence
+    errands: Presence
+    wishes: Presence
+    negations: Presence
+    news: Presence
+    plans: Presence
+    revisions: Presence
+    heard: Presence
+    failures: Presence
+    goals: Presence
+    files: Presence
+    tools: Presence
+    status: Presence
+    errors: Presence
+
+
+@lru_cache(maxsize=16)
+def cues_of(languages: tuple[Language, ...] = SHIPPED) -> Cues:
+    """Return the tables of the languages as one."""
+    names = Cues.__dataclass_fields__
+    return Cues(
+        **{name: _presence([w for one in languages for w in getattr(one, name)]) for name in names}
+    )
+
+
+def _presence(cues: list[str]) -> Presence:
+    # The longest first, so that a phrase is found before a word in it.
+    ordered = sorted({cue.casefold() for cue in cues}, key=lambda cue: (-len(cue), cue))
+    words = "|".join(re.escape(cue) for cue in ordered if cue.isascii() or cue[0].isascii())
+    parts = "|".join(
+        re.escape(cue) for cue in ordered if not cue.isascii() and not cue[0].isascii()
+    )
+    return Presence(
+        re.compile(rf"(?<![\w'])(?:{words})(?![\w])" if words else "(?!)"),
+        re.compile(parts or "(?!)"),
+    )

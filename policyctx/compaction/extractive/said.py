@@ -1,0 +1,178 @@
+"""What user and agent said, as pieces to be quoted, each with what its weight depends on.
+
+- The user ranks above the agent. Nobody else can repeat what a user asked, forbade or limited,
+  while the agent's words follow from it.
+- An order, recognised by its words, binds all later work; so does an exact value.
+- The user's first words hold the task, the last words its current form. The agent's last messages
+  say where the work stands; the words before its calls are mostly narration.
+- A question binds nothing. A sentence of one or two words without a value says little by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.compaction.extractive.texts import one_line, pieces_of, shortened, words_of
+from policyctx.compaction.extractive.values import NAME, values_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from policyctx.compaction.assembly import History
+    from policyctx.compaction.extractive.languages import Cues
+    from policyctx.definitions.items import Item
+    from policyctx.messages.reading import Reading
+
+# Characters of an answer that is understood by its question alone, and of the question.
+_SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480
+_OPTION = re.compile(r"^\W{0,6}(\w{1,2})\W{0,3}[.):、：]\W*\s*(\S[^\n]*)", re.MULTILINE)
+_QUESTION_MARK = ("?", "？")
+_WORD = re.compile(r"\w+")
+# Characters of what a program put beside the user's words, and of names, that are shown.
+_SHOWN_OF_PROGRAM = 80
+# Characters of a system message that is quoted.
+_LONGEST_SYSTEM = 2_000
+# Where the names of an attachment are looked for: at the ends of its block.
+_ENDS = 1_000
+_NAMES = re.compile(
+    r'"(?:title|filename|file_name|name|file_id|file_uri|mime_type|url)": ?"'
+    r'((?!data:)(?:[^"\\]|\\.){1,200})"'
+)
+
+
+class Quote(NamedTuple):
+    """A piece of what somebody said."""
+
+    text: str
+    message: int
+    """0-based position of its message in the history; -1 if it is of an earlier summary."""
+    user: bool
+    pasted: bool = False
+    """Whether it only stands for what was pasted, attached, or added by a program."""
+    asked: str = ""
+    """The question that the agent asked right before a short answer."""
+    last: int = 0
+    """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
+
+
+def quotes_in(
+    history: History, reading: Reading, skipped: frozenset[int], last_messages: int
+) -> Iterator[Quote]:
+    """Yield what was said, in order."""
+    spoken = dict.fromkeys(
+        item.message for item in reading.items if item.kind == "assistant_message" and item.text
+    )
+    newest = sorted(spoken.keys() - skipped)[-last_messages:]
+    after = {message: len(newest) - i for i, message in enumerate(newest)}
+    question = ""
+    for position, item in enumerate(reading.items):
+        if item.message in skipped:
+            continue
+        author = history.author_of(item)
+        if item.kind == "assistant_message":
+            question = item.text
+            last = after.get(item.message, 0)
+            for text, pasted in pieces_of(item.text):
+                yield Quote(text, item.message, user=False, pasted=pasted, last=last)
+            continue
+        said = list(_not_agents(item, author, reading, position, question))
+        question = "" if said else question
+        yield from said
+
+
+def _not_agents(
+    item: Item, author: str, reading: Reading, position: int, question: str
+) -> Iterator[Quote]:
+    """Yield what the user said in an item, and a line for what is there beside it."""
+    if item.kind == "tool_result" and author == "user":
+        yield _answered(item, reading, position)
+    elif author == "program" and item.kind in ("user_message", "tool_result"):
+        yield Quote(_shown("added by a program", item.text), item.message, user=True, pasted=True)
+    elif item.kind == "user_message":
+        yield from _said(item, question)
+    elif item.kind == "system_prompt" and len(item.text) > _LONGEST_SYSTEM:
+        yield Quote(_shown(f"{item.role} message", item.text), item.message, user=True, pasted=True)
+    elif item.kind == "system_prompt":
+        for text, pasted in pieces_of(item.text):
+            yield Quote(f"{item.role}: {text}", item.message, user=True, pasted=pasted)
+    elif item.kind in ("image", "document") and item.inside is None and item.role == "user":
+        yield Quote(_attached(item), item.message, user=True, pasted=True)
+
+
+def _said(item: Item, question: str) -> Iterator[Quote]:
+    for i, (text, pasted) in enumerate(pieces_of(item.text)):
+        asked = _question(question, text) if question and not (i or pasted) else ""
+        yield Quote(text, item.message, user=True, pasted=pasted, asked=asked)
+
+
+def _question(said: str, answer: str) -> str:
+    """Return the question before a short answer, with the option that the answer names."""
+    if len(answer) > _SHORT_ANSWER or answer.endswith(_QUESTION_MARK):
+        return ""
+    asked = [one.text for one in pieces_of(said[-4_000:]) if one.text.endswith(_QUESTION_MARK)]
+    if not asked:
+        return ""
+    picked = {word.lower() for word in _WORD.findall(answer)}
+    options = [f"{name}: {text}" for name, text in _OPTION.findall(said) if name.lower() in picked]
+    return shortened(one_line(" ".join([asked[-1], *options])), _LONGEST_QUESTION)
+
+
+def _answered(item: Item, reading: Reading, position: int) -> Quote:
+    """Return what the user answered to a tool that asks, with the texts of the question."""
+    call = reading.items[reading.partners[position]] if position in reading.partners else None
+    asked = re.findall(r'"((?:[^"\\]|\\.)*[?？])"', call.text) if call is not None else []
+    text = shortened(one_line(words_of(item.text)), _LONGEST_ANSWER)
+    unsaid = (one for one in dict.fromkeys(asked) if one not in text)
+    question = shortened(one_line(" ".join(unsaid)), _LONGEST_QUESTION)
+    return Quote(text, item.message, user=True, asked=question)
+
+
+def _shown(what: str, text: str) -> str:
+    return f"[{what}, {len(text):,} characters: {shortened(one_line(text), _SHOWN_OF_PROGRAM)}]"
+
+
+def _attached(item: Item) -> str:
+    # The bytes may be long, and stand between the names.
+    ends = f"{item.text[:_ENDS]}\n{item.text[-_ENDS:]}"
+    found = [shortened(one_line(name), _SHOWN_OF_PROGRAM) for name in _NAMES.findall(ends)]
+    names = dict.fromkeys((*found, *filter(None, (item.media_type,))))
+    return f"[attached {item.kind}: {', '.join(names)}]" if names else f"[attached {item.kind}]"
+
+
+class Weight(NamedTuple):
+    """How much a quote weighs among those of its speaker, and whether it binds later work."""
+
+    weight: float
+    hard: bool = False
+
+
+_ORDER, _STRONGER, _MOST_STRONGER = 4.0, 1.5, 3
+_EXACT, _VALUE, _MOST_VALUES, _NAMED = 3.0, 1.0, 3, 2.0
+_WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING, _HEARD = 1.5, 1.0, -2.0, -4.0, -6.0
+_NEWS, _PLAN = 1.5, -2.0
+_MOST_NEWS = 3
+
+
+def weight_of(text: str, cues: Cues, *, user: bool, asked: bool = False) -> Weight:
+    """Return the weight of a piece by its words."""
+    values = values_in(text)
+    weight = _VALUE * min(len(values), _MOST_VALUES)
+    weight += _NAMED if NAME.search(text) else 0
+    weight += _QUESTION if text.endswith(_QUESTION_MARK) else 0
+    if not user:
+        news = min(cues.news.count_in(text), _MOST_NEWS)
+        return Weight(weight + _NEWS * news + (_PLAN if cues.plans.found_in(text) else 0))
+    weight += _EXACT if values else 0
+    strength = cues.orders.count_in(text)
+    if strength:
+        weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
+        weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
+    weight += _WISH * min(cues.wishes.count_in(text), 2)
+    if not (values or strength or asked) and not _SAYS(cues.heard.removed_from(text)):
+        return Weight(_HEARD)
+    says_little = not (values or strength or asked) and len(_WORD.findall(text)) <= 2  # noqa: PLR2004
+    return Weight(weight + (_HARDLY_ANYTHING if says_little else 0), strength > 0 or asked)
+
+
+_SAYS = re.compile(r"[^\W_]").search

@@ -1,0 +1,361 @@
+"""The pieces of a text that can be quoted by themselves, and which of them were pasted.
+
+Typed text binds the agent; pasted text is mostly there to be read. The structure shows the
+difference: a fence of code, a quotation, an element with a compound name or on lines of its own, a
+stack trace, and consecutive lines with more signs and values than words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from policyctx.compaction.extractive.languages import SHIPPED, cues_of
+from policyctx.tokens.words import words_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# Of a longer text only both ends are read.
+_MOST_READ = 400_000
+# Characters of a piece; a longer sentence is cut where clauses meet.
+_LONGEST, _LONGEST_CLAUSE = 480, 240
+# Words of a list that is one piece together with its lead, and of a lead that each entry repeats.
+_LIST_WORDS, _LEAD_WORDS = 40, 14
+# Characters of a sentence with the one before it that it depends on.
+_LONGEST_UNIT = 300
+# Words of a message that is one piece.
+_SHORT_MESSAGE = 12
+# A run of so many lines that look printed was pasted.
+_PRINTED_LINES = 6
+_MANY_SIGNS, _MANY_VALUES = 0.08, 0.3
+# Characters of a line that a program may have broken.
+_WRAPPED = 40
+# Characters before an element that are looked at: it stands on lines of its own, or it does not.
+_INDENT = 100
+CUT = " …"
+
+BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
+_SAYS = re.compile(r"[^\W_]")
+_HEADING = re.compile(r"#{1,6} (.+)")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
+# Elements whose text the user wrote, though a program put them there.
+_TYPED = re.compile(
+    r"<((?:[A-Za-z.]+[-_])*(?:args|arguments|query|request|task|description|issue)"
+    r"|command[-_]name|rules|requirements"
+    r"|constraints)>(.*?)</\1>",
+    re.DOTALL,
+)
+# The prompt of a shell; without output behind it, it may stand for what the user asks for.
+_PROMPT = re.compile(
+    r"\s*(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+[^\n$#%]{0,80})?[$\u276f➜]\s+\S|>>> \S"
+    r"|[\w.-]+@[\w.-]+[^\n$#%]{0,80}[#%]\s+\S"
+)
+# Lines of programs, each with how the lines begin that belong to it.
+_LEADS_OUTPUT = (
+    (_PROMPT, re.compile(r".")),
+    (re.compile(r"\s*Traceback \(most recent call last\):|On branch \S+$"), re.compile(r".")),
+    (re.compile(r"diff --git |@@ -\d|(?:---|\+\+\+) [ab]/"), re.compile(r"[-+ @\\]|index ")),
+)
+# Lines that only a program prints: errors, reports of tests, logs, states, listings.
+_OUTPUT = re.compile(
+    r"\s*(?:(?:Uncaught )?[A-Za-z_$.]*(?:Error|Exception): \S|Exception in thread |panic: \S"
+    r"|error(?:\[\w+\])?: \S|npm ERR! |at \S{1,200} ?\([^)\n]{0,300}:\d+\)|={4,} .+ ={4,}$"
+    r"|_{4,} .+ _{4,}$"
+    r"|E {3,}\S|(?:FAILED|PASSED|ERROR) \S+::|--- (?:FAIL|PASS): |FAIL(?:$|\t)"
+    r"|(?:=+ )?\d+ (?:failed|passed)\b.* in [\d.]+ ?s|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+    r"|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]:]? |(?:modified|new file|deleted): {3}"
+    r"|Changes (?:not|to) [a-z ]+:$|[d-][rwx-]{9}\s|[-+]{5,}$|\(\d+ rows?\)$|exit status \d+$"
+    r"|\S+:\d+: \w+Error$|goroutine \d+ \[)"
+)
+# Lines that are of a program beside such lines.
+_BESIDE_OUTPUT = re.compile(r" {4}|\t|[^|\n]*\|[^|\n]*\||\s*\|\s|\S+\(\)$")
+_SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
+_WITH_VALUE = re.compile(r"[\d=]\S*")
+_ABBREVIATED = "".join(
+    rf"(?<!\b{re.escape(form)}\.)"
+    for language in SHIPPED
+    for word in language.abbreviations
+    for form in (word, word.capitalize())
+)
+_SENTENCE_END = re.compile(
+    rf"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))(?<!\.\.[\"')\]])(?<!\b[A-Z]\.)(?<!\b\d\.)"
+    rf"(?<!\b\d\d\.){_ABBREVIATED}\s+(?=[^a-z\s\d])"
+    r"|(?<=[!?])\s+(?=[\da-z])|(?<=\w{5}\.)\s+(?=[\da-z])"
+    r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09]))\s*(?=[^\s。！？”」』\uff09])"
+)
+_CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")
+_DEPENDS = re.compile(
+    "|".join(
+        rf"{re.escape(word)}\b" if word.isascii() else re.escape(word)
+        for language in SHIPPED
+        for word in language.dependents
+    ),
+    re.IGNORECASE,
+)
+_ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；")
+_BLOCKS = re.compile(r'\[\{(?:"text":|[^\n]{0,300}?"type":")')
+
+
+class Piece(NamedTuple):
+    """A sentence, a list with its lead, or a line that stands for what was pasted."""
+
+    text: str
+    """One line, in the writer's own words."""
+    pasted: bool = False
+
+
+def pieces_of(text: str) -> list[Piece]:
+    """Return the pieces of a text, in order."""
+    if len(text) > _MOST_READ:
+        text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
+    found: list[Piece] = []
+    for pasted, parts in groupby(_parts(text), key=itemgetter(1)):
+        if pasted:
+            found += [Piece(_described(part), pasted=True) for part, _ in parts]
+        else:
+            found += map(Piece, _typed("\n".join(part for part, _ in parts)))
+    whole = " ".join(one.text for one in found)
+    is_short = len(whole) <= _LONGEST and words_in(whole) <= _SHORT_MESSAGE
+    if len(found) > 1 and is_short and not any(one.pasted for one in found):
+        return [Piece(whole)]
+    return found
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text, each with whether it was pasted."""
+    at = 0
+    for start, end in _elements(text):
+        yield from _runs(text[at:start])
+        inner = start
+        for typed in _TYPED.finditer(text, start, end):
+            if text[inner : typed.start()].strip() and inner != start:
+                yield text[inner : typed.start()], True
+            yield typed[2], False
+            inner = typed.end()
+        if inner == start:
+            yield text[start:end], True
+        at = end
+    yield from _runs(text[at:])
+
+
+def _elements(text: str) -> list[tuple[int, int]]:
+    """Return where the outermost elements of programs stand, in order."""
+    opened: dict[str, list[int]] = {}
+    closed: list[tuple[int, int]] = []
+    for tag in _TAG.finditer(text):
+        compound = "-" in tag[2] or "_" in tag[2]
+        before = text[max(0, tag.start() - _INDENT) : tag.start()]
+        own_line = not before.rpartition("\n")[2].strip()
+        if not tag[1] and (compound or own_line):
+            opened.setdefault(tag[2], []).append(tag.start())
+        elif tag[1] and opened.get(tag[2]):
+            start = opened[tag[2]].pop()
+            if compound or "\n" in text[start : tag.end()]:
+                closed.append((start, tag.end()))
+    outermost: list[tuple[int, int]] = []
+    for start, end in sorted(closed):
+        if not outermost or start >= outermost[-1][1]:
+            outermost.append((start, end))
+    return outermost
+
+
+def _runs(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield runs of lines, each with whether it was pasted: fenced, quoted, or printed."""
+    run: list[tuple[str, bool]] = []
+    was, fenced = False, False
+    goes_on: re.Pattern[str] | None = None
+    for line in text.split("\n"):
+        fence = line.lstrip().startswith(("```", "~~~"))
+        if goes_on is not None and not goes_on.match(line):
+            goes_on = None
+        goes_on = next((then for lead, then in _LEADS_OUTPUT if lead.match(line)), goes_on)
+        certain = fenced or fence or goes_on is not None or line.startswith("> ")
+        certain = certain or _OUTPUT.match(line) is not None
+        # A blank line belongs to what is before it.
+        pasted = certain or (_is_printed(line) if line.strip() else was)
+        fenced ^= fence
+        if run and pasted != was:
+            yield from _run(run, pasted=was)
+            run = []
+        run.append((line, certain))
+        was = pasted
+    yield from _run(run, pasted=was)
+
+
+def _run(run: list[tuple[str, bool]], *, pasted: bool) -> Iterator[tuple[str, bool]]:
+    """Yield a run; of a short one only the lines that are certainly printed, as pasted."""
+    start, end = 0, len(run)
+    if end == 1 and _PROMPT.match(run[0][0]):
+        pasted = False
+    if pasted and end < _PRINTED_LINES:
+        sure = [i for i, (line, certain) in enumerate(run) if certain or _BESIDE_OUTPUT.match(line)]
+        pasted = any(certain for _, certain in run)
+        start, end = (sure[0], sure[-1] + 1) if pasted else (0, end)
+    for lines, is_pasted in ((run[:start], False), (run[start:end], pasted), (run[end:], False)):
+        part = "\n".join(line for line, _ in lines)
+        if _SAYS.search(part):
+            yield part, is_pasted
+
+
+def _is_printed(line: str) -> bool:
+    """Whether a line looks as if a program had printed it; a line or two may well be typed."""
+    if BULLET.match(line):
+        return False
+    if _BESIDE_OUTPUT.match(line) or len(_SIGNS.findall(line)) >= _MANY_SIGNS * len(line):
+        return True
+    return len(_WITH_VALUE.findall(line)) >= _MANY_VALUES * len(line.split())
+
+
+def _described(text: str) -> str:
+    """Return the line that stands for pasted text: what it is, how it begins, and its length."""
+    tag = _TAG.match(text.lstrip())
+    lines = [one_line(line) for line in text.split("\n") if _SAYS.search(_TAG.sub("", line))]
+    first = next((line for line in lines if not line.startswith(("```", "~~~"))), "")
+    name = f"<{tag[2]}>" if tag else "pasted"
+    first = _TAG.sub("", first).removeprefix("> ").strip()
+    return f"[{name}, {len(lines)} lines, {len(text):,} characters: {shortened(first, 80)}]"
+
+
+def _typed(text: str) -> Iterator[str]:
+    unit = ""
+    for line in _with_lists(_under_headings(_unwrapped(text.split("\n")))):
+        for sentence in _sentences(line):
+            depends = _DEPENDS.match(sentence) and len(unit) + len(sentence) < _LONGEST_UNIT
+            if unit and depends:
+                unit = f"{unit} {sentence}"
+                continue
+            if unit:
+                yield unit
+            unit = sentence
+    if unit:
+        yield unit
+
+
+def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines, those joined that a program has broken in the middle of a sentence."""
+    before = ""
+    for line in lines:
+        goes_on = line.lstrip()[:1].islower() and not BULLET.match(line)
+        if len(before) >= _WRAPPED and goes_on and not before.rstrip().endswith(_ENDS):
+            before = f"{before.rstrip()} {line.strip()}"
+            continue
+        if before:
+            yield before
+        before = line
+    if before:
+        yield before
+
+
+def _under_headings(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines; those under a heading that turns them around, each with the heading."""
+    above = ""
+    for line in lines:
+        if heading := _HEADING.match(line):
+            above = heading[1] if cues_of().negations.found_in(heading[1]) else ""
+            if above:
+                continue
+        bullet = BULLET.match(line) if above else None
+        yield (
+            f"{above}: {line[bullet.end() if bullet else 0 :]}" if above and line.strip() else line
+        )
+
+
+def _with_lists(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines, a list behind what leads to it: on one line if that is short."""
+    lead, items = "", list[str]()
+    for line in lines:
+        bullet = BULLET.match(line)
+        if lead and bullet:
+            items.append(line[bullet.end() :].strip())
+            continue
+        yield from _led(lead, items)
+        lead, items = "", []
+        if line.rstrip().endswith((":", "：")):
+            *before, lead = _SENTENCE_END.split(line[bullet.end() :].strip() if bullet else line)
+            lead = lead.lstrip("# ")
+            yield from before
+        elif line.strip():
+            yield line
+    yield from _led(lead, items)
+
+
+def _led(lead: str, items: list[str]) -> Iterator[str]:
+    if not items:
+        if lead:
+            yield lead
+        return
+    whole = f"{lead} {'; '.join(items)}"
+    if words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:
+        yield whole
+        return
+    repeats = words_in(lead) <= _LEAD_WORDS
+    for i, item in enumerate(items):
+        yield f"{lead} {item}" if repeats or not i else item
+
+
+def _sentences(line: str) -> Iterator[str]:
+    start = 0
+    for end in _SENTENCE_END.finditer(line):
+        before = line[start : end.start()]
+        # No sentence ends inside of brackets or code.
+        inside = before.count("`") % 2 or before.count("(") > before.count(")")
+        if inside and len(before) < _LONGEST:
+            continue
+        yield from _clipped(before)
+        start = end.end()
+    yield from _clipped(line[start:])
+
+
+def _clipped(sentence: str) -> Iterator[str]:
+    """Yield a sentence on one line; a long one in parts, cut where clauses meet."""
+    text = one_line(sentence)
+    if not _SAYS.search(text):
+        return
+    gathered = ""
+    for clause in _CLAUSE_END.split(text) if len(text) > _LONGEST else [text]:
+        if gathered and len(gathered) + len(clause) > _LONGEST_CLAUSE:
+            yield from _in_lines(gathered)
+            gathered = ""
+        gathered = f"{gathered} {clause}".strip()
+    yield from _in_lines(gathered)
+
+
+def _in_lines(text: str) -> Iterator[str]:
+    """Yield a text in parts that are no longer than a line, cut between words where it has any."""
+    while len(text) > _LONGEST:
+        end = text.rfind(" ", 1, _LONGEST)
+        end = end if end > 0 else _LONGEST
+        yield text[:end]
+        text = text[end:].lstrip()
+    if text:
+        yield text
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text with at most so many characters: its beginning and its end."""
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end - 3].rstrip()} … {text[-end:].lstrip()}"
+
+
+def one_line(text: str) -> str:
+    """Return the text with each run of white space, line breaks among them, as one space."""
+    return " ".join(text.split())
+
+
+def words_of(text: str) -> str:
+    """Return the words of a result: of a list of blocks, the texts in it."""
+    # A result that is one large document is not parsed only to see that it has no blocks.
+    if not _BLOCKS.match(text):
+        return text
+    try:
+        blocks = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    texts = (block.get("text") for block in blocks if isinstance(block, dict))
+    return "\n".join(part for part in texts if isinstance(part, str)) or text

@@ -1,0 +1,61 @@
+"""Summaries of short histories, and the lines of their groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive import Group, extractive_summary
+from policyctx.policy.models.compaction import CompactionWording, Summary
+from tests.conversations import call, results
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from policyctx.planning.compiled import OffloadPolicy
+    from tests.conversations import Message
+
+WORDING = CompactionWording()
+
+
+def said(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def ran(command: str, output: str, call_id: str = "c1", **fields: Any) -> list[Message]:
+    """A call of a shell and its result."""
+    run = call(call_id, "Bash", {"command": command, **fields})
+    return [run, results((call_id, output))]
+
+
+def edited(call_id: str, path: str) -> list[Message]:
+    given = {"file_path": path, "old_string": "a\nb", "new_string": "b\nc"}
+    return [call(call_id, "Edit", given), results((call_id, "ok"))]
+
+
+def summary_of(*messages: Message, policy: OffloadPolicy | None = None, **settings: Any) -> str:
+    history = History(messages)
+    if policy is not None:
+        history = History(messages, author_of=policy.author_by_text)
+    return extractive_summary(history, Summary.model_validate(settings))
+
+
+def after(summary: str, new: Sequence[Message] = ()) -> History:
+    """What is there to be compacted next: a summary in its wording, the reply, new turns."""
+    told = {"role": "user", "content": WORDING.summary.format(summary=summary)}
+    return History([told, said(WORDING.summary_reply), *new], {0: summary}, frozenset((1,)))
+
+
+def later(summary: str, *new: Message) -> str:
+    """The summary of a summary and new messages."""
+    return extractive_summary(after(summary, new), Summary())
+
+
+def group(summary: str, label: Group) -> list[str]:
+    """Return the lines of a group with their notes."""
+    lines = summary.split("\n")
+    if label not in lines:
+        return []
+    rest = lines[lines.index(label) + 1 :]
+    end = next((i for i, line in enumerate(rest) if not line.startswith(("- ", "  "))), len(rest))
+    return rest[:end]

@@ -1,0 +1,181 @@
+"""Summaries as text, and the contents that are read from it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx.compaction.extractive import Group
+from policyctx.compaction.extractive.files import FileState
+from policyctx.compaction.extractive.said import Quote
+from policyctx.compaction.extractive.state import Fact
+from policyctx.compaction.extractive.writing import Contents, LeftOut, read_back, written
+from tests.compaction.extractive.summaries import group, later, summary_of
+from tests.conversations import user
+
+line = st.text(min_size=1, max_size=40).map(lambda text: " ".join(text.split())).filter(bool)
+count = st.integers(min_value=1, max_value=10_000)
+verbs = st.sampled_from(["read", "written", "edited", "deleted", "named"])
+facts = st.lists(st.builds(Fact, line), max_size=3).map(tuple)
+
+
+def quotes(*, user: bool) -> st.SearchStrategy[tuple[Quote, ...]]:
+    asked = st.just("") | line
+    quote = st.builds(Quote, line, st.just(-1), st.just(user), st.just(value=False), asked)
+    return st.lists(quote, max_size=3).map(tuple)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> FileState:
+    counts = draw(st.dictionaries(verbs, count, min_size=1))
+    last = draw(st.sampled_from(sorted(counts))) + draw(st.sampled_from(["", " failed"]))
+    return FileState(draw(line), tuple(counts.items()), last)
+
+
+contents = st.builds(
+    Contents,
+    user=quotes(user=True),
+    agent=quotes(user=False),
+    earlier=facts,
+    files=st.lists(files(), max_size=3).map(tuple),
+    tasks=facts,
+    repository=facts,
+    running=facts,
+    checks=facts,
+    last=quotes(user=False),
+    left_out=st.builds(LeftOut, st.integers(0, 99), st.just(())),
+)
+
+
+def text_of(one: Contents) -> str:
+    lines = ["## A heading"]
+    for label in Group:
+        if entries := one.of(label):
+            lines += [str(label), *map(written, entries)]
+    return "\n".join([*lines, str(one.left_out)])
+
+
+@pytest.mark.slow
+@given(contents)
+def test_a_written_summary_reads_back_unchanged(one: Contents) -> None:
+    read = read_back(text_of(one))
+    assert text_of(read.contents) == text_of(one)
+    assert read.left_over == ""
+
+
+def test_lines_of_another_writer_are_left_over() -> None:
+    read = read_back("Agent:\n- It runs.\n\nPinned: the key is 4711.")
+    assert [one.text for one in read.contents.agent] == ["It runs."]
+    assert read.left_over == "Pinned: the key is 4711."
+
+
+def test_a_summary_by_another_writer_is_left_over_whole() -> None:
+    text = "## Files\n- a.py was changed\n\nNext: the tests."
+    assert read_back(text) == (Contents(), text)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "text"),
+    [
+        (LeftOut(1), "Left out: 1 line of the user."),
+        (LeftOut(7, ("c-001",)), "Left out: 7 lines of the user; archive c-001."),
+        (LeftOut(9, ("a", "b")), "Left out: 9 lines of the user; archives a, b."),
+    ],
+)
+def test_what_is_left_out_is_counted_and_read_back(left_out: LeftOut, text: str) -> None:
+    assert str(left_out) == text
+    assert read_back(f"{Group.USER}\n- Use tabs.\n{text}").contents.left_out == left_out
+
+
+def test_of_many_archives_the_first_and_the_last_are_named() -> None:
+    text = "Left out: 9 lines of the user; archives a, …, d."
+    assert str(LeftOut(9, ("a", "b", "c", "d"))) == text
+
+
+FIRST = """## Goals & Decisions
+User, in order (of two that disagree the later holds):
+- Use port 8081.
+  replaces: Use port … for the API.
+Pasted, or put there by a program:
+- rate = 3
+Agent, decided or reported:
+- The limit is 20 now.
+Found in tool results:
+- seats: 38
+From an earlier summary:
+- Go 1.22 is used.
+
+## File Operations
+Files, the one used last first:
+- src/limits.py: read 1, edited 2; last edited; 30 lines
+
+## Tool Calls
+Tools used:
+- Edit: 3 calls, 1 failed
+
+## Task Status
+Announced next:
+- Next I'll run the tests.
+Still open:
+- Write the changelog.
+
+## Errors & Resolutions
+Failures:
+- Bash make => fatal: x (×2)
+  resolved: succeeded later"""
+SECOND = """## Goals & Decisions
+User, in order; 7 more orders in archive compaction-001:
+- 8081
+  answers: Which port?
+- Keep it short.
+  may replace: Write a long report.
+Closing report:
+- ## The tank
+- It is clean.
+
+## File Operations
+Last edits:
+- a.py: x = 3
+
+## Task Status
+Running:
+- npm start (id 934)
+Checks, last run:
+- pytest -q => 5 passed"""
+
+
+def test_the_labels_of_version_0_1_are_read() -> None:
+    read, left_over = read_back(FIRST)
+    assert left_over == ""
+    assert [one.text for one in read.user] == ["Use port 8081."]
+    assert [one.text for one in read.agent] == ["The limit is 20 now.", "Next I'll run the tests."]
+    carried = ["seats: 38", "Go 1.22 is used.", "Write the changelog."]
+    assert [one.text for one in read.earlier] == carried
+    assert read.files == (FileState("src/limits.py", (("read", 1), ("edited", 2)), "edited"),)
+
+
+def test_the_labels_of_version_0_2_are_read() -> None:
+    read, left_over = read_back(SECOND)
+    assert left_over == ""
+    assert [(one.text, one.asked) for one in read.user] == [
+        ("8081", "Which port?"),
+        ("Keep it short.", ""),
+    ]
+    assert [one.text for one in read.agent] == ["## The tank", "It is clean."]
+    assert [one.text for one in read.running] == ["npm start (id 934)"]
+    assert read.left_out == LeftOut(7, ("compaction-001",))
+
+
+@pytest.mark.parametrize("text", [FIRST, SECOND])
+def test_the_users_words_of_an_older_summary_go_on(text: str) -> None:
+    again = later(later(text, user("Go on with the pump.")))
+    assert group(again, Group.USER)[0][2:] in text
+    assert group(again, Group.USER)[-1] == "- Go on with the pump."
+
+
+def test_a_line_that_looks_like_a_label_stays_a_quotation() -> None:
+    told = [user(f"{Group.FILES}"), user("Left out: 3 lines of the user.")]
+    summary = summary_of(*told)
+    assert later(summary) == summary
+    assert len(group(summary, Group.USER)) == 2

@@ -1,0 +1,220 @@
+"""What user and agent said: quotations alone, of which none is taken for something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive import Group, ranked_units
+from policyctx.policy.models.compaction import Summary
+from tests.compaction.extractive.summaries import group, later, ran, said, summary_of
+from tests.conversations import Message, picture, thinking, user
+
+
+def told(*messages: Message) -> list[str]:
+    return group(summary_of(*messages), Group.USER)
+
+
+def test_an_answer_of_the_agent_that_a_later_one_takes_back_does_not_stand_last() -> None:
+    report = "## Report\n\nThe leak is in pump 3, because its gasket is too thin."
+    corrected = "I was wrong: pump 3 is fine, the leak is in the valve of hall B."
+    summary = summary_of(user("Why does it leak?"), said(report), user("Sure?"), said(corrected))
+    lines = group(summary, Group.LAST)
+    assert lines[-1] == f"- {corrected}"
+    assert "- The leak is in pump 3, because its gasket is too thin." in lines
+    assert "Closing report" not in summary
+
+
+def test_no_order_is_said_to_be_done_because_a_command_has_its_words() -> None:
+    order = user("Remove the directory build from the repository.")
+    summary = summary_of(order, *ran("rm -rf build && make build", "built"), said("It builds."))
+    assert group(summary, Group.USER) == ["- Remove the directory build from the repository."]
+    assert "done" not in summary.casefold()
+
+
+def test_nothing_that_was_announced_is_said_to_be_open() -> None:
+    first = summary_of(user("Prepare it."), said("Next I'll translate the emails into Dutch."))
+    summary = later(first, user("The Dutch emails are perfect, thanks."), said("Good to hear."))
+    assert "open" not in summary.casefold()
+    assert group(summary, Group.USER)[-1] == "- The Dutch emails are perfect, thanks."
+
+
+def test_output_that_the_user_pastes_is_one_line_that_says_how_long_it_is() -> None:
+    output = "\n".join(f"2026-01-01 10:00:{i} ERROR never restart job {i}" for i in range(10, 30))
+    assert told(user(f"What is this?\n{output}"), said("A log.")) == [
+        "- What is this?",
+        f"- [pasted, 20 lines, {len(output):,} characters: 2026-01-01 10:00:10 ERROR never restart"
+        " job 10]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "<system-reminder>\nNever open the lid.\n</system-reminder>",
+            "- [<system-reminder>, 1 lines, 56 characters: Never open the lid.]",
+        ),
+        ("[Request interrupted by user]", "- [Request interrupted by user]"),
+    ],
+)
+def test_what_a_program_put_into_a_message_is_marked_by_brackets(text: str, line: str) -> None:
+    assert told(user("Fix the lexer."), said("Done."), user(text)) == ["- Fix the lexer.", line]
+
+
+ATTACHED: dict[str, tuple[Any, str]] = {
+    "image": (picture(), "image: image/png"),
+    "uploaded image": (
+        {"type": "image", "source": {"type": "file", "file_id": "file_9"}},
+        "image: file_9",
+    ),
+    "image at a URL": (
+        {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+        "image: https://example.org/a.png",
+    ),
+    "document": (
+        {
+            "type": "document",
+            "title": "Rules.pdf",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
+        },
+        "document: Rules.pdf, application/pdf",
+    ),
+    "uploaded document": (
+        {"type": "document", "title": "Plan", "source": {"type": "file", "file_id": "file_011"}},
+        "document: Plan, file_011",
+    ),
+    "file of the chat API": (
+        {"type": "file", "file": {"file_id": "file-abc", "filename": "a.pdf"}},
+        "document: file-abc, a.pdf",
+    ),
+    "file of the Responses API": (
+        {"type": "input_file", "file_id": "file-xyz", "filename": "b.pdf"},
+        "document: file-xyz, b.pdf",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ATTACHED)
+def test_an_attachment_is_named(name: str) -> None:
+    block, line = ATTACHED[name]
+    text = {"type": "input_text" if block["type"] == "input_file" else "text", "text": "Read it."}
+    assert told({"role": "user", "content": [text, block]}) == [
+        "- Read it.",
+        f"- [attached {line}]",
+    ]
+
+
+def test_a_system_message_in_the_middle_is_quoted_with_its_role() -> None:
+    rule = {"role": "developer", "content": "Writes outside of /srv/app are forbidden."}
+    assert told(user("Deploy."), rule, said("I do."))[1:] == [
+        "- developer: Writes outside of /srv/app are forbidden."
+    ]
+    long = {"role": "system", "content": "Never stop. " * 500}
+    assert told(user("Deploy."), long)[1].startswith("- [system message, 6,000 characters: Never")
+
+
+def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
+    rule = "Never rename the table t_7."
+    assert told(user(rule), user("Use port 8081."), user(rule)) == [
+        f"- {rule}",
+        "- Use port 8081.",
+    ]
+    first = summary_of(user(rule), user("Use port 8081."))
+    assert group(later(first, user(rule)), Group.USER) == [f"- {rule}", "- Use port 8081."]
+
+
+def test_a_short_answer_is_kept_with_its_question_and_the_option_that_it_names() -> None:
+    asked = "Two ways:\nA) RabbitMQ with quorum queues\nB) Redis streams\nWhich one shall it be?"
+    assert told(user("Set up the queue."), said(asked), user("B"))[1:] == [
+        "- B",
+        "  asked: Which one shall it be? B: Redis streams",
+    ]
+
+
+def test_one_answer_to_two_questions_is_kept_twice() -> None:
+    talk = [said("Drop the index?"), user("yes"), said("Drop the view, too?"), user("yes")]
+    assert told(*talk)[1::2] == ["  asked: Drop the index?", "  asked: Drop the view, too?"]
+
+
+def test_a_long_answer_stands_alone() -> None:
+    answer = "Drop neither of them before the auditors have been here."
+    assert told(said("Drop the index?"), user(answer)) == [f"- {answer}"]
+
+
+def test_a_list_keeps_the_line_that_leads_to_it() -> None:
+    message = (
+        "Leave these directories alone whatever the linter says:\n- vendor/zlib\n- tools/gen.py"
+    )
+    line = "- Leave these directories alone whatever the linter says: vendor/zlib; tools/gen.py"
+    assert told(user(message)) == [line]
+
+
+def test_orders_in_a_language_without_a_table_are_kept() -> None:
+    orders = ("Älä koskaan poista varmuuskopioita.", "Käytä porttia 9200.", "ห้ามลบไฟล์สำรอง")
+    assert told(*(user(order) for order in orders)) == [f"- {order}" for order in orders]
+
+
+def test_thinking_is_not_quoted() -> None:
+    thought = thinking("The key is 123-456, decided.")
+    message = {"role": "assistant", "content": [thought, {"type": "text", "text": "Ready."}]}
+    assert "123-456" not in summary_of(user("Go."), message)
+
+
+def test_the_last_messages_of_the_agent_stand_as_far_as_they_are_quoted() -> None:
+    long = [
+        f"Sentence {i} of this message says how hall {i} is heated at night." for i in range(40)
+    ]
+    summary = summary_of(user("Report."), said(" ".join(long)), user("And?"), said("All is warm."))
+    lines = group(summary, Group.LAST)
+    assert lines[0] == f"- {long[0]}"
+    assert lines[-2].endswith(" …")
+    assert lines[-2].removesuffix(" …")[2:] in long
+    assert lines[-1] == "- All is warm."
+    assert len("\n".join(lines)) < 1_100
+    assert later(summary) == summary
+
+
+def test_earlier_last_messages_go_to_what_the_agent_said() -> None:
+    first = summary_of(user("Why?"), said("The cause is the gasket of pump 3."))
+    again = later(first, user("And now?"), *[said(f"Step {i} runs.") for i in range(5)])
+    assert "- The cause is the gasket of pump 3." in group(again, Group.AGENT)
+    assert group(again, Group.LAST)[-1] == "- Step 4 runs."
+
+
+def ranks(*messages: Message) -> dict[str, int]:
+    """The place of each unit in the order, by its first line without the bullet."""
+    order = ranked_units(History(list(messages)), Summary())
+    return {unit.text.partition("\n")[0].removeprefix("- "): i for i, unit in enumerate(order)}
+
+
+@pytest.mark.parametrize(
+    ("lasting", "errand"),
+    [
+        ("I prefer the tables without any borders.", "Please draw the tables of the last chapter."),
+        ("我喜欢表格没有边框的那种样子。", "请把上一章的表格先画出来看看。"),
+        ("Ich bevorzuge immer Tabellen ohne Rahmen.", "Bitte zeichne noch die letzten Tabellen."),
+        ("Je préfère toujours les tableaux sans cadre.", "Peux-tu dessiner ces tableaux avant ?"),
+    ],
+    ids=["English", "Chinese", "German", "French"],
+)
+def test_a_lasting_wish_ranks_before_an_errand(lasting: str, errand: str) -> None:
+    talk = [user(f"Rows {i} of the table are in the other file.") for i in range(10, 20)]
+    for pair in ((lasting, errand), (errand, lasting)):
+        found = ranks(*talk[:5], *(user(one) for one in pair), *talk[5:])
+        assert found[lasting] < found[errand]
+
+
+def test_a_finding_of_the_agent_ranks_before_its_talk() -> None:
+    talk = [f"I see what part {name} does with the jobs of the night." for name in "abcdefgh"]
+    found = "The cause is a lock that nobody releases."
+    order = ranks(user("Why?"), said(f"{' '.join(talk)} {found}"), *map(said, "vwxyz"))
+    assert order[found] < min(order[one] for one in talk)
+
+
+def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
+    order = ranks(user("Go."), *(said(f"Message {i}.") for i in range(4)))
+    found = [one for one in sorted(order, key=lambda text: order[text]) if one != "Go."]
+    assert found == [f"Message {i}." for i in (3, 2, 1, 0)]

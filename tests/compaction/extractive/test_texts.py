@@ -1,0 +1,128 @@
+"""The pieces of a text: sentences, lists with their lead, and lines for what was pasted."""
+
+from __future__ import annotations
+
+import pytest
+
+from policyctx.compaction.extractive.texts import pieces_of
+
+TALK = "We look at the old tank of the brewery in hall A on the first floor first."
+
+
+def typed(text: str) -> list[str]:
+    return [piece.text for piece in pieces_of(text) if not piece.pasted]
+
+
+SPLIT = {
+    "Run v1.2.3 now. Then stop.": ["Run v1.2.3 now.", "Then stop."],
+    "Ask e.g. Bob. Dr. J. Ng knows.": ["Ask e.g. Bob.", "Dr. J. Ng knows."],
+    'Kim said "never." Then he left.': ['Kim said "never."', "Then he left."],
+    'Print "Wait..." Then go on.': ['Print "Wait..." Then go on.'],
+    "Am 14. März im 3. Stock. Dr. Köhler kommt.": ["Am 14. März im 3. Stock.", "Dr. Köhler kommt."],
+    "See ch. 2 of No. 7 first. Then go on.": ["See ch. 2 of No. 7 first.", "Then go on."],
+    "Take the first (see a.md. It has two.) and stop. Go": [
+        "Take the first (see a.md. It has two.) and stop.",
+        "Go",
+    ],
+    "The key is in /srv/key. Use it for the deploy.": [
+        "The key is in /srv/key. Use it for the deploy."
+    ],
+    "别动这个配置文件。改用三号！": ["别动这个配置文件。", "改用三号！"],
+    "Mind:\n- a.py\n- b.py\nThanks": ["Mind: a.py; b.py", "Thanks"],
+    "Keep the old endpoint alive until the mobile\nclients have moved.": [
+        "Keep the old endpoint alive until the mobile clients have moved."
+    ],
+    "## Out of scope\nThe export.\n- Old lists\n\n## Tests\nAdd two.": [
+        "Out of scope: The export.",
+        "Out of scope: Old lists",
+        "## Tests",
+        "Add two.",
+    ],
+    "...": [],
+}
+
+
+@pytest.mark.parametrize(("text", "pieces"), SPLIT.items())
+def test_a_long_message_is_split_into_its_sentences(text: str, pieces: list[str]) -> None:
+    assert [one for one in typed(f"{TALK}\n\n{text}") if one != TALK] == pieces
+
+
+def test_a_short_message_is_one_piece() -> None:
+    assert typed("No. Use tabs.\nThen stop!") == ["No. Use tabs. Then stop!"]
+
+
+def test_a_sentence_too_long_for_a_line_loses_no_word() -> None:
+    words = [f"/srv/data/part-{i:03}.bin" for i in range(100)]
+    pieces = typed(f"Keep {' '.join(words)} as they are")
+    assert max(map(len, pieces)) <= 480
+    assert " ".join(pieces).split()[1:-3] == words
+
+
+def test_entries_of_a_long_list_keep_a_lead_that_turns_them_around() -> None:
+    items = [f"rename the table of cellar {i} in the old data base of growers" for i in range(5)]
+    text = "In this release we do not:\n" + "\n".join(f"- {item}" for item in items)
+    assert typed(text) == [f"In this release we do not: {item}" for item in items]
+
+
+PASTED = {
+    "fence": "```\nrm -rf build\n```",
+    "element": "<hook-output>\nrm -rf build\n</hook-output>",
+    "nested elements": "<a>\n<b>rm -rf build</b>\n</a>",
+    "quotation": "> rm -rf build",
+    "shell": "$ make\nrm -rf build\nmade nothing\n",
+    "shell of root": "me@host:/srv# make\nrm -rf build\n",
+    "traceback": 'Traceback (most recent call last):\n  File "a.py", line 3\nValueError: no\n',
+    "Java": 'Exception in thread "main" a.B: x\n\tat a.B.fill(B.java:12)\n\tat a.M.main(M.java:3)',
+    "JavaScript": "TypeError: x is undefined\n    at fill (/srv/keg.js:12:3)",
+    "pytest": "==== FAILURES ====\n____ test_keg ____\n\n    def test_keg():\n>       assert 49\n"
+    "E       assert 49 == 50\n\ntests/test_keg.py:9: AssertionError\n"
+    "FAILED tests/test_keg.py::test_keg - never 50\n1 failed, 7 passed in 0.31s",
+    "end of pytest": "FAILED tests/test_keg.py::test_keg - assert 49 == 50\n1 failed in 0.31s",
+    "Go": "--- FAIL: TestKeg (0.00s)\n    keg_test.go:12: got 49\nFAIL\nFAIL\tkegs\t0.003s",
+    "Go panic": "panic: out of range\n\ngoroutine 1 [running]:\nmain.main()\n\t/x.go:5 +0x1d",
+    "Rust": "error[E0425]: no `limit`\n --> src/main.rs:7:9\n  |\n7 |     limit\n  |     ^^^^^",
+    "npm": "npm ERR! code ELIFECYCLE\nnpm ERR! errno 1",
+    "log": "".join(f"2026-01-0{i} 10:0{i} INFO never restart {i}\n" for i in range(1, 4)),
+    "levels": "[INFO] never restart the job\n[WARN] keep 3 backups",
+    "git status": "On branch main\nYour branch is ahead.\n\nChanges not staged for commit:\n"
+    "\tmodified:   a.py",
+    "diff": "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-never\n+always",
+    "listing": "-rw-r--r-- 1 u u 12 Jan 3 10:00 a.py\n-rw-r--r-- 1 u u 14 Jan 3 10:00 b.py",
+    "table": " id | name | rule\n----+------+------\n 1 | keg | never open\n(1 row)",
+    "JSON": '{"a": 1,\n"b": {"c": 2},\n"d": [3, 4],\n"e": "f",\n"g": null,\n"h": {}}',
+}
+
+
+@pytest.mark.parametrize("paste", PASTED)
+def test_what_a_program_printed_is_one_line_between_what_was_typed(paste: str) -> None:
+    pieces = pieces_of(f"Look at this:\n{PASTED[paste]}\n\nand mend it today")
+    assert [(one.text if not one.pasted else "") for one in pieces] == [
+        "Look at this:",
+        "",
+        "and mend it today",
+    ]
+    assert " lines, " in pieces[1].text
+
+
+def test_a_typed_line_inside_a_pasted_log_counts_as_typed() -> None:
+    log = [f"2026-01-01 10:00:{i:02} INFO job={i} took={i}ms" for i in range(60)]
+    log[30] = "from here on it goes wrong, never restart it"
+    assert typed("\n".join(log)) == [log[30]]
+
+
+TYPED = {
+    "<command-name>/fix</command-name>\n<command-args>Tabs only.</command-args>": "/fix Tabs only.",
+    "<user_query>\nUse tabs.\n</user_query>": "Use tabs.",
+    "<rules>\nOn Tuesdays only.\n</rules>\n<task>\nShip it.\n</task>": "On Tuesdays only. Ship it.",
+    "<pr_description>\nMend it.\n</pr_description>\n<hook-note>\nbe\n</hook-note>": "Mend it.",
+    "Make it <b>bold</b>.": "Make it <b>bold</b>.",
+    "Now run this:\n$ npm test": "Now run this: $ npm test",
+    "❯ is this right? https://example.org/a#1": "❯ is this right? https://example.org/a#1",
+    "Ports:\n- web: 8080\n- api: 8081\nKeep them": "Ports: web: 8080; api: 8081 Keep them",
+    "A=1\nB=2\nand go": "A=1 B=2 and go",
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), TYPED.items())
+def test_what_the_user_typed_is_not_taken_for_a_programs_text(text: str, expected: str) -> None:
+    assert " ".join(typed(text)) == expected
