@@ -158,7 +158,10 @@ class _Change:
         return steps.setdefault(step["name"], _copied(step))
 
     def offloading(self) -> Iterator[Yaml]:
-        """Yield the steps of the overlay that offload or clear before a call; one is added."""
+        """Yield the steps of the overlay that offload or clear before a call; one is added.
+
+        A step that only makes a request fit into the window stays as it is.
+        """
         found = [step for step in self.incumbent.steps if _offloads(step)]
         for step in found or [_OFFLOAD]:
             mine = self.step(step)
@@ -174,7 +177,14 @@ def _copied(value: Any) -> Any:  # noqa: ANN401 - a YAML value
 
 def _offloads(step: Yaml) -> bool:
     action = STEP_ACTIONS[step["do"]]
-    return action.leaves_placeholder and step.get("on", "model_call") == "model_call"
+    is_before_call = step.get("on", "model_call") == "model_call"
+    return action.leaves_placeholder and is_before_call and not _makes_it_fit(step)
+
+
+def _makes_it_fit(step: Yaml) -> bool:
+    """Whether a step acts only on a request that is larger than the window: no setting does so."""
+    when = step.get("when")
+    return isinstance(when, dict) and (when.get("tokens") or {}).get("over") == "100%"
 
 
 def _compacts(step: Yaml) -> bool:

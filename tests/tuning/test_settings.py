@@ -83,6 +83,13 @@ def test_gates_in_words_become_those_of_the_step(
     assert [gate.model_dump(exclude_none=True) for gate in step.when] == gates
 
 
+@pytest.mark.parametrize("name", ["coding-agent", "small-context"])
+def test_the_step_that_makes_a_request_fit_stays_as_it_is(name: str) -> None:
+    setting = Setting.of({"when": "idle", "keep_recent": 7, "min_tokens": 50})
+    overlay = Incumbent(name).overlay(setting, name="made")
+    assert [step["name"] for step in overlay["steps"]] == ["retire-old-results"]
+
+
 def test_a_policy_that_offloads_nothing_gets_a_step_before_its_summary(tmp_path: Path) -> None:
     steps = made(tmp_path, COMPACTING, min_tokens=100, keep_recent=1).steps
     assert [step.do for step in steps] == ["offload", "compact"]
