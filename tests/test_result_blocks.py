@@ -39,6 +39,7 @@ POLICY = """
 """
 LOG = "\n".join(f"line {n}: 値" for n in range(1, 1001))
 OLD = Path(__file__).parent / "store/written_by_0_2"
+DROPPED = Path(__file__).parent / "store/dropped_by_0_2"
 
 
 def text(text: str, **more: Any) -> dict[str, Any]:
@@ -272,6 +273,34 @@ def test_decisions_of_an_earlier_version_stay(tmp_path: Path) -> None:
     again = one.apply(longer)
     assert list(again.messages[: len(given["returned"]) - 1]) == given["returned"][:-1]
     assert shown(again.messages)[2].startswith("1000 lines")
+
+
+DROP = """
+      - {name: make-room, do: drop, select: {types: [tool_result], keep_recent: 2}}
+"""
+
+
+def test_dropped_results_and_lone_surrogates_of_an_earlier_version_stay_decided(
+    tmp_path: Path,
+) -> None:
+    given = json.loads((DROPPED / "messages.json").read_text(encoding="utf-8"))
+    root = Path(shutil.copytree(DROPPED / "root", tmp_path / "root"))
+    drops = POLICY.replace("never", 'never, path: "{item_type}/{item_id}.txt"') + DROP
+    made = Session(policy(drops), root=root, session_id="s").apply(given["messages"])
+    assert list(made.messages) == given["returned"]
+    assert (made.plan.new, made.files) == ((), ())
+
+
+@pytest.mark.parametrize("blocks", ["text", "json"])
+def test_a_restarted_session_does_not_drop_results_in_blocks_again(
+    tmp_path: Path, blocks: str
+) -> None:
+    drops = POLICY.replace("sync: never", f"sync: never, blocks: {blocks}") + DROP
+    messages = session_of([text(LOG)], [text(LOG), text("end")], "ok")
+    before = Session(policy(drops), root=tmp_path, session_id="s").apply(messages)
+    assert before.plan.new
+    again = Session(policy(drops), root=tmp_path, session_id="s").apply(messages)
+    assert (again.messages, again.plan.new) == (before.messages, ())
 
 
 BLOCKS = st.lists(

@@ -50,6 +50,11 @@ class BlockList:
         return self.given if isinstance(self.given, str) else stringified(self.given)
 
     @property
+    def raw_json(self) -> str:
+        """The JSON with lone surrogates as they are, as version 0.2 wrote it."""
+        return self.given if isinstance(self.given, str) else compact_json(self.given)
+
+    @property
     def chars(self) -> int:
         """The characters of the JSON."""
         if self._chars < 0:
