@@ -106,6 +106,20 @@ LISTS: dict[str, tuple[list[Any], str]] = {
         [text("see"), {"type": "document", "source": {"type": "text", "data": LOG}, "title": "t"}],
         f"see\n{LOG}",
     ),
+    "a document of blocks": (
+        [
+            text("see"),
+            {
+                "type": "document",
+                "source": {"type": "content", "content": [text(LOG), picture(), text("x")]},
+            },
+        ],
+        f"see\n{LOG}\nx",
+    ),
+    "a document of one text": (
+        [{"type": "document", "source": {"type": "content", "content": LOG}}, text("end")],
+        f"{LOG}\nend",
+    ),
     "a small image": ([text(LOG), picture(), text("end")], f"{LOG}\nend"),
     "large images": ([picture("A" * 9000), text(LOG), picture("B" * 9000)], LOG),
     "100,000 blocks": ([text(f"{n}\n") for n in range(100_000)], ""),
@@ -434,6 +448,7 @@ HOSTS: dict[str, tuple[Any, Any]] = {
     "converse": (converse, [{"text": LOG}, {"text": "end"}]),
     "google": (google, MCP),
     "google in a result": (google, {"result": CONTENT}),
+    "google of an MCP server": (google, {"result": {**MCP, "resultType": "complete"}}),
     "langchain": (langchain, CONTENT),
     "pydantic": (pydantic, [LOG, "end"]),
 }
@@ -456,6 +471,19 @@ def test_every_shape_saves_the_texts(tmp_path: Path, host: str) -> None:
     assert len(json.dumps(store.find(path).as_json())) < 1500  # type: ignore[union-attr]
     again = Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes)
     assert again.apply(messages).messages == applied.messages
+
+
+def test_the_result_object_of_an_mcp_session_is_read_as_its_texts(tmp_path: Path) -> None:
+    mcp = pytest.importorskip("mcp.types")
+    found = mcp.CallToolResult(content=CONTENT)
+    one = Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes_of("google"))
+    messages = google({"result": found})
+    applied = one.apply(messages)
+    [path] = applied.files
+    assert Path(path).read_text(encoding="utf-8") == f"{LOG}\nend"
+    assert applied.messages[2].parts[0].function_response.response.keys() == {"result"}
+    assert contains(restored(one, path), CONTENT[0]["text"])
+    assert messages[2].parts[0].function_response.response == {"result": found}
 
 
 def contains(block: Any, content: Any) -> bool:
