@@ -196,6 +196,16 @@ def test_what_the_retention_keeps_can_be_restored(tmp_path: Path) -> None:
     assert [p for p in tmp_path.rglob("*") if p.is_file() and ".policyctx" not in p.parts] == []
 
 
+def test_a_limit_of_contents_keeps_a_text_with_its_images(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    messages = session_of(*([text(f"{i}\n{LOG}"), picture(f"{i}" * 9000)] for i in range(4)), "ok")
+    one.apply(messages)
+    one.close()
+    later = ContextFileSystem(tmp_path, session="s", clock=lambda: 4e9)
+    assert len(later.collect(max_contents=2, ended=True).removed) == 4
+    assert [later.restore(f"c{i}") for i in (2, 3)] == [messages[i]["content"][0] for i in (6, 8)]
+
+
 def test_a_copy_and_an_export_restore_the_list(tmp_path: Path) -> None:
     one = session(tmp_path / "a")
     content = [text(LOG), picture("A" * 9000)]
