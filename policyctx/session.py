@@ -36,7 +36,7 @@ from policyctx.turns.driving import LockedStore, in_steps, run, run_async
 from policyctx.turns.effects import Recall
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
-from policyctx.turns.notices import Notices, blindness, fullness, note
+from policyctx.turns.notices import Notices, blindness, note
 from policyctx.turns.reporting import Reporting
 from policyctx.turns.result import carry_out
 
@@ -625,7 +625,7 @@ class Session:
         result = replace(result, system=beside.system, tools=beside.tools)
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
-        warnings = (*warnings, *fullness(known, result.plan, memory))
+        warnings = (*warnings, *self._notices.fullness(known, result.plan))
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
         memory.known = known

@@ -197,8 +197,8 @@ def assert_stands_for(left: Sequence[Item], message: int, plan: Plan) -> None:
         if decision is not None:
             expected.append((item.kind, str(decision.placeholder)))
         elif not any(plan.items[inner].inside == i for inner in new):
-            expected.append((item.kind, item.text))
-    seen = [(item.kind, item.text) for item in left]
+            expected.append((item.kind, item.whole))
+    seen = [(item.kind, item.whole) for item in left]
     rest = iter(seen)
     assert all(any(same(wanted, found) for found in rest) for wanted in expected if wanted[1]), (
         expected,

@@ -41,6 +41,7 @@ POLICY = """
 """
 LOG = "\n".join(f"line {n}: 値" for n in range(1, 1001))
 OLD = Path(__file__).parent / "store/written_by_0_2"
+DROPPED = Path(__file__).parent / "store/dropped_by_0_2"
 
 
 def text(text: str, **more: Any) -> dict[str, Any]:
@@ -106,6 +107,20 @@ LISTS: dict[str, tuple[list[Any], str]] = {
     "a text document": (
         [text("see"), {"type": "document", "source": {"type": "text", "data": LOG}, "title": "t"}],
         f"see\n{LOG}",
+    ),
+    "a document of blocks": (
+        [
+            text("see"),
+            {
+                "type": "document",
+                "source": {"type": "content", "content": [text(LOG), picture(), text("x")]},
+            },
+        ],
+        f"see\n{LOG}\nx",
+    ),
+    "a document of one text": (
+        [{"type": "document", "source": {"type": "content", "content": LOG}}, text("end")],
+        f"{LOG}\nend",
     ),
     "a small image": ([text(LOG), picture(), text("end")], f"{LOG}\nend"),
     "large images": ([picture("A" * 9000), text(LOG), picture("B" * 9000)], LOG),
@@ -181,6 +196,16 @@ def test_what_the_retention_keeps_can_be_restored(tmp_path: Path) -> None:
     assert later.restore("c0") == messages[2]["content"][0]
     later.collect(max_age=1, ended=True)
     assert [p for p in tmp_path.rglob("*") if p.is_file() and ".policyctx" not in p.parts] == []
+
+
+def test_a_limit_of_contents_keeps_a_text_with_its_images(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    messages = session_of(*([text(f"{i}\n{LOG}"), picture(f"{i}" * 9000)] for i in range(4)), "ok")
+    one.apply(messages)
+    one.close()
+    later = ContextFileSystem(tmp_path, session="s", clock=lambda: 4e9)
+    assert len(later.collect(max_contents=2, ended=True).removed) == 4
+    assert [later.restore(f"c{i}") for i in (2, 3)] == [messages[i]["content"][0] for i in (6, 8)]
 
 
 def test_a_copy_and_an_export_restore_the_list(tmp_path: Path) -> None:
@@ -401,6 +426,34 @@ def test_decisions_of_an_earlier_version_stay(tmp_path: Path) -> None:
     assert shown(again.messages)[2].startswith("1000 lines")
 
 
+DROP = """
+      - {name: make-room, do: drop, select: {types: [tool_result], keep_recent: 2}}
+"""
+
+
+def test_dropped_results_and_lone_surrogates_of_an_earlier_version_stay_decided(
+    tmp_path: Path,
+) -> None:
+    given = json.loads((DROPPED / "messages.json").read_text(encoding="utf-8"))
+    root = Path(shutil.copytree(DROPPED / "root", tmp_path / "root"))
+    drops = POLICY.replace("never", 'never, path: "{item_type}/{item_id}.txt"') + DROP
+    made = Session(policy(drops), root=root, session_id="s").apply(given["messages"])
+    assert list(made.messages) == given["returned"]
+    assert (made.plan.new, made.files) == ((), ())
+
+
+@pytest.mark.parametrize("blocks", ["text", "json"])
+def test_a_restarted_session_does_not_drop_results_in_blocks_again(
+    tmp_path: Path, blocks: str
+) -> None:
+    drops = POLICY.replace("sync: never", f"sync: never, blocks: {blocks}") + DROP
+    messages = session_of([text(LOG)], [text(LOG), text("end")], "ok")
+    before = Session(policy(drops), root=tmp_path, session_id="s").apply(messages)
+    assert before.plan.new
+    again = Session(policy(drops), root=tmp_path, session_id="s").apply(messages)
+    assert (again.messages, again.plan.new) == (before.messages, ())
+
+
 BLOCKS = st.lists(
     st.one_of(
         st.builds(text, st.text(alphabet='ab\n{}["\ud800値', max_size=6)),
@@ -532,6 +585,7 @@ HOSTS: dict[str, tuple[Any, Any]] = {
     "converse": (converse, [{"text": LOG}, {"text": "end"}]),
     "google": (google, MCP),
     "google in a result": (google, {"result": CONTENT}),
+    "google of an MCP server": (google, {"result": {**MCP, "resultType": "complete"}}),
     "langchain": (langchain, CONTENT),
     "pydantic": (pydantic, [LOG, "end"]),
 }
@@ -554,6 +608,19 @@ def test_every_shape_saves_the_texts(tmp_path: Path, host: str) -> None:
     assert len(json.dumps(store.find(path).as_json())) < 1500  # type: ignore[union-attr]
     again = Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes)
     assert again.apply(messages).messages == applied.messages
+
+
+def test_the_result_object_of_an_mcp_session_is_read_as_its_texts(tmp_path: Path) -> None:
+    mcp = pytest.importorskip("mcp.types")
+    found = mcp.CallToolResult(content=CONTENT)
+    one = Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes_of("google"))
+    messages = google({"result": found})
+    applied = one.apply(messages)
+    [path] = applied.files
+    assert Path(path).read_text(encoding="utf-8") == f"{LOG}\nend"
+    assert applied.messages[2].parts[0].function_response.response.keys() == {"result"}
+    assert contains(restored(one, path), CONTENT[0]["text"])
+    assert messages[2].parts[0].function_response.response == {"result": found}
 
 
 def contains(block: Any, content: Any) -> bool:

@@ -55,6 +55,11 @@ class Blocks(Protocol):
         ...
 
     @property
+    def raw_json(self) -> str:
+        """The JSON with lone surrogates as they are."""
+        ...
+
+    @property
     def chars(self) -> int:
         """The characters of the JSON."""
         ...

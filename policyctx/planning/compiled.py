@@ -459,6 +459,20 @@ class OffloadPolicy:
         """Return the key that pins items of this type and tool, None when they are not."""
         return _pinned(self._levels(item_type, tool))
 
+    def keeping_rule(
+        self, item_type: str, tool: str | None, sizes: Mapping[Unit, int]
+    ) -> RulePath | None:
+        """Return the key that keeps such an item from every step that offloads its type."""
+        given = self._levels(item_type, tool)
+        if (pinned := _pinned(given)) is not None:
+            return pinned
+        offload, rule = offload_given(given)
+        if not offload and rule[0] == "tools":
+            return rule
+        threshold = self._threshold(given)
+        too_small = threshold is not None and sizes[threshold.unit] < threshold.amount
+        return threshold.rule if threshold is not None and too_small else None
+
     def goes_along(self, item_type: str, tool: str | None) -> bool:
         """Return whether an item may be replaced along with another: no pin or rule forbids it."""
         given = self._levels(item_type, tool)

@@ -154,6 +154,7 @@ class Conversation:
         self.paths = FreePaths(ledger.paths)
         self._watchers: list[Watcher] = []
         self._has_arrival = bool(policy.steps("arrival"))
+        self._as_json = policy.store.blocks == "json"
         self._identities = Identities(self.reading.items, ledger, gone)
         self.marks = Marks(self)
         self._tallies: dict[Unit, Tally] = {}
@@ -179,7 +180,7 @@ class Conversation:
         items = self.reading.items
         for i in range(first, len(items)):
             if items[i].blocks is not None:
-                items[i] = self._with_text(items[i])
+                items[i] = self.ledger.as_decided(items[i], as_json=self._as_json)
         fates = self._reapplied(range(first, len(self.reading.items)), is_valid)
         for position in range(first, len(self.reading.items)):
             self._see(position, fates.get(position))
@@ -402,14 +403,6 @@ class Conversation:
         likeness = item.kind, item.tool_use_id, len(item.text)
         return likeness == (*key[:2], chars) and self._identities.key(position) == key
 
-    def _with_text(self, item: Item) -> Item:
-        """Return a result in blocks with its text as the policy wants it, or as it was decided."""
-        as_json = self.policy.store.blocks == "json"
-        if not self.ledger.has_call(item):
-            return _as_json(item) if as_json else item
-        forms = (_as_json(item), item) if as_json else (item, _as_json(item))
-        return next((form for form in forms if self.ledger.knows_text(form)), forms[0])
-
     def _see(self, position: int, fate: Decision | None) -> None:
         item = self._typed(position)
         self.items.append(item)
@@ -570,11 +563,6 @@ class Conversation:
 
     def _tallies_up_to_date(self) -> tuple[Unit, ...]:
         return tuple(unit for unit in self._tallies if self.tally(unit) is not None)
-
-
-def _as_json(item: Item) -> Item:
-    """Return a result in blocks with their JSON as its text."""
-    return item._replace(text=item.whole)
 
 
 def words_of(text: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from policyctx.definitions.actions import Action
-    from policyctx.definitions.items import Item
+    from policyctx.definitions.items import Blocks, Item
 
 
 # What separates a file's name from its surroundings in a JSON text; an escape does too.
@@ -299,13 +299,24 @@ class Ledger:
         found = (self.entries.get(key) for key in keys)
         return [entry.placeholder for entry in found if entry and entry.placeholder is not None]
 
-    def has_call(self, item: Item) -> bool:
-        """Return whether anything of this kind and tool-use id was decided or marked."""
+    def as_decided(self, item: Item, *, as_json: bool = False) -> Item:
+        """Return an item with the text under which it was decided or marked.
+
+        That of a result in blocks may be the texts of the blocks or one of two forms of JSON. If
+        none is known, `as_json` says which it has from now on.
+        """
+        if item.blocks is None:
+            return item
+        default = item._replace(text=item.whole) if as_json else item
+        if not self._has_call(item):
+            return default
+        return next(filter(self._knows_text, _forms(item, item.blocks)), default)
+
+    def _has_call(self, item: Item) -> bool:
         found = item.kind, item.tool_use_id
         return found in self._calls or any(mark.key[:2] == found for mark in self.marks.values())
 
-    def knows_text(self, item: Item) -> bool:
-        """Return whether this very text was decided or marked under its kind and tool-use id."""
+    def _knows_text(self, item: Item) -> bool:
         equal, chars = (item.kind, item.tool_use_id, content_hash(item.identity)), len(item.text)
         if any(mark.key[:3] == equal and mark.chars == chars for mark in self.marks.values()):
             return True
@@ -315,6 +326,12 @@ class Ledger:
     def may_know(self, item: Item) -> bool:
         """Return whether there may be an entry for the item; False is certain, and cheap."""
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
+
+
+def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:
+    yield item
+    yield item._replace(text=blocks.json)
+    yield item._replace(text=blocks.raw_json)
 
 
 class Identities:

@@ -34,7 +34,7 @@ def taken_out(
     dropped = [e for e in entries if e.action.leaves_nothing and e.key not in summarised]
     if not dropped:
         return frozenset()
-    items = items_of(messages, shapes)
+    items = list(map(ledger.as_decided, items_of(messages, shapes)))
     identities = Identities(items, ledger)
     known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
     present = Counter(key[:3] for key in summarised)

@@ -6,7 +6,7 @@ left behind: temporary files, and a compressed copy of a file that is still ther
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -128,21 +128,37 @@ def chosen(
 ) -> CollectionPlan:
     """Choose the files to remove and to compress; `files` are in the order of their saving.
 
+    What a text is without counts with the text, and goes with it.
+
     `picked` are paths with their rules, chosen over several roots; they replace the limits.
     """
     names = Counter(file.number for file in files)
     before = left = size_of(files)
     removed: list[tuple[StoredFile, str]] = []
+    holders = Counter(rest for file in files if (rest := file.entries[-1].rest) is not None)
+    contents = [file for file in files if not _is_one_of(holders, file.entries[-1])]
+    rests: defaultdict[str, list[StoredFile]] = defaultdict(list)
     for file in _removable(files):
+        if _is_one_of(holders, file.entries[-1]):
+            rests[file.entries[-1].sha256].append(file)
+    stay = len(contents)
+    for file in _removable(contents):
         if picked is None:
-            why = limits.rule(now - file.saved_at, left, len(files) - len(removed))
+            why = limits.rule(now - file.saved_at, left, stay)
         else:
             why = picked.get(file.path, "")
         if not why:
             continue
-        removed.append((file, why))
-        names[file.number] -= 1
-        left -= 0 if names[file.number] else file.size
+        stay -= 1
+        going, rest = [file], file.entries[-1].rest
+        if rest is not None:
+            holders[rest] -= 1
+            if not holders[rest]:  # what a text is without goes with the last text
+                going += rests[rest]
+        for one in going:
+            removed.append((one, why))
+            names[one.number] -= 1
+            left -= 0 if names[one.number] else one.size
     gone = {file.path for file, _ in removed}
     packed = (file for file in _packable(files) if file.path not in gone) if packs else ()
     return CollectionPlan(tuple(removed), tuple(packed), before, left)
@@ -424,7 +440,7 @@ class Collector:
             for state in self._states:
                 state.settle_dead(self._backend)
             named = {entry.path for state in self._states for entry in state.index}
-            folders = {state.folder for state in self._states}
+            folders = {"", *(state.folder for state in self._states)}  # an index may be in the root
             living = {batch for state in self._states for batch in state.living(self._backend)}
             remove_left_over(self._backend, named, folders, self._clock(), living=living)
 

@@ -24,7 +24,7 @@ from policyctx.store.journal import (
     open_journal,
     values_of_kind,
 )
-from policyctx.store.sessions import state_folders
+from policyctx.store.sessions import INDEX, state_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +121,8 @@ class Snapshots:
         """Return where the snapshot is, or where it is to be written."""
         best, own = self._places[0], self._places[-1]
         if best == own:
-            return best
+            self._path = self._path or (INDEX if self._continues_root(backend, own) else own)
+            return self._path
         journal, first = f"{self._folder}/{JOURNAL}", _first_of(backend, best)
         if first:
             self._path = best if first.get("path") == journal else own
@@ -134,6 +135,20 @@ class Snapshots:
                 is_ours = _is_there(backend, journal)
             self._path = best if is_ours else own
         return self._path
+
+    def _continues_root(self, backend: Backend, own: str) -> bool:
+        """Whether the root has the snapshot, of envelopes that are read as another format.
+
+        A content there does not know the id of the journal before this session has a snapshot.
+        """
+        first, journal = _first_of(backend, INDEX), f"{self._folder}/{JOURNAL}"
+        if not first or first.get("path") != journal or _first_of(backend, own) is not None:
+            return False
+        try:
+            with backend.open(journal) as file:
+                return first.get("id") in head_ids(file.readline(_LONGEST_FIRST_LINE))[:1]
+        except OSError:
+            return False
 
     def lags(self, backend: Backend) -> bool:
         """Whether too many entries of the journal are missing in the snapshot on the disk."""

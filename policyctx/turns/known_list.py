@@ -221,13 +221,13 @@ class KnownList:
         """
         is_output = self._is_output(messages)
         if not is_output and _begins_alike(messages, self._given, self._shapes):
-            is_wrong = self._guessed_wrong(items_of(messages[len(self._given) :], self._shapes))
+            is_wrong = self._guessed_wrong(self._as_decided(messages[len(self._given) :]))
             return None if is_wrong else self.conversation.gone_before
         returned = self._returned
         if len(returned) == len(self._left) or not _begins_alike(messages, returned, self._shapes):
             return None
         follows = messages[len(returned) :]
-        ledger, more = self.conversation.ledger, items_of(follows, self._shapes)
+        ledger, more = self.conversation.ledger, self._as_decided(follows)
         if self._guessed_wrong(more):
             return None
         # The objects may be those of an earlier output, with what was dropped behind it since.
@@ -244,13 +244,17 @@ class KnownList:
         if not more or not (conversation.held_back or conversation.gone_before or drops):
             return False
         try:
-            items = items_of(more, self._shapes)
+            items = self._as_decided(more)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return False
         if self._guessed_wrong(items) or conversation.may_drop_again_with(items):
             return True
         calls = (conversation.reading.call_of(item) for item in items if item.is_answer)
         return any(call is not None and not conversation.is_there(call) for call in calls)
+
+    def _as_decided(self, messages: Sequence[Message]) -> list[Item]:
+        ledger = self.conversation.ledger
+        return [ledger.as_decided(item) for item in items_of(messages, self._shapes)]
 
     def _guessed_wrong(self, more: Iterable[Item]) -> bool:
         """Whether the items that follow include one that seemed to be taken out of the list."""

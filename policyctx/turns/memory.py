@@ -69,8 +69,6 @@ class Memory:
     """The sums for `Session.totals`."""
     calls: int = 0
     """Number of lists that were returned since the session object was made."""
-    is_over_window: bool = False
-    """Whether the request of the last turn was larger than the window, and a warning said so."""
     unreadable: tuple[str, ...] = ()
     """The SHA-256 of each unreadable record of which no warning was given yet. The records are of
     the kinds that sessions write; they are skipped and stay in the store."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.conversation import Conversation
-    from policyctx.planning.facts import Facts
+    from policyctx.planning.facts import Facts, Unit
     from policyctx.planning.plan import Plan
     from policyctx.turns.effects import Record, SessionStore, Turn
     from policyctx.turns.known_list import KnownList
@@ -86,6 +86,37 @@ class Notices:
         """The files that placeholders may name, where no ledger knows them."""
         self._root: tuple[int, int] | None = None
         """The outcome of the last `FindRoot`."""
+        self._is_over_window = False
+        """Whether the last request was larger than the window, of which a warning was given."""
+
+    def fullness(self, known: KnownList, planned: Plan) -> Iterator[str]:
+        """Yield a warning if the request of a turn is larger than the window, once until it fits.
+
+        Nothing is counted where the characters show that the request fits, and no provider is
+        asked for a count that the policy does not need.
+        """
+        conversation, facts = known.conversation, planned.facts
+        model = conversation.policy.model
+        window = facts.window(model)
+        if not conversation.policy.asks_for_request_size:
+            if isinstance(model.tokenizer, str) and model.tokenizer in _REMOTE:
+                return
+            beside = sum(len(part) for part in facts.beside if isinstance(part, str))
+            if (conversation.tally("chars").total + beside) * _TOKENS_PER_CHAR < window:
+                self._is_over_window = False
+                return
+        tokens = conversation.counted(facts)
+        if known.forgets:
+            out = (one for one in planned.new if one.item.inside is None)
+            tokens -= sum(
+                facts.tokens(one.item) - facts.length(one.placeholder or "", "tokens")
+                for one in out
+            )
+        tokens = facts.correction.corrected(tokens)
+        if tokens > window and not self._is_over_window:
+            fates = planned.fates if known.forgets else conversation.fates
+            yield _over_window(tokens, window, conversation, fates, facts)
+        self._is_over_window = tokens > window
 
     def after(self, memory: Memory) -> Turn[tuple[str, ...]]:
         """Return a warning for each damage that was found since the last result."""
@@ -162,35 +193,6 @@ _REMOTE = frozenset(name for name, one in TOKENIZERS.items() if one.is_remote)
 _OFFLOADED = ("tool_result", "tool_call", "user_message", "assistant_message", "image", "document")
 
 
-def fullness(known: KnownList, planned: Plan, memory: Memory) -> Iterator[str]:
-    """Yield a warning if the request of a turn is larger than the window, once until it fits.
-
-    Nothing is counted for it where the characters show that the request fits, and no provider is
-    asked for a count that the policy does not need.
-    """
-    conversation, facts = known.conversation, planned.facts
-    model = conversation.policy.model
-    window = facts.window(model)
-    if not conversation.policy.asks_for_request_size:
-        if isinstance(model.tokenizer, str) and model.tokenizer in _REMOTE:
-            return
-        beside = sum(len(part) for part in facts.beside if isinstance(part, str))
-        if (conversation.tally("chars").total + beside) * _TOKENS_PER_CHAR < window:
-            memory.is_over_window = False
-            return
-    tokens = conversation.counted(facts)
-    if known.forgets:
-        out = (one for one in planned.new if one.item.inside is None)
-        tokens -= sum(
-            facts.tokens(one.item) - facts.length(one.placeholder or "", "tokens") for one in out
-        )
-    tokens = facts.correction.corrected(tokens)
-    if tokens > window and not memory.is_over_window:
-        fates = planned.fates if known.forgets else conversation.fates
-        yield _over_window(tokens, window, conversation, fates, facts)
-    memory.is_over_window = tokens > window
-
-
 def fullness_ahead(planned: Plan) -> str:
     """Return the warning that a turn would give for a plan; empty if the request fits.
 
@@ -228,6 +230,10 @@ def _over_window(
         )
     if largest.kind not in _OFFLOADED:
         return f"{what}, with {most:,} tokens"
+    sizes: dict[Unit, int] = {"tokens": most, "chars": largest.chars}
+    kept = conversation.policy.keeping_rule(largest.type, largest.tool, sizes)
+    if kept is not None:
+        return f"{what}, with {most:,} tokens; `{'.'.join(kept)}` of the policy keeps it"
     return (
         f"{what}, with {most:,} tokens; with `items: {{{largest.type}: {{offload: true}}}}`, the"
         f" step `{{on: arrival, do: offload, select: {{types: [{largest.type}]}}}}` takes it"

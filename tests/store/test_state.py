@@ -107,6 +107,21 @@ def test_a_session_of_plain_texts_takes_no_index_for_a_content(tmp_path: Path) -
     assert [entry.item_id for entry in two.list()] == ["call_2"]
 
 
+@pytest.mark.parametrize("session", ["one", None])
+def test_a_reader_of_envelopes_that_does_not_know_their_format_writes_no_second_index(
+    tmp_path: Path, session: str | None
+) -> None:
+    writer = ContextFileSystem(tmp_path, session=session, format="envelope")
+    writer.save([result("call_1", "one")])
+    reader = ContextFileSystem(tmp_path, session=session)
+    assert reader.read("call_1") == "one"
+    reader.rebuild()
+    reader.close()
+    writer.save([result("call_2", "two")])
+    assert [path.parent for path in tmp_path.rglob("index.json")] == [tmp_path]
+    assert indexed_in(tmp_path / "index.json") == ["call_1", "call_2"]
+
+
 def test_a_damaged_index_in_a_shared_root_is_reported_and_written_anew(tmp_path: Path) -> None:
     one = ContextFileSystem(tmp_path, session="one", format="envelope")
     one.save([result("call_1", "one")])

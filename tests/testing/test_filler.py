@@ -20,7 +20,7 @@ def test_a_text_has_its_characters(count: int, serial: int) -> None:
 
 @given(count=st.integers(27, 3_000), serial=SERIALS)
 def test_the_json_of_blocks_has_its_characters(count: int, serial: int) -> None:
-    assert len(compact(filler_blocks(Size(count, "characters"), serial))) == count
+    assert len(compact(filler_blocks(Size(count, "characters"), serial, as_json=True))) == count
 
 
 @pytest.mark.parametrize("tokenizer", ["o200k_base", "cl100k_base", "approximate"])

@@ -49,6 +49,24 @@ def test_the_step_that_the_warning_names_takes_the_result(tmp_path: Path) -> Non
     assert result.offloaded_count == 1
 
 
+@pytest.mark.parametrize(
+    "rule", ["pin: true", "offload: false", "min_tokens: 900000", "min_chars: 9000000"]
+)
+def test_no_step_is_named_where_a_rule_of_the_tool_keeps_the_result(
+    rule: str, tmp_path: Path
+) -> None:
+    ruled = policy(f"{QUIET}tools: {{Bash: {{{rule}}}}}\n")
+    (warning,) = session(tmp_path, ruled).apply(session_of(LARGE)).warnings
+    assert warning.endswith(f"; `tools.Bash.{rule.partition(':')[0]}` of the policy keeps it")
+
+
+def test_a_session_without_state_warns_once_too(tmp_path: Path) -> None:
+    running = session(tmp_path, policy(f"{QUIET}store: {{state: none}}\n"))
+    messages = session_of(LARGE)
+    assert running.apply(messages).warnings
+    assert not running.apply([*messages, user("go on")]).warnings
+
+
 def test_the_warning_comes_again_after_a_request_that_fitted(tmp_path: Path) -> None:
     running = session(tmp_path)
     assert running.apply(session_of(LARGE)).warnings

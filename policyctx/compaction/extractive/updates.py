@@ -1,7 +1,7 @@
 """Same-word updates: a later value of the same thing, said in the same words, replaces the earlier.
 
 "Tests must finish under 10 minutes", then "Actually, tests must finish under 6 minutes now". Both
-have one number with one unit, and the same words but for those that only mark a change. One word
+have one number with one unit, and the same words except those that only mark a change. One word
 more may name another thing, so both stay then, in their order, and no order is lost silently.
 """
 

@@ -25,13 +25,15 @@ _PLACES: dict[str, tuple[tuple[str, ...], ...]] = {
     "resource": (("resource", "text"),),
     "search_result": (("title",), ("source",), ("content",)),
 }
+# Where a document has its text, by the form of its source.
+_TEXT_IN = {"text": "data", "content": "content"}
 _MEDIA = (*IMAGES, *DOCUMENTS, *SOUNDS)
 # The one key of a text in Bedrock's Converse API, whose blocks have no type.
 _TEXT_ONLY = frozenset({"text"})
 # The fields of a response of which a list of blocks may be the only value.
 _HOLDERS = frozenset({"content", "output", "result", "error"})
-# What MCP has beside its `content`, which says the same.
-_REPEATED = "structuredContent"
+# What MCP has beside its `content`: the same once more, and that it is complete.
+_OF_MCP = ("structuredContent", "structured_content", "resultType", "result_type")
 
 BlockPath: TypeAlias = "tuple[str | int, ...]"
 
@@ -50,6 +52,11 @@ class BlockList:
         return self.given if isinstance(self.given, str) else stringified(self.given)
 
     @property
+    def raw_json(self) -> str:
+        """The JSON with lone surrogates as they are, as version 0.2 wrote it."""
+        return self.given if isinstance(self.given, str) else compact_json(self.given)
+
+    @property
     def chars(self) -> int:
         """The characters of the JSON."""
         if self._chars < 0:
@@ -60,16 +67,24 @@ class BlockList:
 def blocks_in(value: object) -> Sequence[Any] | None:
     """Return the list of blocks that a result is or holds, None for another value.
 
-    A map holds one as its only value, or as the `content` of an MCP server beside flags.
+    A map holds one as its only value, or as the `content` of an MCP server beside flags. In
+    Google's SDK the result of an MCP server is the only value of another map.
     """
     if isinstance(value, Mapping):
-        held = value.get("content") if "content" in value else next(iter(value.values()), None)
-        is_all = all(
-            inner is held or key == _REPEATED or not isinstance(inner, str | list | tuple | Mapping)
-            for key, inner in value.items()
-        )
-        value = held if is_all and not _HOLDERS.isdisjoint(value) else None
+        value = _held_in(value)
+        if not isinstance(value, str | list | tuple) and value is not None:
+            inner = as_mapping(value)
+            value = _held_in(inner) if "content" in inner else None
     return value if isinstance(value, list | tuple) else None
+
+
+def _held_in(value: Mapping[str, Any]) -> object:
+    held = value.get("content") if "content" in value else next(iter(value.values()), None)
+    is_all = all(
+        inner is held or key in _OF_MCP or not isinstance(inner, str | list | tuple | Mapping)
+        for key, inner in value.items()
+    )
+    return held if is_all and not _HOLDERS.isdisjoint(value) else None
 
 
 def joined_text(blocks: Sequence[object], without: Collection[int] = ()) -> str | None:
@@ -121,7 +136,7 @@ def texts_in(block: object) -> Iterator[tuple[BlockPath, str]]:
             held = held.get(key) if isinstance(held, Mapping) else None
         if isinstance(held, str):
             yield path, held
-        elif isinstance(held, list) and path == ("content",):
+        elif isinstance(held, list) and path[-1] == "content":
             for i, inner in enumerate(held):
                 yield from (((*path, i, *at), text) for at, text in texts_in(inner))
 
@@ -129,8 +144,9 @@ def texts_in(block: object) -> Iterator[tuple[BlockPath, str]]:
 def _places(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     kind, source = fields.get("type"), fields.get("source")
     if kind == "document":
-        is_text = isinstance(source, Mapping) and source.get("type") == "text"
-        return (("source", "data"),) if is_text else ()
+        form = source.get("type") if isinstance(source, Mapping) else None
+        field = _TEXT_IN.get(form) if isinstance(form, str) else None
+        return () if field is None else (("source", field),)
     if kind is None:
         return (("text",),) if fields.keys() == _TEXT_ONLY else ()
     return _PLACES.get(kind, ()) if isinstance(kind, str) else ()
