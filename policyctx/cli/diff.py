@@ -28,6 +28,7 @@ from policyctx.cli.replay import (  # noqa: TC001 - see above
     Scheduler,
 )
 from policyctx.cli.replay_output import figures_report, outcome_report
+from policyctx.errors import visible
 from policyctx.replay.diff import compared
 from policyctx.replay.executing.choosing import executor
 from policyctx.replay.summing import figures_of, total
@@ -104,8 +105,8 @@ def diff(
 
 def _labels(named: tuple[str, str]) -> tuple[str, str]:
     """The policies without their folders, where that tells them apart."""
-    short_a, short_b = (Path(policy).name for policy in named)
-    return named if short_a == short_b else (short_a, short_b)
+    short_a, short_b = (visible(Path(policy).name) for policy in named)
+    return (visible(named[0]), visible(named[1])) if short_a == short_b else (short_a, short_b)
 
 
 def _show(

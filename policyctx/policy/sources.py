@@ -145,7 +145,7 @@ def policy_source(
     path = folder / _expanded(wanted)
     if beside is not None and wanted and not beside.allows(path):
         sentence = "is outside of the project"
-        hint = f"allow its folder by --extends-from or {EXTENDS_FROM}, or copy the file"
+        hint = f"allow its folder by the variable {EXTENDS_FROM}, or copy the file"
         raise PolicyError([Diagnostic(Location(wanted), "PC207", sentence, hint)])
     if not wanted or not _exists(path):
         from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models

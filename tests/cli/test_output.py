@@ -129,6 +129,7 @@ def odd_files(folder: Path) -> dict[str, str]:
     ]
     texts = {
         f"{ODD}.yaml": policy,
+        f"right{ODD}.yaml": "apiVersion: policyctx/v1\nname: right\nextends: small-context\n",
         "policyctx.yaml": f"apiVersion: policyctx/v1\nagents: {{'{hidden}': '{hidden}'}}\n",
         f"a{ODD}.feature": feature,
         "b.feature": broken,
@@ -160,6 +161,8 @@ def odd_files(folder: Path) -> dict[str, str]:
         ("replay", "context-offload", "{o}.json", "--json"),
         ("diff", "context-offload", "{o}.yaml", "{o}.json"),
         ("diff", "context-offload", "coding-agent", "{o}.json"),
+        ("diff", "context-offload", "right{o}.yaml", "{o}.json"),
+        ("diff", "right{o}.yaml", "./right{o}.yaml", "{o}.json"),
         ("tokens", "{o}.json"),
         ("summary", "{o}.json"),
         ("summary", "{o}.json", "--policy", "{o}"),

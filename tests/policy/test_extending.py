@@ -449,3 +449,19 @@ def test_without_git_the_project_is_the_working_directory_or_the_own_folder(
     monkeypatch.chdir(folder.path.anchor)
     with pytest.raises(PolicyError, match="PC207"):
         load_policy(own)
+
+
+def test_the_error_names_a_way_that_every_command_has(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("apiVersion: policyctx/v1\nname: base\n", encoding="utf-8")
+    (tmp_path / "team").mkdir()
+    policy = tmp_path / "team/policy.yaml"
+    text = "apiVersion: policyctx/v1\nname: ours\nextends: ../base.yaml\n"
+    policy.write_text(text, encoding="utf-8")
+    with pytest.raises(PolicyError) as caught:
+        load_policy(policy)
+    [diagnostic] = caught.value.diagnostics
+    assert diagnostic.code == "PC207"
+    assert diagnostic.hint is not None
+    assert "the variable POLICYCTX_EXTENDS_FROM" in diagnostic.hint
+    # An option of `check` alone.
+    assert "--" not in diagnostic.hint
