@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.items import Item, Message
 
+Place: TypeAlias = tuple[int, tuple[str | int, ...]]
 PRESETS = ("context-offload", "tool-direct-offload", "small-context")
 
 each_preset = pytest.mark.parametrize("preset", PRESETS)
@@ -36,6 +37,10 @@ def policyctx(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[
     return run
 
 
+def place_of(item: Item) -> Place:
+    return item.message, item.path
+
+
 def text_at(message: Message, item: Item) -> Any:
     found: Any = message
     for part in item.path:
@@ -44,18 +49,18 @@ def text_at(message: Message, item: Item) -> Any:
 
 
 def assert_only_replaced(
-    before: Sequence[Message], after: Sequence[Message], placeholders: Mapping[Item, str]
+    before: Sequence[Message], after: Sequence[Message], placeholders: Mapping[Place, str]
 ) -> None:
     """Check that each item reads as its placeholder and that all else is as it was."""
     assert len(after) == len(before)
-    touched = {item.message for item in placeholders}
+    touched = {message for message, _ in placeholders}
     for i, (old, new) in enumerate(zip(before, after, strict=True)):
         assert new == old or i in touched
     # What is inside of a result goes with it.
     old_items = [item for item in items_of(before) if item.inside is None]
     new_items = [item for item in items_of(after) if item.inside is None]
     for old_item, new_item in zip(old_items, new_items, strict=True):
-        expected = placeholders.get(old_item, old_item.text)
+        expected = placeholders.get(place_of(old_item), old_item.text)
         assert new_item.text == expected
         assert (new_item.type, new_item.tool_use_id) == (old_item.type, old_item.tool_use_id)
 
@@ -68,13 +73,13 @@ def test_a_session_replaces_items_by_the_files_that_hold_them(
     messages = read_messages(str(path)).request.messages
     session = Session(preset, root=tmp_path / "store", session_id="s")
     result = session.apply(messages)
-    placeholders: dict[Item, str] = {}
+    placeholders: dict[Place, str] = {}
     for decision in result.plan.to_save:
         assert decision.file is not None
         placeholder = text_at(result.messages[decision.item.message], decision.item)
         assert Path(decision.file.path).name in placeholder
         assert Path(decision.file.path).read_bytes().decode() == decision.item.text
-        placeholders[decision.item] = placeholder
+        placeholders[place_of(decision.item)] = placeholder
     assert_only_replaced(messages, result.messages, placeholders)
 
 
@@ -133,7 +138,7 @@ def test_the_apply_command_carries_out_the_plan(path: Path, tmp_path: Path) -> N
         planned = report_of(path, preset, tmp_path / preset)
         ran = policyctx("apply", preset, path, *common, cwd=tmp_path)
         new = json.loads(ran.stdout)
-        placeholders: dict[Item, str] = {}
+        placeholders: dict[Place, str] = {}
         report = json.loads(ran.stderr)
         assert {key: report[key] for key in planned} == planned
         if (made := report["compacted"]) is not None:
@@ -144,9 +149,10 @@ def test_the_apply_command_carries_out_the_plan(path: Path, tmp_path: Path) -> N
         for decision in report["decisions"]:
             if decision["decision"] == "offload":
                 item = by_place[decision["message"], decision["item_id"]]
-                placeholders[item] = text_at(new[item.message], item)
-                assert Path(decision["path"]).name in placeholders[item]
-                assert Path(decision["path"]).read_bytes().decode() == item.text
+                placeholder = placeholders[place_of(item)] = text_at(new[item.message], item)
+                assert Path(decision["path"]).name in placeholder
+                saved = Path(decision["path"]).read_bytes().decode()
+                assert saved in {item.text, item.whole}
         assert {key: report[key] for key in planned} == planned
         if planned["compaction"] is None:
             assert_only_replaced(messages, new, placeholders)

@@ -50,7 +50,7 @@ def gate_of(policy: str, path: Path, *more: str) -> dict[str, Any]:
     """The gate of the step that summarises, as `explain` reports it."""
     run = policyctx("explain", policy, path, "--json", *more)
     assert run.returncode == 0, run.stderr
-    (gate,) = json.loads(run.stdout)["gates"]
+    *_, gate = json.loads(run.stdout)["gates"]
     assert isinstance(gate, dict)
     return gate
 
@@ -113,7 +113,7 @@ def test_shares_are_of_the_window_of_the_recorded_model_as_in_a_replay(tmp_path:
     replayed = simulated(recording, OffloadPolicy.load("small-context"))
     first = [call.compacted for call in replayed.calls].index(True)
     run = policyctx("explain", "small-context", path, "--call", str(first + 1), "--json")
-    (gate,) = json.loads(run.stdout)["gates"]
+    *_, gate = json.loads(run.stdout)["gates"]
     assert (gate["opens"], gate["limit"]) == (True, 102_400)
     assert json.loads(run.stdout)["recording"]["context_window"] == 128_000
     assert (
@@ -125,7 +125,7 @@ def test_shares_are_of_the_window_of_the_recorded_model_as_in_a_replay(tmp_path:
 def test_shares_are_of_the_window_of_the_model_in_a_request_body() -> None:
     body = json.dumps({"model": "gpt-4o", "messages": []}).encode()
     run = policyctx("explain", "small-context", "-", "--json", stdin=body)
-    assert json.loads(run.stdout)["gates"][0]["limit"] == 102_400
+    assert json.loads(run.stdout)["gates"][-1]["limit"] == 102_400
     assert "gates see the window of gpt-4o, 128,000 tokens" in run.stderr
     assert "window" not in policyctx("plan", "context-offload", "-", stdin=body).stderr
 

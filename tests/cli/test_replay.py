@@ -107,6 +107,7 @@ def test_the_json_option_prints_json(folder: Path) -> None:
     assert (long["name"], long["format"], long["calls"]) == ("long.jsonl", "claude-code", 8)
     assert long["steps"] == {
         "retire-old-results": {"calls": 2, "items": 2},
+        "make-it-fit": {"calls": 0, "items": 0},
         "summarise": {"calls": 0, "items": 0},
     }
     assert short["tokens_with"] == short["tokens_without"]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,10 +79,10 @@ def test_the_front_has_no_dominated_setting_and_the_cheapest_comes_first(
     assert str(tuned.front[0].setting) == "min_tokens 1500"
 
 
-def noise(policy: OffloadPolicy, session: int) -> Outcome:
-    """Every setting is as good as any other, but for chance."""
+def noise(policy: OffloadPolicy, session: int, *, draw: int) -> Outcome:
+    """Every setting is as good as any other, except by chance."""
     steps = [(step.do, step.select.keep_recent, step.when) for step in policy.all_steps]
-    chance = random.Random(f"{policy.policy.min_tokens} {steps} {session}")  # noqa: S311
+    chance = random.Random(f"{draw} {policy.policy.min_tokens} {steps} {session}")  # noqa: S311
     return outcome(-2 + chance.gauss(0, 1))
 
 
@@ -91,13 +91,13 @@ def test_what_looks_best_by_chance_alone_seldom_replaces_the_incumbent(
 ) -> None:
     """Chance is beyond one standard error in one of six studies."""
     studies = [
-        Study(incumbent, sessions(10), Landscape(noise), Options(seed=seed)).tuned()
-        for seed in range(4)
+        Study(incumbent, sessions(10), Landscape(partial(noise, draw=draw)), Options()).tuned()
+        for draw in range(12)
     ]
     looks_better = [one.comparisons[0].difference < -5 for one in studies]
     assert any(looks_better)
     replaced = [one.winner is not None and one.winner.setting != Setting() for one in studies]
-    assert sum(replaced) <= 1
+    assert sum(replaced) <= 4
 
 
 def best_is_another_in_each_project(policy: OffloadPolicy, session: int) -> Outcome:
@@ -198,6 +198,7 @@ def test_below_eight_projects_the_presets_are_ranked_and_nothing_is_searched(
 
 def test_the_result_depends_on_the_seed_only(incumbent: Incumbent) -> None:
     first, second = (
-        Study(incumbent, sessions(9), Landscape(noise), Options(seed=5)).tuned() for _ in range(2)
+        Study(incumbent, sessions(9), Landscape(partial(noise, draw=0)), Options(seed=5)).tuned()
+        for _ in range(2)
     )
     assert first == second

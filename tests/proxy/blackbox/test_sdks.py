@@ -97,7 +97,8 @@ def test_a_sub_agent_is_a_session_of_its_own(provider: Upstream, proxy: Proxy) -
 
 def test_counting_tokens_counts_what_would_be_sent(provider: Upstream, proxy: Proxy) -> None:
     provider.script = task(6)
-    agent = AnthropicAgent(proxy.url)
+    # Two equal conversations without an id are one to the proxy, and another test has this one too.
+    agent = AnthropicAgent(proxy.url, task="Count what you send.")
     agent.run(answers=6)
     counted = agent._client.messages.count_tokens(
         model="claude-some",
