@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Medium, Provider
 
@@ -38,3 +38,7 @@ class RequestContent(NamedTuple):
 
     None if a message cannot be sent there, as an item of OpenAI's Responses API.
     """
+
+
+Ttl: TypeAlias = Literal["5m", "1h"]
+"""How long a provider keeps an entry of its cache after the last use."""

@@ -13,8 +13,9 @@ import copy
 from collections.abc import Mapping
 from contextlib import suppress
 from operator import is_
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.request_content import Ttl
 from policyctx.messages.shapes.shape import RESULT_ROLES
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from policyctx.definitions.items import Message, Path
 
 MARKER = "cache_control"
-Ttl: TypeAlias = Literal["5m", "1h"]
-"""How long a provider keeps an entry of its cache after the last use."""
 _TEXT_BLOCK = {"type", "text"}
 
 

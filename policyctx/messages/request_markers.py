@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from policyctx.messages.markers import marked_with, marker_of, ttl_of
 
 if TYPE_CHECKING:
-    from policyctx.messages.markers import Ttl
+    from policyctx.definitions.request_content import Ttl
 
 
 def blocks_of_system(system: object) -> list[Any] | None:

@@ -11,7 +11,7 @@ from policyctx.replay.cache.requests import Breakpoint
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from policyctx.messages.markers import Ttl
+    from policyctx.definitions.request_content import Ttl
     from policyctx.replay.cache.requests import Prefixes
     from policyctx.replay.recording import ClientLayout
     from policyctx.replay.sent_list import Prompt

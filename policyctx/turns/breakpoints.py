@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Message, Path
-    from policyctx.messages.markers import Ttl
+    from policyctx.definitions.request_content import Ttl
     from policyctx.planning.anchors import Breakpoint, Part
     from policyctx.planning.decisions import Decision
     from policyctx.turns.known_list import KnownList

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from policyctx.definitions.items import Item, Message, Path
-    from policyctx.messages.markers import Ttl
+    from policyctx.definitions.request_content import Ttl
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.decisions import Decision

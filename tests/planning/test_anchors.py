@@ -23,7 +23,7 @@ from tests.planning.plans import planner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from policyctx.messages.markers import Ttl
+    from policyctx.definitions.request_content import Ttl
     from policyctx.planning.anchors import Part
     from policyctx.planning.planner import Planner
     from tests.conversations import Message

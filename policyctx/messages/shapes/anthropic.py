@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from policyctx.definitions.items import Message, Path
+    from policyctx.definitions.request_content import Ttl
     from policyctx.messages.json_text import JSON
-    from policyctx.messages.markers import Ttl
     from policyctx.messages.shapes.shape import Part
 
 

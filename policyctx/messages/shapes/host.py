@@ -21,8 +21,8 @@ from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, Sh
 
 if TYPE_CHECKING:
     from policyctx.definitions.items import Message, Path
+    from policyctx.definitions.request_content import Ttl
     from policyctx.messages.json_text import JSON
-    from policyctx.messages.markers import Ttl
 
 # The kinds of parts that a message of each role may have.
 _MEDIA = frozenset({"image", "document"})

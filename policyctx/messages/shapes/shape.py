@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.authors import Author
     from policyctx.definitions.items import Blocks, Item, Medium, Message, Path
+    from policyctx.definitions.request_content import Ttl
     from policyctx.messages.json_text import JSON
-    from policyctx.messages.markers import Ttl
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
