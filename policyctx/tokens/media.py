@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import binascii
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from policyctx.tokens.provider_models import provider_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from policyctx.definitions.items import Medium
-    from policyctx.tokens.counter import TokenCounter
     from policyctx.tokens.provider_models import ProviderModel
 
 Size: TypeAlias = tuple[int, int]
+
+
+class Counts(Protocol):
+    """The part of a `TokenCounter` that sizes need."""
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Return the tokens of each text."""
+        ...
+
 
 # In a JPEG the size may follow a preview and a colour profile.
 HEAD_BYTES = 256 * 1024
@@ -107,7 +115,7 @@ _ENVELOPE_BYTES = 650
 _BYTES_PER_TOKEN = 4
 
 
-def medium_tokens(medium: Medium, counter: TokenCounter, language_model: str | None) -> int:
+def medium_tokens(medium: Medium, counter: Counts, language_model: str | None) -> int:
     """Return what a medium costs, in tokens, by its provider's rules.
 
     Without a `language_model` these are the rules of the provider in whose shape the medium is.
@@ -119,7 +127,7 @@ def medium_tokens(medium: Medium, counter: TokenCounter, language_model: str | N
     return medium.weights[model.name]
 
 
-def media_tokens(media: Iterable[Medium], model: ProviderModel, counter: TokenCounter) -> int:
+def media_tokens(media: Iterable[Medium], model: ProviderModel, counter: Counts) -> int:
     """Return what media cost together, in tokens.
 
     What is only named by a URL or an id counts as an image or page whose size is unknown.
@@ -127,7 +135,7 @@ def media_tokens(media: Iterable[Medium], model: ProviderModel, counter: TokenCo
     return total((part for medium in media for part in medium_parts(medium, model)), counter)
 
 
-def total(parts: Iterator[Part], counter: TokenCounter) -> int:
+def total(parts: Iterator[Part], counter: Counts) -> int:
     """Add up parts, the texts among them counted together."""
     tokens, texts = 0, []
     for part in parts:

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from policyctx.definitions.request_content import Piece
-    from policyctx.tokens.counter import TokenCounter
-    from policyctx.tokens.media import Part
+    from policyctx.tokens.media import Counts, Part
     from policyctx.tokens.provider_models import ProviderModel
 
 
 def request_tokens(
-    counter: TokenCounter, pieces: Iterable[Piece], tools: object, model: ProviderModel
+    counter: Counts, pieces: Iterable[Piece], tools: object, model: ProviderModel
 ) -> int:
     """Return the tokens of a request, by the documented constants of its provider.
 
@@ -29,7 +28,7 @@ def request_tokens(
     return total(_request_parts(pieces, tools, model), counter)
 
 
-def piece_tokens(counter: TokenCounter, pieces: Iterable[Piece], model: ProviderModel) -> int:
+def piece_tokens(counter: Counts, pieces: Iterable[Piece], model: ProviderModel) -> int:
     """Return what these pieces add to a request; the request's own parts are not included."""
     return total(_parts(pieces, model), counter)
 
