@@ -19,15 +19,13 @@ from policyctx.policy.templates import parsed_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
 
+    from policyctx.compaction.file_access import PathFields
     from policyctx.compaction.restoration import RestoredFile
     from policyctx.definitions.authors import Author
     from policyctx.definitions.items import Item, Message
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.policy.models.compaction import CompactionWording
-
-    PathFields: TypeAlias = str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +51,6 @@ class History:
     """The name of the archive that the messages will be in; empty if there will be none."""
     author_of: Callable[[Item], Author | Literal[""]] = attrgetter("author")
     """Returns who wrote an item, empty if its kind says it; by default what the item says."""
-
-
-def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:
-    """Return the path that a call's input holds in the first of the fields that it has."""
-    for name in (fields,) if isinstance(fields, str) else fields or ():
-        if name in given:
-            path = given[name]
-            return path if isinstance(path, str) and path else None
-    return None
 
 
 @dataclass(frozen=True, slots=True)

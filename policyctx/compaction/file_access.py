@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from policyctx.compaction.assembly import path_in
 from policyctx.messages.reading import items_of, listed
 from policyctx.messages.shapes.built_in import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from policyctx.compaction.assembly import PathFields
     from policyctx.definitions.items import Item, Message
     from policyctx.messages.shapes.built_in import Shapes
     from policyctx.policy.models.compaction import FileSource
     from policyctx.policy.models.rules import LineFields
+
+PathFields: TypeAlias = "str | Sequence[str]"
+"""The field of a call's input that holds a path, or several: the first that a call has."""
 
 # The headers of a patch, of the form that agents write and of a unified diff.
 _PATCHED = re.compile(
@@ -226,3 +227,12 @@ def unknown_readers(
 def _is_path(name: str, value: object) -> bool:
     is_named_so = _PATH_FIELD.search(name) is not None
     return is_named_so and isinstance(value, str) and _FILE_PATH.fullmatch(value) is not None
+
+
+def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:
+    """Return the path that a call's input holds in the first of the fields that it has."""
+    for name in (fields,) if isinstance(fields, str) else fields or ():
+        if name in given:
+            path = given[name]
+            return path if isinstance(path, str) and path else None
+    return None

@@ -17,8 +17,8 @@ from policyctx.tokens.words import words_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from policyctx.compaction.assembly import PathFields
     from policyctx.compaction.extractive.fitting import SummaryLine
+    from policyctx.compaction.file_access import PathFields
     from policyctx.definitions.authors import Author
     from policyctx.definitions.items import Item, Message
     from policyctx.messages.shapes.built_in import Shapes
