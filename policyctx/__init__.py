@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policyctx.agents import for_agent
-    from policyctx.compaction.assembly import CompactStats, SummaryUsage
+    from policyctx.compaction.assembly import CompactStats, SummaryRequest, SummaryUsage
     from policyctx.compaction.restoration import FileReader
-    from policyctx.compaction.summarizers import (
-        Summarizer,
-        SummaryRequest,
-        register_summarizer,
-    )
+    from policyctx.compaction.summarizers import Summarizer, register_summarizer
     from policyctx.definitions.authors import written_by
     from policyctx.definitions.items import Item, Medium
     from policyctx.errors import (
@@ -102,7 +98,7 @@ _HOMES = {
     "StoreError": "policyctx.errors",
     "Summarizer": "policyctx.compaction.summarizers",
     "SummaryError": "policyctx.errors",
-    "SummaryRequest": "policyctx.compaction.summarizers",
+    "SummaryRequest": "policyctx.compaction.assembly",
     "SummaryUsage": "policyctx.compaction.assembly",
     "UnknownOptionError": "policyctx.errors",
     "UnknownPolicyError": "policyctx.errors",

@@ -27,7 +27,7 @@ from policyctx.messages.in_place import in_place_anthropic
 from policyctx.policy.values import Share
 
 if TYPE_CHECKING:
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
     from policyctx.policy.models.compaction import Summary
 
 # Claude docs, "Models overview": a million tokens from 4.6 on, except Haiku. Counted with o200k,

@@ -12,10 +12,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
-from policyctx.errors import MessagesError
+from policyctx.errors import MessagesError, SummaryError
+from policyctx.messages.in_place import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
 from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.policy.models.compaction import Summary
 from policyctx.policy.templates import parsed_template
+from policyctx.tokens.counter import TokenCounter
+from policyctx.tokens.usage import Usage, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,6 +55,38 @@ class History:
     """The name of the archive that the messages will be in; empty if there will be none."""
     author_of: Callable[[Item], Author | Literal[""]] = attrgetter("author")
     """Returns who wrote an item, empty if its kind says it; by default what the item says."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """What is to be summarised, and how."""
+
+    history: History
+    settings: Summary
+    counter: TokenCounter
+    pinned: tuple[str, ...] = ()
+    """Texts that the summary must hold to the letter."""
+    timeout: float | None = None
+    """Seconds that this attempt may take; None for the policy's `timeout`."""
+    in_place: SessionRequest | None = None
+    """The session's own request, which asks for the summary under `summary.reuse_cache`."""
+    rejected: tuple[SummaryError, ...] = ()
+    """Why earlier answers to this request could not be used, oldest first."""
+    bills: list[Usage] = field(default_factory=list, compare=False)
+    """What `billed` was told; shared by all attempts at one summary."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that this attempt may take."""
+        return self.settings.timeout.seconds if self.timeout is None else self.timeout
+
+    def billed(self, usage: object) -> None:
+        """Count a model call into the statistics of the compaction.
+
+        `usage` is the response's, of any shape that `Session.observe` takes. Raises `UsageError`
+        for anything else.
+        """
+        self.bills.append(usage_of(usage))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from policyctx.policy.values import Share
 from policyctx.pricing.rows import row_of
 
 if TYPE_CHECKING:
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
     from policyctx.policy.models.compaction import Summary
 
 # The window of a model that has no row, and the tokens of its own for each that is counted here.

@@ -26,8 +26,7 @@ from policyctx.tokens.words import words_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from policyctx.compaction.assembly import History
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import History, SummaryRequest
     from policyctx.definitions.items import Item
     from policyctx.policy.models.compaction import Summary, SummaryCheck
     from policyctx.policy.templates import Template

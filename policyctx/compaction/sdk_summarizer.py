@@ -28,7 +28,7 @@ from policyctx.errors import MissingExtraError, SummaryError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
     from policyctx.policy.models.compaction import Summary
 
 # Tokens of the answer for each word asked for, and for what a model may think before it writes.

@@ -7,61 +7,25 @@ import inspect
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
+from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import with_pinned, without_pinned
 from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, EXTRACTIVE, NONE
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
-from policyctx.tokens.usage import usage_of
 from policyctx.tokens.words import words_in
 
 if TYPE_CHECKING:
-    from policyctx.compaction.assembly import History
-    from policyctx.messages.in_place import SessionRequest
-    from policyctx.policy.models.compaction import Summary
-    from policyctx.tokens.counter import TokenCounter
-    from policyctx.tokens.usage import Usage
+    pass
 
 # An answer of more than this many times the words asked for is none; so is one of longer words
 # than any text has. A few words are never too many.
 _MOST_TIMES = 4
 _ALWAYS_ALLOWED_WORDS = 400
 _CHARS_PER_WORD = 40
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryRequest:
-    """What is to be summarised, and how."""
-
-    history: History
-    settings: Summary
-    counter: TokenCounter
-    pinned: tuple[str, ...] = ()
-    """Texts that the summary must hold to the letter."""
-    timeout: float | None = None
-    """Seconds that this attempt may take; None for the policy's `timeout`."""
-    in_place: SessionRequest | None = None
-    """The session's own request, which asks for the summary under `summary.reuse_cache`."""
-    rejected: tuple[SummaryError, ...] = ()
-    """Why earlier answers to this request could not be used, oldest first."""
-    bills: list[Usage] = field(default_factory=list, compare=False)
-    """What `billed` was told; shared by all attempts at one summary."""
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that this attempt may take."""
-        return self.settings.timeout.seconds if self.timeout is None else self.timeout
-
-    def billed(self, usage: object) -> None:
-        """Count a model call into the statistics of the compaction.
-
-        `usage` is the response's, of any shape that `Session.observe` takes. Raises `UsageError`
-        for anything else.
-        """
-        self.bills.append(usage_of(usage))
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from policyctx.compaction.summarizers import ModelSummarizer
 from policyctx.errors import SummaryError, UnrestorableFileError
 
 if TYPE_CHECKING:
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
 
 _READABLE = 0o444
 _LONGEST_WAIT = 10

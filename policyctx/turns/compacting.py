@@ -16,13 +16,13 @@ from policyctx.compaction.assembly import (
     Archive,
     CompactStats,
     History,
+    SummaryRequest,
     SummaryUsage,
     archive_name,
     assembled,
 )
 from policyctx.compaction.file_access import accesses, unknown_readers
 from policyctx.compaction.restoration import WorkingFiles
-from policyctx.compaction.summarizers import SummaryRequest
 from policyctx.definitions.summarizers import NONE
 from policyctx.errors import StoreError
 from policyctx.messages.in_place import SessionRequest

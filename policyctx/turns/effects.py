@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from policyctx.compaction.assembly import History
+    from policyctx.compaction.assembly import History, SummaryRequest
     from policyctx.compaction.file_access import FileAccess
     from policyctx.compaction.restoration import FileReader, Restoration
-    from policyctx.compaction.summarizers import Summarizer, SummaryRequest
+    from policyctx.compaction.summarizers import Summarizer
     from policyctx.compaction.verification import Verified
     from policyctx.messages.json_text import JSON
     from policyctx.planning.paths import File

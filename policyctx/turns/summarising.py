@@ -27,7 +27,8 @@ from policyctx.tokens.words import words_in
 from policyctx.turns.effects import Summarise, Verify, Wait
 
 if TYPE_CHECKING:
-    from policyctx.compaction.summarizers import Summarizer, SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
+    from policyctx.compaction.summarizers import Summarizer
     from policyctx.policy.models import Prices
     from policyctx.policy.models.compaction import Summary
     from policyctx.turns.effects import Turn

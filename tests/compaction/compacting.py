@@ -11,7 +11,7 @@ from tests.policies import policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
     from tests.conversations import Message
 
 SYSTEM: Message = {"role": "system", "content": "rules"}

@@ -21,7 +21,7 @@ from tests.conversations import calls, picture, results, user
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
     from tests.conversations import Message
 
 CARRY = "{keep_newest_user_message: true, keep_recent: {messages: 1}}"

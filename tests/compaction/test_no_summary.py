@@ -13,7 +13,7 @@ from tests.policy_strategies import stored
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
     from policyctx.planning.compiled import OffloadPolicy
     from tests.conversations import Message
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from policyctx.compaction.assembly import History
+from policyctx.compaction.assembly import History, SummaryRequest
 from policyctx.compaction.openai_summarizer import OpenAISummarizer
-from policyctx.compaction.summarizers import SummaryRequest, asked, asked_async, summarizer_for
+from policyctx.compaction.summarizers import asked, asked_async, summarizer_for
 from policyctx.errors import SummaryError
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for

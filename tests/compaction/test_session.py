@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
 
 
 def test_the_history_is_replaced_by_the_summary_and_its_reply(tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from policyctx.compaction import summarizers
-from policyctx.compaction.assembly import History
+from policyctx.compaction.assembly import History, SummaryRequest
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.summarizers import (
     ExtractiveSummarizer,
-    SummaryRequest,
     asked,
     asked_async,
     register_summarizer,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from policyctx import CompactResult
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
     from tests.conversations import Message
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from policyctx.compaction.summarizers import SummaryRequest
+    from policyctx.compaction.assembly import SummaryRequest
     from policyctx.testing.kinds import Amount, Size
     from policyctx.testing.world import World
     from policyctx.turns.compacting import Compacted
