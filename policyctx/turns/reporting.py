@@ -8,17 +8,14 @@ that has imported it; a session never imports it first.
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.planning.plan import step_reports
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from logging import Logger
 
-    from policyctx.definitions.actions import Action
     from policyctx.planning.compact import Replacing
-    from policyctx.planning.plan import Outcome, Plan
     from policyctx.tokens.usage import Usage
     from policyctx.turns.compacting import Compacted, NotCompacted
     from policyctx.turns.effects import Turn
@@ -39,49 +36,6 @@ def _log_for(level: int) -> Logger | None:
         return None
     log: Logger = logging.getLogger("policyctx")
     return log if log.isEnabledFor(level) else None
-
-
-@dataclass(frozen=True, slots=True)
-class StepReport:
-    """What a step did in one turn."""
-
-    step: str
-    is_open: bool
-    items: Mapping[Action, int]
-    """Number of items that it newly took, by what was done with them."""
-    freed_tokens: int
-    """Tokens of these items, less those of their placeholders."""
-    why: str
-    """Why it took nothing, or stopped early; empty if neither."""
-
-    def __str__(self) -> str:
-        taken = ", ".join(f"{n:,} {action.past}" for action, n in self.items.items())
-        done = f"{taken}, {self.freed_tokens:,} tokens freed" if taken else "nothing taken"
-        return f"{done}; {self.why}" if self.why else done
-
-
-def step_reports(plan: Plan) -> list[StepReport]:
-    """Return what each step of a plan did, in order; a summary is reported when it is made."""
-    items: defaultdict[str, Counter[Action]] = defaultdict(Counter)
-    freed: Counter[str] = Counter()
-    new = {decision.position for decision in plan.new}
-    for decision in plan.new:
-        items[decision.step][decision.action] += 1
-        if decision.item.inside not in new:
-            left = plan.facts.length(decision.placeholder or "", "tokens")
-            freed[decision.step] += plan.facts.tokens(decision.item) - left
-    return [
-        StepReport(one.step, one.is_open, items[one.step], freed[one.step], _why(one))
-        for one in plan.outcomes
-        if one.replaces is None
-    ]
-
-
-def _why(outcome: Outcome) -> str:
-    if not outcome.is_open:
-        closed = "; ".join(verdict.sentence for verdict in outcome.gates if not verdict.opens)
-        return f"gate closed: {closed}"
-    return "" if outcome.stopped is None else str(outcome.stopped)
 
 
 class Reporting:

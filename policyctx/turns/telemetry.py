@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from policyctx.planning.compact import Replacing
+    from policyctx.planning.plan import StepReport
     from policyctx.tokens.usage import Usage
     from policyctx.turns.compacting import Compacted, NotCompacted
-    from policyctx.turns.reporting import StepReport
     from policyctx.turns.result import Result
 
 CONVERSATION = "gen_ai.conversation.id"
