@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from policyctx.pricing.cache_rules import CacheRules
 from policyctx.pricing.dollars import Dollars
-from policyctx.replay.cache.requests import CacheRequest, Prefixes, PrefixKeys
+from policyctx.replay.cache.requests import LAYOUTS, CacheRequest, Prefixes, PrefixKeys
 from policyctx.replay.cache.simulators import ideal_simulator_of, simulator_of
-from policyctx.replay.layouts import LAYOUTS, AnchorLayout, breakpoints_of, ttls_of
+from policyctx.replay.layouts import AnchorLayout, breakpoints_of, ttls_of
 from policyctx.replay.provider_tokens import scales_of
 from policyctx.tokens.usage import MOST_TOKENS, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from policyctx.replay.cache.requests import CacheSplit
+    from policyctx.replay.cache.requests import CacheSplit, LayoutName
     from policyctx.replay.cache.simulators import CacheSimulator
-    from policyctx.replay.layouts import LayoutName, Ttls
+    from policyctx.replay.layouts import Ttls
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.simulated import SimulatedCall, SimulatedSession
 

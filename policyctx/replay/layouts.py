@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.planning.anchors import Marked, anchors, breakpoints
 from policyctx.replay.cache.anthropic import HOUR
-from policyctx.replay.cache.requests import Breakpoint
+from policyctx.replay.cache.requests import Breakpoint, LayoutName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.simulated import SimulatedCall
 
-LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
-LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 MEANINGS: dict[LayoutName, str] = {
     "recorded": "the breakpoints of the client, which move with its newest message",
     "last": "one breakpoint at the end of the request, as automatic caching sets it",

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyctx.replay.layouts import LAYOUTS
+from policyctx.replay.cache.requests import LAYOUTS
 from policyctx.replay.recording import SYSTEM_AND_NEWEST
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from policyctx.definitions.actions import Action
     from policyctx.pricing.dollars import CallPrices
-    from policyctx.replay.layouts import LayoutName
+    from policyctx.replay.cache.requests import LayoutName
     from policyctx.replay.recording import Anew, ClientLayout, SummedBill
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.sent_list import Prompt

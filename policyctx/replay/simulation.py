@@ -20,8 +20,8 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
 from policyctx.planning.paths import File, FreePaths
 from policyctx.policy.models.store import Store
+from policyctx.replay.cache.requests import LAYOUTS
 from policyctx.replay.common import Common
-from policyctx.replay.layouts import LAYOUTS
 from policyctx.replay.provider_tokens import call_shares
 from policyctx.replay.sent_list import SentList
 from policyctx.replay.simulated import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from policyctx.planning.plan import Plan
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction
-    from policyctx.replay.layouts import LayoutName
+    from policyctx.replay.cache.requests import LayoutName
     from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
     from policyctx.replay.regret.needs import Need
     from policyctx.replay.simulated import SummaryCall

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from policyctx.messages.cache_blocks import MarkedBlock
+from policyctx.replay.cache.requests import LAYOUTS
 from policyctx.replay.cost import Cost, billed_calls, costs_of
-from policyctx.replay.layouts import LAYOUTS, MEANINGS, Ttls
+from policyctx.replay.layouts import MEANINGS, Ttls
 from policyctx.replay.recording import ClientLayout, MarkedPlace
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage

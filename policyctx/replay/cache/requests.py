@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -145,3 +145,9 @@ class CacheSplit(NamedTuple):
     write_1h: int = 0
     input: int = 0
     """Neither read nor written."""
+
+
+LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
+
+
+LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
