@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from policyctx.cli.progress import Progressed
     from policyctx.replay.accuracy import Cause, Checks
     from policyctx.replay.cost import Cost
-    from policyctx.replay.regret.needs import Need
     from policyctx.replay.shown import ShownSessions
-    from policyctx.replay.simulated import Regret, SimulatedSession
+    from policyctx.replay.simulated import Need, Regret, SimulatedSession
     from policyctx.replay.summing import Figures
     from policyctx.replay.terms import PricesOf
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from policyctx.planning.facts import Facts
     from policyctx.replay.recording import Recording
-    from policyctx.replay.regret.needs import Lost, Need
+    from policyctx.replay.regret.needs import Lost
+    from policyctx.replay.simulated import Need
     from policyctx.replay.timeline import SessionPart
 
 # Of so many policies what was needed is kept.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.replay.cache.requests import LAYOUTS
 from policyctx.replay.recording import SYSTEM_AND_NEWEST
+from policyctx.replay.regret.ranges import Range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,12 +17,36 @@ if TYPE_CHECKING:
     from policyctx.pricing.dollars import CallPrices
     from policyctx.replay.cache.requests import LayoutName
     from policyctx.replay.recording import Anew, ClientLayout, SummedBill
-    from policyctx.replay.regret.needs import Need
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.summing import Figures
     from policyctx.replay.terms import CallTerms, Contradiction
     from policyctx.replay.timeline import SeenItem
     from policyctx.tokens.usage import Usage
+
+
+Kind: TypeAlias = Literal["asked again", "used"]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One reply that needed an item which was out of the context."""
+
+    kind: Kind
+    """`asked again`: the recording itself reads it again; `used`: what nothing else there held."""
+    call: int
+    """The number of the call that it replied to."""
+    item_id: str
+    """Of the item in which the reply shows it: a call of a tool, or a text."""
+    found: tuple[str, ...]
+    """The strings that show it."""
+    ranges: tuple[Range, ...] = ()
+    """Of the removed item: what must be read again, in its order."""
+    tokens: int = 0
+    """Tokens of these ranges, without what an earlier need of the item has."""
+
+    def values(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        return asdict(self) | {"ranges": [one._asdict() for one in self.ranges]}
 
 
 class SimulatedCall(NamedTuple):

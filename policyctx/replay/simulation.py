@@ -56,8 +56,7 @@ if TYPE_CHECKING:
     from policyctx.policy.models.compaction import Compaction
     from policyctx.replay.cache.requests import LayoutName
     from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
-    from policyctx.replay.regret.needs import Need
-    from policyctx.replay.simulated import SummaryCall
+    from policyctx.replay.simulated import Need, SummaryCall
     from policyctx.replay.terms import CallTerms, Contradiction, PricesOf
     from policyctx.replay.timeline import SeenItem, SessionPart
     from policyctx.store.content import Content

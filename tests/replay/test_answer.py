@@ -12,8 +12,7 @@ from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.baselines import SUMMARISE_ONLY
 from policyctx.replay.cost import Cost, CostPair, Costs
 from policyctx.replay.net import Charge, Net
-from policyctx.replay.regret.needs import Need
-from policyctx.replay.simulated import Regret, Removal
+from policyctx.replay.simulated import Need, Regret, Removal
 from policyctx.replay.summing import Figures, Sent, total
 from tests.replay.report.sessions import replayed
 

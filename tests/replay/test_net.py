@@ -14,8 +14,7 @@ from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.cost import billed_calls
 from policyctx.replay.net import Net, net_of, used_ranges
 from policyctx.replay.provider_tokens import scales_of
-from policyctx.replay.regret.needs import Need
-from policyctx.replay.simulated import Regret, SummaryCall
+from policyctx.replay.simulated import Need, Regret, SummaryCall
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of, total
 from policyctx.tokens.usage import Usage

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from policyctx.replay.regret.asked import asked_again
 from policyctx.replay.regret.cited import Citations
@@ -24,6 +24,7 @@ from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.ranges import Lines, Range, without
 from policyctx.replay.regret.strings import HINT, SURE, starts_of
 from policyctx.replay.regret.vocabulary import Sent, is_common, takeovers
+from policyctx.replay.simulated import Need
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from policyctx.replay.regret.vocabulary import Takeover
     from policyctx.replay.timeline import SessionPart
 
-Kind: TypeAlias = Literal["asked again", "used"]
 
 # So many strings are shown for one item and one call.
 _SHOWN = 3
@@ -43,28 +43,6 @@ _TOGETHER = 1_500
 _FEW = 3
 # A string may be in an item more often than is looked at.
 _PLACES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """One reply that needed an item which was out of the context."""
-
-    kind: Kind
-    """`asked again`: the recording itself reads it again; `used`: what nothing else there held."""
-    call: int
-    """The number of the call that it replied to."""
-    item_id: str
-    """Of the item in which the reply shows it: a call of a tool, or a text."""
-    found: tuple[str, ...]
-    """The strings that show it."""
-    ranges: tuple[Range, ...] = ()
-    """Of the removed item: what must be read again, in its order."""
-    tokens: int = 0
-    """Tokens of these ranges, without what an earlier need of the item has."""
-
-    def values(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON."""
-        return asdict(self) | {"ranges": [one._asdict() for one in self.ranges]}
 
 
 class Lost(NamedTuple):

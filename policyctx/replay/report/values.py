@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from policyctx.replay.accuracy import Checks
     from policyctx.replay.cost import BilledCall, Cost
     from policyctx.replay.net import Net
-    from policyctx.replay.regret.needs import Need
-    from policyctx.replay.simulated import Removal, SimulatedSession
+    from policyctx.replay.simulated import Need, Removal, SimulatedSession
     from policyctx.replay.summing import Figures, Sent
     from policyctx.replay.timeline import Absence, KeptItem, SeenItem
 
