@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from policyctx.replay.recording import Recording
-    from policyctx.replay.simulated import SimulatedSession
-    from policyctx.replay.timeline import SeenItem
+    from policyctx.replay.simulated import SeenItem, SimulatedSession
 
 HERE = Path(__file__).parent
 POLICIES = ("coding-agent", "harsh")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from policyctx.replay.sent_list import Prompt
     from policyctx.replay.summing import Figures
     from policyctx.replay.terms import CallTerms, Contradiction
-    from policyctx.replay.timeline import SeenItem
     from policyctx.tokens.usage import Usage
 
 
@@ -185,6 +184,67 @@ class StepUse:
 
     def __add__(self, other: StepUse) -> StepUse:
         return StepUse(self.calls + other.calls, self.items + other.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A time in which an item was not in the context as it was.
+
+    Calls are numbered from 1 on, over the whole session.
+    """
+
+    since: int
+    """The first call that was made without it."""
+    until: float = float("inf")
+    """The first call that had it again."""
+    left: str = ""
+    """What stood in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptItem:
+    """Why an item was still in the context at the last call of its list."""
+
+    call: int
+    """The number of that call, at which the reason is true."""
+    step: str
+    """The last step that might have taken it."""
+    reason: str
+    """With its code: `recent: 2nd newest of Read, 3 kept`."""
+    rule: str
+    place: str
+    """`file:line` of what says so; empty when nothing in a file does."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenItem:
+    """One item as it was recorded, its text no longer than the limit that was asked for."""
+
+    part: int
+    """Of the session, from 0 on; with `position` the same as a `Removal` has."""
+    position: int
+    message: int
+    """Position of its message in the list as it was recorded, in its part."""
+    role: str
+    item_type: str
+    tool: str | None
+    item_id: str
+    error: bool
+    tokens: int
+    chars: int
+    """Of its whole text."""
+    media: int
+    """Images, documents and sounds in it."""
+    arrived: int
+    """The first call of a model that had it; one more than any when it came after them."""
+    inside: bool
+    """Does it stand inside a result that is an item itself."""
+    text: str
+    """Without the bytes of media; of a result in blocks of text, what these say."""
+    absences: tuple[Absence, ...] = ()
+    """When it was not in the context as it was, and the beginning of what stood in its place."""
+    kept: KeptItem | None = None
+    """None for what was out at the last call, came after it, or is selected by no step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from policyctx.policy.models.compaction import Compaction
     from policyctx.replay.cache.requests import LayoutName
     from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
-    from policyctx.replay.simulated import Need, SummaryCall
+    from policyctx.replay.simulated import Need, SeenItem, SummaryCall
     from policyctx.replay.terms import CallTerms, Contradiction, PricesOf
-    from policyctx.replay.timeline import SeenItem, SessionPart
+    from policyctx.replay.timeline import SessionPart
     from policyctx.store.content import Content
     from policyctx.store.roots import Root
     from policyctx.turns.effects import Record

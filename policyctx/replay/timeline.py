@@ -16,7 +16,7 @@ from policyctx.definitions.actions import Action
 from policyctx.messages.json_text import compact_json
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.replay.recording import RecordedItems
-from policyctx.replay.simulated import Removal, TypeTokens
+from policyctx.replay.simulated import Absence, KeptItem, Removal, SeenItem, TypeTokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,21 +29,6 @@ if TYPE_CHECKING:
     from policyctx.policy.lookup import RulePath
     from policyctx.replay.simulation import UnwrittenStore
     from policyctx.turns.compacting import Compacted
-
-
-@dataclass(frozen=True, slots=True)
-class Absence:
-    """A time in which an item was not in the context as it was.
-
-    Calls are numbered from 1 on, over the whole session.
-    """
-
-    since: int
-    """The first call that was made without it."""
-    until: float = float("inf")
-    """The first call that had it again."""
-    left: str = ""
-    """What stood in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,52 +259,6 @@ def place_of(policy: OffloadPolicy, rule: RulePath) -> str:
     """Return `file:line` of what says so; empty when nothing in a file does."""
     place = policy.place(rule)
     return "" if place is None else f"{place.file}:{place.line}"
-
-
-@dataclass(frozen=True, slots=True)
-class KeptItem:
-    """Why an item was still in the context at the last call of its list."""
-
-    call: int
-    """The number of that call, at which the reason is true."""
-    step: str
-    """The last step that might have taken it."""
-    reason: str
-    """With its code: `recent: 2nd newest of Read, 3 kept`."""
-    rule: str
-    place: str
-    """`file:line` of what says so; empty when nothing in a file does."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeenItem:
-    """One item as it was recorded, its text no longer than the limit that was asked for."""
-
-    part: int
-    """Of the session, from 0 on; with `position` the same as a `Removal` has."""
-    position: int
-    message: int
-    """Position of its message in the list as it was recorded, in its part."""
-    role: str
-    item_type: str
-    tool: str | None
-    item_id: str
-    error: bool
-    tokens: int
-    chars: int
-    """Of its whole text."""
-    media: int
-    """Images, documents and sounds in it."""
-    arrived: int
-    """The first call of a model that had it; one more than any when it came after them."""
-    inside: bool
-    """Does it stand inside a result that is an item itself."""
-    text: str
-    """Without the bytes of media; of a result in blocks of text, what these say."""
-    absences: tuple[Absence, ...] = ()
-    """When it was not in the context as it was, and the beginning of what stood in its place."""
-    kept: KeptItem | None = None
-    """None for what was out at the last call, came after it, or is selected by no step."""
 
 
 def seen_items(

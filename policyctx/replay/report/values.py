@@ -22,9 +22,15 @@ if TYPE_CHECKING:
     from policyctx.replay.accuracy import Checks
     from policyctx.replay.cost import BilledCall, Cost
     from policyctx.replay.net import Net
-    from policyctx.replay.simulated import Need, Removal, SimulatedSession
+    from policyctx.replay.simulated import (
+        Absence,
+        KeptItem,
+        Need,
+        Removal,
+        SeenItem,
+        SimulatedSession,
+    )
     from policyctx.replay.summing import Figures, Sent
-    from policyctx.replay.timeline import Absence, KeptItem, SeenItem
 
 Values = dict[str, Any]
 # What a token may be taken for; the page stacks them, so none is in two of them.
