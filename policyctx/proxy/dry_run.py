@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from policyctx.compaction.summarizers import summarizer_for
-from policyctx.replay.simulation import UnwrittenStore
+from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 
 if TYPE_CHECKING:

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING
 
 from policyctx.definitions.store_urls import is_url
 from policyctx.definitions.summarizers import NONE
-from policyctx.errors import StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
-from policyctx.planning.paths import File, FreePaths
 from policyctx.policy.models.store import Store
 from policyctx.replay.cache.requests import LAYOUTS
 from policyctx.replay.common import Common
@@ -38,19 +36,17 @@ from policyctx.replay.timeline import Timeline, seen_items
 from policyctx.replay.titles import first_words
 from policyctx.replay.to_come import EditsToCome
 from policyctx.replay.untouched import why_untouched
+from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
-from policyctx.store.content import encoded, sha256_of
 from policyctx.store.filesystem import written_root
 from policyctx.store.roots import store_root
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import Item, Message
-    from policyctx.messages.json_text import JSON
     from policyctx.planning.plan import Plan
     from policyctx.policy.models import Step
     from policyctx.policy.models.compaction import Compaction
@@ -59,9 +55,7 @@ if TYPE_CHECKING:
     from policyctx.replay.simulated import Need, SeenItem, SummaryCall
     from policyctx.replay.terms import CallTerms, Contradiction, PricesOf
     from policyctx.replay.timeline import SessionPart
-    from policyctx.store.content import Content
     from policyctx.store.roots import Root
-    from policyctx.turns.effects import Record
     from policyctx.turns.result import Result
 
 
@@ -109,76 +103,6 @@ def _alone(compaction: Compaction, *, named: bool) -> Compaction:
     if named or "restore" in compaction.model_fields_set:
         changed["restore"] = compaction.restore.model_copy(update={"max_files": 0})
     return compaction.model_copy(update=changed)
-
-
-class UnwrittenStore:
-    """Takes what a session saves, and keeps its path, its hash and its size, but not its text.
-
-    Paths are given out as the policy's `on_conflict` says; a content saved again has the file that
-    it had. Implements `SessionStore`.
-    """
-
-    keeps_blocks = True
-
-    def __init__(self, root: Root, settings: Store) -> None:
-        self.root = root
-        self._settings = settings
-        self._hashes: dict[str, str] = {}
-        self._paths = FreePaths()
-        self._sizes: dict[str, int] = {}
-
-    @property
-    def files(self) -> int:
-        """How many files would have been written."""
-        return len(self._sizes)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of their texts in UTF-8, before any compression."""
-        return sum(self._sizes.values())
-
-    def size(self, relative_path: str) -> int:
-        """Return the bytes of the file at a path below the root; 0 where there is none."""
-        return self._sizes.get(relative_path, 0)
-
-    def read(self, path: str | os.PathLike[str]) -> str:
-        """Raise `StoreError`: nothing was kept that could be read."""
-        raise StoreError(f"{path}: a replay keeps no files", path=str(path))
-
-    def holds(self, path: str) -> bool:
-        """Return whether the file would have been written."""
-        return path.removeprefix(f"{self.root}/") in self._sizes
-
-    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
-        """Return the file that each content would have got."""
-        del recorded
-        return [self._saved(content) for content in contents]
-
-    def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
-        """Forget records: a replay is never taken up again."""
-
-    def records(self) -> list[dict[str, JSON]]:
-        """Return none: a replay begins with nothing."""
-        return []
-
-    def _saved(self, content: Content) -> File:
-        raw = encoded(content.text)
-        found = sha256_of(raw)
-        path = self._path(content, found)
-        self._hashes[path] = found
-        self._sizes[path] = len(raw)
-        return File(path, f"{self.root}/{path}")
-
-    def _path(self, content: Content, found: str) -> str:
-        expected = content.relative_path
-        if self._hashes.get(expected, found) == found or self._settings.on_conflict == "overwrite":
-            return expected
-        if self._settings.on_conflict == "error":
-            raise StoreError(f"{expected}: the name is taken", path=f"{self.root}/{expected}")
-        return self._paths.take(
-            content.wanted_path or expected,
-            passes=lambda path: self._hashes.get(path, found) == found,
-        )
 
 
 # A session of a replay needs no id that nobody else has; one as long as a real one is.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from policyctx.planning.conversation import Conversation
     from policyctx.planning.plan import Plan
     from policyctx.policy.lookup import RulePath
-    from policyctx.replay.simulation import UnwrittenStore
+    from policyctx.replay.unwritten_store import UnwrittenStore
     from policyctx.turns.compacting import Compacted
 
 

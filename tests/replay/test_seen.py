@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from policyctx.cli.output import place
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.simulation import SESSION_ID, UnwrittenStore, replay_root, simulated
+from policyctx.replay.simulation import SESSION_ID, replay_root, simulated
+from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from tests.conversations import picture, results, session_of, user
 from tests.policies import policy

@@ -7,8 +7,9 @@ import pytest
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.simulated import StepUse
-from policyctx.replay.simulation import SESSION_ID, UnwrittenStore, replay_root, simulated
+from policyctx.replay.simulation import SESSION_ID, replay_root, simulated
 from policyctx.replay.summing import figures_of
+from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 from tests.conversations import call, results, session_of, user

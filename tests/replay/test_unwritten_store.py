@@ -6,7 +6,7 @@ import pytest
 
 from policyctx.errors import StoreError
 from policyctx.policy.models.store import Store
-from policyctx.replay.simulation import UnwrittenStore
+from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
 
