@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
 from policyctx.replay.common import Common
 from policyctx.replay.running import compiled
 from policyctx.replay.simulation import walked
-from policyctx.replay.summing import figures_of
+from policyctx.replay.summing import figures_of, summed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ def compared(
     )
     found = sorted(_differences(first, second), key=lambda one: -one.tokens)
     one, other = (
-        replace(session, figures=figures_of(session, unedited=common.unedited))
+        summed(session, figures_of(session, unedited=common.unedited))
         for session in (first.session, second.session)
     )
     return Compared(one, other, tuple(found))

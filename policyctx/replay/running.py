@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -13,7 +13,7 @@ from policyctx.replay.common import Common
 from policyctx.replay.executing.executor import Here, Job, Lost, unexpected
 from policyctx.replay.parts import PART_BYTES, Part, parts
 from policyctx.replay.simulation import simulated
-from policyctx.replay.summing import figures_of
+from policyctx.replay.summing import SummedSession, figures_of, summed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from policyctx.replay.executing.executor import Executor
     from policyctx.replay.places import RecordingFile
     from policyctx.replay.recording import Recording
-    from policyctx.replay.simulated import SimulatedSession
     from policyctx.replay.terms import PricesOf
 
 
@@ -32,7 +31,7 @@ def replayed(
     *,
     excerpt: int | None = None,
     prices: PricesOf = "recorded",
-) -> SimulatedSession:
+) -> SummedSession:
     """Replay one recording of the file at `path` under a policy, or one given by name or path.
 
     The session has its figures and those of the baseline. Raises as `simulated` does, and
@@ -46,8 +45,7 @@ def replayed(
         # Its layouts are shown nowhere, so none is priced but the one that is sent.
         alone = simulated(recording, other, path=path, prices=prices, layouts=(), common=common)
         baseline = figures_of(alone, unedited=common.unedited)
-    baselines = {SUMMARISE_ONLY: baseline}
-    return replace(session, baselines=baselines, figures=replace(figures, baselines=baselines))
+    return summed(session, figures, {SUMMARISE_ONLY: baseline})
 
 
 class LoadedPolicy:

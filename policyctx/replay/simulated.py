@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from policyctx.replay.cache.requests import LayoutName
     from policyctx.replay.recording import Anew, ClientLayout, SummedBill
     from policyctx.replay.sent_list import Prompt
-    from policyctx.replay.summing import Figures
     from policyctx.replay.terms import CallTerms, Contradiction
     from policyctx.tokens.usage import Usage
 
@@ -281,16 +280,12 @@ class SimulatedSession:
     """Tokens of the median reply that calls a tool: as billed, or as counted where that is more."""
     untouched: str = ""
     """Why the policy took nothing; empty when it took something."""
-    baselines: Mapping[str, Figures] = field(default_factory=dict)
-    """The figures of the session under other policies, by their name."""
     layout: ClientLayout = SYSTEM_AND_NEWEST
     """Where the client's breakpoints are in calls that do not say."""
     sent_layout: LayoutName = "recorded"
     """Whose breakpoints are sent with the policy: the client's, or those that the policy sets."""
     layouts: tuple[LayoutName, ...] = LAYOUTS
     """Of breakpoints, to be priced side by side, beside what is sent."""
-    figures: Figures | None = None
-    """Its figures, where that is known already; see `summing.figures_of`."""
     bill: SummedBill | None = None
     """What the recording knows of several calls together."""
     not_asked: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -12,12 +12,13 @@ from policyctx.pricing.dollars import Dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import Costs, billed_calls, costs_of
 from policyctx.replay.net import Net, net_of
+from policyctx.replay.simulated import SimulatedSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from policyctx.replay.cost import BilledCall, UneditedCosts
-    from policyctx.replay.simulated import SimulatedSession, StepUse, TypeTokens
+    from policyctx.replay.simulated import StepUse, TypeTokens
     from policyctx.replay.terms import Contradiction
 
 
@@ -204,7 +205,10 @@ class Figures:
     )
     """Why the policy took nothing, and in how many sessions."""
     baselines: Mapping[str, Figures] = _figure(
-        lambda s: s.session.baselines, _merged, none=dict, of_many=_totals
+        lambda s: s.session.baselines if isinstance(s.session, SummedSession) else {},
+        _merged,
+        none=dict,
+        of_many=_totals,
     )
     """The figures of the sessions under other policies, by their name."""
     priced_by_policy: int = _figure(lambda s: int(s.session.is_priced_by_policy))
@@ -254,12 +258,30 @@ class Figures:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummedSession(SimulatedSession):
+    """A replayed session with its figures, and those under other policies."""
+
+    figures: Figures
+    baselines: Mapping[str, Figures] = field(default_factory=dict)
+    """By the name of the policy."""
+
+
+def summed(
+    session: SimulatedSession, found: Figures, baselines: Mapping[str, Figures] | None = None
+) -> SummedSession:
+    """Return the session with its figures, and with those of other policies in them."""
+    others = dict(baselines or {})
+    known = {one.name: getattr(session, one.name) for one in fields(SimulatedSession)}
+    return SummedSession(**known, figures=replace(found, baselines=others), baselines=others)
+
+
 def figures_of(session: SimulatedSession, *, unedited: UneditedCosts | None = None) -> Figures:
     """Return the figures of one session, which may have them already.
 
     `unedited` are the costs without a policy that other replays of its recording found.
     """
-    if session.figures is not None:
+    if isinstance(session, SummedSession):
         return session.figures
     replayed = _Session.of(session, unedited)
     return Figures(**{one.name: one.metadata["value"](replayed) for one in fields(Figures)})
