@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policyctx.testing.fates import Fate
 
 # So many items are shown with their reasons; a longer list says how many more there are.
 _SHOWN_ITEMS = 12
@@ -26,7 +25,7 @@ class OutcomeError(AssertionError):
     """
 
     def __init__(
-        self, expected: object, found: object, fates: Sequence[Fate] = (), *, because: str = ""
+        self, expected: object, found: object, fates: Sequence[object] = (), *, because: str = ""
     ) -> None:
         self.expected, self.found, self.because = str(expected), str(found), because
         self.reasons = tuple(str(fate) for fate in fates[:_SHOWN_ITEMS])

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from policyctx.compaction.assembly import CompactStats
 from policyctx.definitions.actions import Action
 from policyctx.messages.shapes.block_texts import joined_text
+from policyctx.recipes.compacting import CompactResult
+from policyctx.recipes.offloading import OffloadResult, OffloadResults
 from policyctx.testing.contents import compact
+from policyctx.testing.failures import WordingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +21,67 @@ if TYPE_CHECKING:
     from policyctx.planning.decisions import Decision
     from policyctx.planning.plan import Plan
     from policyctx.testing.contents import Message
-    from policyctx.testing.functions import Returned
     from policyctx.turns.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The value that a public function returned, under the names that `Result` has.
+
+    Each property raises `WordingError` when the value has nothing of the kind.
+    """
+
+    value: OffloadResults | OffloadResult | CompactResult
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The messages of the value; a single message is a list of one."""
+        value = self.value
+        return [value.message] if isinstance(value, OffloadResult) else value.messages
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Absolute paths, in the order of the value."""
+        if isinstance(self.value, CompactResult):
+            raise self._without("files")
+        return (self.value.file,) if isinstance(self.value, OffloadResult) else self.value.files
+
+    @property
+    def offloaded_count(self) -> int:
+        """How many results were offloaded."""
+        if isinstance(self.value, OffloadResults):
+            return self.value.offloaded_count
+        raise self._without("offloaded_count")
+
+    @property
+    def freed_chars(self) -> int:
+        """Characters freed, as the function defines them."""
+        if isinstance(self.value, CompactResult):
+            raise self._without("freed_chars")
+        return self.value.freed_chars
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of a compaction."""
+        return self._compaction("warnings").warnings
+
+    @property
+    def compacted(self) -> bool:
+        """Whether history was replaced by a summary."""
+        return self._compaction("compacted").compacted
+
+    @property
+    def stats(self) -> CompactStats:
+        """The numbers of a compaction."""
+        return self._compaction("stats").stats
+
+    def _compaction(self, name: str) -> CompactResult:
+        if isinstance(self.value, CompactResult):
+            return self.value
+        raise self._without(name)
+
+    def _without(self, name: str) -> WordingError:
+        return WordingError(f"{type(self.value).__name__} has no `{name}`")
 
 
 @dataclass(frozen=True, slots=True)

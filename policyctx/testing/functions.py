@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from policyctx.policy.sources import PolicySource
 from policyctx.policy.yaml_reader import read_yaml
 from policyctx.recipes import compacting, offloading
-from policyctx.recipes.compacting import CompactResult
-from policyctx.recipes.offloading import OffloadResult, OffloadResults
 from policyctx.testing.failures import WordingError
+from policyctx.testing.fates import Returned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from policyctx.compaction.assembly import CompactStats
+    from policyctx.compaction.summarizers import Summarizer
     from policyctx.testing.contents import Message
-    from policyctx.testing.world import World
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "compact_messages": compacting.compact_messages,
@@ -29,6 +27,25 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "offload_tool_results": offloading.offload_tool_results,
     "offload_tool_results_async": offloading.offload_tool_results_async,
 }
+
+
+class Surroundings(Protocol):
+    """What a scenario has that a function may be given."""
+
+    root: Path
+    work: Path
+    session_id: str | None
+    paths_of_writer: list[str]
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The list that the caller holds."""
+        ...
+
+    @property
+    def summarizer(self) -> Summarizer | None:
+        """What writes summaries; None for that of the policy."""
+        ...
 
 
 class DiskWriter:
@@ -83,67 +100,7 @@ _BY_CALLER: Mapping[str, Mapping[str, Callable[[list[str]], object]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """The value that a public function returned, under the names that `Result` has.
-
-    Each property raises `WordingError` when the value has nothing of the kind.
-    """
-
-    value: OffloadResults | OffloadResult | CompactResult
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The messages of the value; a single message is a list of one."""
-        value = self.value
-        return [value.message] if isinstance(value, OffloadResult) else value.messages
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Absolute paths, in the order of the value."""
-        if isinstance(self.value, CompactResult):
-            raise self._without("files")
-        return (self.value.file,) if isinstance(self.value, OffloadResult) else self.value.files
-
-    @property
-    def offloaded_count(self) -> int:
-        """How many results were offloaded."""
-        if isinstance(self.value, OffloadResults):
-            return self.value.offloaded_count
-        raise self._without("offloaded_count")
-
-    @property
-    def freed_chars(self) -> int:
-        """Characters freed, as the function defines them."""
-        if isinstance(self.value, CompactResult):
-            raise self._without("freed_chars")
-        return self.value.freed_chars
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings of a compaction."""
-        return self._compaction("warnings").warnings
-
-    @property
-    def compacted(self) -> bool:
-        """Whether history was replaced by a summary."""
-        return self._compaction("compacted").compacted
-
-    @property
-    def stats(self) -> CompactStats:
-        """The numbers of a compaction."""
-        return self._compaction("stats").stats
-
-    def _compaction(self, name: str) -> CompactResult:
-        if isinstance(self.value, CompactResult):
-            return self.value
-        raise self._without(name)
-
-    def _without(self, name: str) -> WordingError:
-        return WordingError(f"{type(self.value).__name__} has no `{name}`")
-
-
-def input_of(name: str, world: World) -> list[Message]:
+def input_of(name: str, world: Surroundings) -> list[Message]:
     """Return what a function is given of the context: the newest message, or all of them.
 
     Raises `WordingError` for an unknown function, and when there is no message for it.
@@ -160,7 +117,9 @@ def input_of(name: str, world: World) -> list[Message]:
 _NAMES = ", ".join(FUNCTIONS)
 
 
-def called(name: str, given: list[Message], options: Mapping[str, str], world: World) -> Returned:
+def called(
+    name: str, given: list[Message], options: Mapping[str, str], world: Surroundings
+) -> Returned:
     """Call a function on messages, and return its value.
 
     `options` are the arguments that a step gives, as YAML; the folders, the session and the
@@ -175,7 +134,7 @@ def _takes_one(name: str) -> bool:
     return name.removesuffix("_async") == "offload_tool_result"
 
 
-def _defaults(name: str, world: World) -> dict[str, Any]:
+def _defaults(name: str, world: Surroundings) -> dict[str, Any]:
     folder: dict[str, Any] = {"output_dir": world.root}
     if _takes_one(name):
         return {**folder, "session_id": world.session_id}
@@ -190,7 +149,7 @@ def yaml_values(texts: Mapping[str, str]) -> dict[str, Any]:
     return {name: read_yaml(PolicySource(name, text)).plain() for name, text in texts.items()}
 
 
-def _read(options: Mapping[str, str], world: World) -> dict[str, Any]:
+def _read(options: Mapping[str, str], world: Surroundings) -> dict[str, Any]:
     found = yaml_values(options)
     for name in found.keys() & _BY_CALLER.keys():
         kind, kinds = found[name], _BY_CALLER[name]

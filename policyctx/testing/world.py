@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from policyctx.planning.plan import Plan
     from policyctx.policy.sources import PolicySource
     from policyctx.testing.contents import Pieces
-    from policyctx.testing.functions import Returned
+    from policyctx.testing.fates import Returned
     from policyctx.testing.kinds import Size
 
 # The store's own files, which hold no item.

@@ -11,7 +11,7 @@ from policyctx.compaction.assembly import CompactStats
 from policyctx.compaction.prompt import instructions, recorded_parts, transcript
 from policyctx.testing.contents import ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.functions import Returned
+from policyctx.testing.fates import Returned
 from policyctx.testing.kinds import amount
 from policyctx.testing.step_definitions import given, then, when
 from policyctx.testing.summaries import ScriptedModel, ScriptedSummarizer
