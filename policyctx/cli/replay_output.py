@@ -304,7 +304,7 @@ _NOT_OF_ONE = frozenset({"sessions"})
 
 def replay_report(
     policy: str,
-    so_far: Progressed[SimulatedSession],
+    so_far: Progressed[SummedSession],
     *,
     details: bool,
     prices: PricesOf = "recorded",
