@@ -7,23 +7,18 @@ import importlib
 import json
 import pkgutil
 import sys
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from rich.console import Console
 from rich.progress import Progress
 
 import benchmarks
-from benchmarks.runner import markdown, measured, report
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from types import ModuleType
-
-    from benchmarks.runner import Clock, Measurement
+from benchmarks.runner import Clock, Measurement, markdown, measured, report
 
 ROUNDS = 15
 

@@ -10,21 +10,16 @@ corrected by what was billed so far. Exits with 1 when a goal is missed.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.runner import markdown_table
 from policyctx.errors import UnreadableRecordingError
-from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, accuracy, predictions
+from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
 from policyctx.replay.reading import files_in, recordings_in
+from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import counter_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.replay.accuracy import Prediction
-    from policyctx.replay.recording import Recording
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 TOKENIZER = "o200k_base"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from selenium.webdriver.chrome.webdriver import WebDriver
 
 _CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

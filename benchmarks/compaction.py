@@ -9,12 +9,12 @@ from __future__ import annotations
 import atexit
 import json
 import re
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
 
 from benchmarks.inputs import sentences, tool_outputs
 from benchmarks.planning import wait
@@ -24,13 +24,9 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.compaction.file_access import FileAccess
 from policyctx.compaction.restoration import WorkingFiles, restore
+from policyctx.definitions.items import Message
 from policyctx.policy.models.compaction import CompactionWording, Restore, Summary
 from policyctx.tokens.counter import counter_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message
 
 # With results of this many characters the history has about 200,000 tokens.
 TURNS, CALLS, CHARS = 40, 4, 3_200

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import atexit
 import copy
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from benchmarks.planning import conversation, unflushed
 from benchmarks.runner import Ratio
+from policyctx.definitions.items import Message
 from policyctx.session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from policyctx.definitions.items import Message
 
 Form: TypeAlias = Literal["given", "given and compacted", "returned"]
 FORMS: tuple[Form, ...] = ("given", "given and compacted", "returned")

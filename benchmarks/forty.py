@@ -9,21 +9,17 @@ edits first, then the agent's last messages, and read nothing else.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, SummaryLine, Unit
 from policyctx.compaction.extractive.calls import calls_in
 from policyctx.compaction.extractive.files import files_of
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.summary import limits_of
 from policyctx.messages.reading import Reading
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.compaction.assembly import History
-    from policyctx.policy.models.compaction import Summary
-    from policyctx.tokens.counter import TokenCounter
+from policyctx.policy.models.compaction import Summary
+from policyctx.tokens.counter import TokenCounter
 
 _OF_USER, _OF_AGENT = 700, 900
 

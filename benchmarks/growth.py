@@ -13,11 +13,11 @@ import argparse
 import gc
 import math
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from tempfile import TemporaryDirectory
 from time import process_time
-from typing import TYPE_CHECKING
 
 from benchmarks.inputs import tool_outputs
 from benchmarks.planning import conversation
@@ -28,9 +28,6 @@ from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 GOAL = 1.1
 _ROUNDS = 3

@@ -15,15 +15,12 @@ import shutil
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
 
 from benchmarks.runner import Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SMALL_CHARS = 2_000
 LARGE_CHARS = 25_000

@@ -22,7 +22,7 @@ _IMPORT = "from policyctx import Session"
 _SESSION = f"{_IMPORT}; session = Session('coding-agent', root='store')"
 _TURN = f"{_SESSION}; session.apply([{{'role': 'user', 'content': 'List the files.'}}])"
 _PROGRAMS = {
-    "importing Session / importing pydantic": (_IMPORT, 1.7),
+    "importing Session / importing pydantic": (_IMPORT, 5),
     "a Session of a preset / importing pydantic": (_SESSION, None),
     "a Session and its first turn / importing pydantic": (_TURN, None),
 }

@@ -9,28 +9,24 @@ against one `json.dumps` of them, which a model call needs as well.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, cycle
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
+from policyctx.definitions.items import Message
 from policyctx.policy.loading import load_policy
+from policyctx.policy.models import Policy
 from policyctx.policy.models.store import Store
 from policyctx.session import Session
 from policyctx.store.filesystem import session_store
 from policyctx.turns.driving import run
+from policyctx.turns.effects import Turn
 from policyctx.turns.reporting import Reporting
 from policyctx.turns.result import Result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.policy.models import Policy
-    from policyctx.turns.effects import Turn
 
 MESSAGES = 1_000
 # How the list grows, the messages of a session turn by turn, and the items of a plan.

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -24,16 +25,12 @@ from policyctx.policy.sources import preset_names
 from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.common import Common
 from policyctx.replay.places import files
+from policyctx.replay.recording import Recording
 from policyctx.replay.running import worked
 from policyctx.tuning.choosing import by_project, differences
 from policyctx.tuning.outcomes import Outcome, Sums, outcome_of, sums
 from policyctx.tuning.projects import project_of
 from policyctx.tuning.statistics import Interval, bootstrap_interval
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.replay.recording import Recording
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 # What a description may be off by: a share of the cost without a policy, and of the tokens.

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
@@ -25,13 +26,9 @@ from pathlib import Path
 from statistics import median
 from tempfile import mkdtemp
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from benchmarks.runner import Ratio, markdown_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Bytes of the body, tool results in it, turns of one timing, and the name of the size.
 SIZES = (

@@ -11,14 +11,15 @@ long, and no longer: it is held against replaying the short one as often.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import orjson
 
 from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
+from policyctx.definitions.items import Message
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
@@ -28,13 +29,7 @@ from policyctx.replay.recording import ModelCall, Recording
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of
 from policyctx.tokens import counter
-from policyctx.tokens.counter import new_counter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.tokens.counter import MemoCounter
+from policyctx.tokens.counter import MemoCounter, new_counter
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 POLICY = "small-context"

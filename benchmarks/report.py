@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
@@ -25,14 +25,10 @@ from selenium.webdriver.support.ui import Select
 from benchmarks.browser import chromium, emulated
 from benchmarks.runner import markdown_table
 from policyctx.replay.places import files
+from policyctx.replay.recording import Recording
 from policyctx.replay.report.page import write_report
 from policyctx.replay.running import Done, FailedRecording, PassedOver, replayed, worked
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.simulated import SimulatedSession
+from policyctx.replay.simulated import SimulatedSession
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 POLICY, EXCERPT = "coding-agent", 4_000

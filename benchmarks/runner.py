@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import gc
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import repeat
 from statistics import median
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 Side: TypeAlias = Callable[[], object]
 # Nanoseconds since any moment.

@@ -12,26 +12,22 @@ does. A single call, on a session that has seen nothing, is held against reading
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from benchmarks.planning import conversation, several_times
 from benchmarks.runner import Ratio
+from policyctx.definitions.items import Message
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.tokens.counter import counter_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.items import Message
 
 TOKENIZER = "o200k_base"
 MESSAGES = 500

@@ -11,21 +11,17 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
 
 from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
+from policyctx.messages.json_text import JSON
 from policyctx.store.content import Origin
 from policyctx.store.filesystem import Content, ContextFileSystem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.messages.json_text import JSON
 
 FILES = 500
 FILES_OF_A_PLAN = 100

@@ -29,24 +29,21 @@ import json
 import math
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.forty import forty_lines
+from policyctx.compaction.extractive import SummaryLine
 from policyctx.compaction.extractive.summary import summary_lines
 from policyctx.compaction.extractive.writing import Group
-from policyctx.compaction.rounds import rounds
+from policyctx.compaction.rounds import SourcedLine, rounds
+from policyctx.definitions.items import Message
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from policyctx.compaction.extractive import SummaryLine
-    from policyctx.compaction.rounds import SourcedLine
-    from policyctx.definitions.items import Message
-
     LinesOf = Callable[..., Sequence[SummaryLine]]
 
 BUDGETS = (10, 20, 30)

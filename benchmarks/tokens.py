@@ -14,8 +14,8 @@ from __future__ import annotations
 import binascii
 import gzip
 import importlib.resources
+from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import tiktoken
 
@@ -23,9 +23,6 @@ from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
 from policyctx.tokens.counter import new_counter
 from policyctx.tokens.vocabulary import VOCABULARIES, built_encoding, encoding
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ENCODING = "o200k_base"
 # Characters of one tool result after another: most are small, most characters are in large ones.

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anthropic import AsyncAnthropic
 
 from policyctx import ContextItem, Session, tool
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
 
 
 class ChatAnthropic(AsyncAnthropic):

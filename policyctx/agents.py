@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable
 
+from policyctx.messages.shapes.shape import Shape
+from policyctx.policy.agent_options import AgentOptions
 from policyctx.policy.agents import policy_for, read_agents
 from policyctx.policy.options import checks_options
 from policyctx.policy.sources import agents_source
 from policyctx.session import Session
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable
-
-    from policyctx.messages.shapes.shape import Shape
-    from policyctx.policy.agent_options import AgentOptions
-    from policyctx.tokens.counter import TokenCounter
-    from policyctx.turns.asking import BeforeCompaction
+from policyctx.tokens.counter import TokenCounter
+from policyctx.turns.asking import BeforeCompaction
 
 
 @checks_options

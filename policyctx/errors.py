@@ -32,13 +32,10 @@ PolicyctxError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+from typing import Literal
 
 # The most characters of another package's error that a sentence shows.
 _SHOWN_CHARS = 200

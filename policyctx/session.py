@@ -6,64 +6,52 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import is_
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar
+from typing import Any, Literal, NoReturn, Self, TypeVar
 
+from policyctx.compaction.restoration import FileReader
+from policyctx.compaction.summarizers import Summarize, Summarizer
 from policyctx.definitions.fields import SESSION_FIELDS
+from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
 from policyctx.definitions.summarizers import EXTRACTIVE, NONE
 from policyctx.errors import InputError, PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.shape import Shape
+from policyctx.planning.anchors import Breakpoint
+from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts, KnownParts
-from policyctx.planning.planner import BOTH
+from policyctx.planning.ledger import ItemKey, Ledger
+from policyctx.planning.plan import Plan
+from policyctx.planning.planner import BOTH, Moment
 from policyctx.planning.taken_out import taken_out
+from policyctx.policy.agent_options import AgentOptions
+from policyctx.policy.models import Policy
 from policyctx.policy.options import checks_options
 from policyctx.policy.templates import parsed_template
 from policyctx.store.filesystem import session_store
-from policyctx.store.read import lines_of
-from policyctx.tokens.counter import counter_for, counter_of
+from policyctx.store.read import FoundLine, lines_of
+from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.tool_schemas import tool_names
-from policyctx.tokens.usage import usage_of
+from policyctx.tokens.usage import Correction, Usage, usage_of
+from policyctx.turns.asking import BeforeCompaction
 from policyctx.turns.breakpoints import Beside, Placing
-from policyctx.turns.context_items import context_items
-from policyctx.turns.driving import LockedStore, in_steps, run, run_async
-from policyctx.turns.effects import Recall
+from policyctx.turns.context_items import ContextItem, context_items
+from policyctx.turns.driving import LockedStore, Steps, in_steps, run, run_async
+from policyctx.turns.effects import Recall, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
-from policyctx.turns.notices import Notices, blindness, note
+from policyctx.turns.notices import Notices, Writes, blindness, note
 from policyctx.turns.reporting import Reporting
-from policyctx.turns.result import carry_out
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.compaction.restoration import FileReader
-    from policyctx.compaction.summarizers import Summarize, Summarizer
-    from policyctx.definitions.items import FileLines, Message
-    from policyctx.messages.shapes.shape import Shape
-    from policyctx.planning.anchors import Breakpoint
-    from policyctx.planning.compact import Replacing
-    from policyctx.planning.ledger import ItemKey, Ledger
-    from policyctx.planning.plan import Plan
-    from policyctx.planning.planner import Moment
-    from policyctx.policy.agent_options import AgentOptions
-    from policyctx.policy.models import Policy
-    from policyctx.store.read import FoundLine
-    from policyctx.tokens.counter import MemoStats, TokenCounter
-    from policyctx.tokens.usage import Correction, Usage
-    from policyctx.turns.asking import BeforeCompaction
-    from policyctx.turns.context_items import ContextItem
-    from policyctx.turns.driving import Steps
-    from policyctx.turns.effects import SessionStore, Turn
-    from policyctx.turns.notices import Writes
-    from policyctx.turns.result import Result
-    from policyctx.turns.totals import Totals
+from policyctx.turns.result import Result, carry_out
+from policyctx.turns.totals import Totals
 
 T = TypeVar("T")
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -14,12 +14,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from rich.console import Console
@@ -29,9 +30,6 @@ from rich.text import Text
 from benchmarks.browser import chromium, emulated
 from tests.proxy.running import posted, upstream
 from tests.proxy.running import proxy as running_proxy
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"

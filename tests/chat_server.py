@@ -6,14 +6,12 @@ They are chat completions and responses.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.serving import Answer, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def calling(*calls: tuple[str, str, str], content: str | None = None) -> dict[str, Any]:

@@ -2,16 +2,13 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cli.running import stop_server
 from tests.integrations.heavy.environments import left_out
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 # A shell or a test runner may set it, and commands that the tests run would lay out tables for it.
 os.environ.pop("COLUMNS", None)

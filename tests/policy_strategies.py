@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import load_policy, parsed_policy
+from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource
-
-if TYPE_CHECKING:
-    from policyctx.policy.models import Policy
 
 PRESETS = ("context-offload", "tool-direct-offload", "small-context")
 

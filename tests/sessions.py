@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
+from policyctx.definitions.items import Message
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
 from tests.policy_strategies import stored
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.planning.compiled import OffloadPolicy
 
 
 def tool_message(call_id: str, text: str) -> Message:

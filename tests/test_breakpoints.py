@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import copy
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyctx import Session
+from policyctx.definitions.items import Message
 from policyctx.messages.markers import bare, marker_of, markers_of, with_markers
 from policyctx.testing.strategies import message_lists
 from policyctx.turns.breakpoints import SentAnchors
+from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
+from policyctx.turns.result import Result
 from tests.conversations import (
     call,
     chat_calls,
@@ -28,13 +32,6 @@ from tests.conversations import (
 )
 from tests.integrations.anthropic_rules import marked_blocks
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
-    from policyctx.turns.known_list import KnownList
-    from policyctx.turns.result import Result
 
 MARKER = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from anthropic.types import TextBlock
 
 from policyctx import Session
+from policyctx.definitions.items import Message
+from policyctx.definitions.items import Path as Place
 from policyctx.messages.markers import markers_of, unmarked, with_markers
 from policyctx.testing.steps.messages import shared_parts
 from policyctx.turns.replacements import Replacement
+from policyctx.turns.result import Result
 from tests.conversations import call, calls, picture, results, session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
-    from policyctx.definitions.items import Path as Place
-    from policyctx.turns.result import Result
 
 MARKER = {"type": "ephemeral"}
 OFFLOAD = """\

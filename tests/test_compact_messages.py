@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,13 +18,8 @@ from policyctx import (
     compact_messages_async,
 )
 from policyctx.testing.faults import passing_time
-from tests.conversations import results, user
+from tests.conversations import Message, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 SYSTEM: Message = {"role": "system", "content": "rules"}
 

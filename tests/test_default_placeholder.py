@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from policyctx import Session
 from policyctx.integrations.tools import ReadBackTools
 from tests.conversations import call, results, session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = "word " * 400
 POLICY = """\

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import policyctx
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PACKAGE = Path(policyctx.__file__).parent
 # Folders and modules of the package that read no message.

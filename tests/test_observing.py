@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session, UsageError
 from tests.conversations import Message, session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GATED = """\
     model: {tokenizer: approximate}

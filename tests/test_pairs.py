@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
 
 import pytest
 from anthropic.types.beta.beta_content_block_param import BetaContentBlockParam
@@ -13,6 +15,8 @@ from openai.types.responses.response_input_item_param import ResponseInputItemPa
 from pydantic import TypeAdapter
 from pydantic_ai.messages import ModelResponse, NativeToolCallPart, NativeToolReturnPart
 
+from policyctx import Shape
+from policyctx.definitions.items import Message
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
 from policyctx.integrations.langchain import LangChainShape
@@ -30,13 +34,6 @@ from tests.conversations import session_of
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.rules import broken
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx import Shape
-    from policyctx.definitions.items import Message
 
 GO: Message = {"role": "user", "content": "go"}
 LONG = "FAILED tests/test_a.py::test_b - assert 1 == 2\n" * 60

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
 from policyctx.definitions.items import FileLines
+from policyctx.turns.result import Result
 from tests.conversations import calls, results, session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
 
 LOG = "".join(f"line {i}\n" for i in range(1, 101))
 

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import Item, Message
 from policyctx.messages.editing import edited
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.decisions import Decision
+from policyctx.planning.plan import Plan
+from policyctx.policy.models import Policy
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing import strategies
 from policyctx.testing.strategies import message_lists
 from tests.policy_strategies import named_policies, policies, random_policies
 from tests.sessions import session_under, tool_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.plan import Plan
-    from policyctx.policy.models import Policy
 
 TINY = named_policies()["tiny"]
 PRESETS = [named_policies()[name] for name in ("context-offload", "small-context", "tiny")]

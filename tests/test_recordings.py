@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from policyctx.cli.conversation import read_messages
 from policyctx.cli.output import breakpoints_report, json_text, plan_report
+from policyctx.definitions.items import Item, Message
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
@@ -15,12 +18,6 @@ from policyctx.replay.reading import recordings_in
 from policyctx.session import Session
 from tests.cli import running
 from tests.recordings import each_recording
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.definitions.items import Item, Message
 
 Place: TypeAlias = tuple[int, tuple[str | int, ...]]
 PRESETS = ("context-offload", "tool-direct-offload", "small-context")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import Message
 from policyctx.messages.json_text import compact_json
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import parsed_policy
@@ -25,11 +26,6 @@ from tests.openai_rules import (
     type_of,
 )
 from tests.policy_strategies import free_policies, policies
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
 
 LISTS = st.one_of(responses_lists(), mixed_lists())
 any_policy = policies()

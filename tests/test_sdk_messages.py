@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -28,19 +30,15 @@ from policyctx.compaction.assembly import archived_messages
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.validity import new_problems
+from policyctx.planning.compiled import OffloadPolicy
 from tests.chat_server import ChatServer, calling, chat_server, response_of
 from tests.compaction.messages_server import Scripted, messages_server
 from tests.conversations import chat_result, results, user
 from tests.policies import policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from anthropic.types import Message as AnthropicMessage
     from openai.types.responses import Response
-
-    from policyctx.planning.compiled import OffloadPolicy
 
 ARGUMENTS = json.dumps({"path": "a.py", "content": "x" * 600})
 STORE = "store: {sync: never}\n"

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import Session
+from policyctx.definitions.items import Message
 from policyctx.errors import InvalidResultError, MessagesError
 from policyctx.messages.reading import Reading
+from policyctx.turns.result import Result
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
-    from policyctx.turns.result import Result
 
 STEPS = {
     "clear": "{name: s, do: clear, select: {keep_recent: {items: 2, per: all}}}",

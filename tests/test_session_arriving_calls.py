@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import call, calls, chat_calls, chat_result, results, session_of, user
+from tests.conversations import (
+    Message,
+    call,
+    calls,
+    chat_calls,
+    chat_result,
+    results,
+    session_of,
+    user,
+)
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 LARGE = "x" * 1000
 RULES = """\

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,6 @@ from policyctx.integrations.tools import ReadBackTools
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEEPS_ONE = """\
     items: {tool_result: {offload: true, keep_recent: 1}}

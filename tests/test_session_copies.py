@@ -5,20 +5,17 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import OffloadPolicy, Session
+from policyctx.turns.result import Result
 from tests.conversations import picture, session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
 
 TEXT = """\
     items: {tool_result: {offload: true, min_tokens: 50}, image: {offload: true}}

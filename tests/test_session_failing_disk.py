@@ -8,8 +8,10 @@ import logging
 import os
 import resource
 import shutil
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,15 +20,9 @@ from policyctx.errors import StoreError
 from policyctx.integrations.agent_loop import AgentLoop
 from policyctx.messages.asked import Asked
 from policyctx.testing.faults import refusing_writes
+from policyctx.turns.result import Result
 from tests.conversations import session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
 
 RETIRING = """\
     min_tokens: 0

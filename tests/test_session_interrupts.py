@@ -6,21 +6,18 @@ import asyncio
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from policyctx import ContextFileSystem, Session
+from policyctx.planning.paths import File
+from policyctx.store.content import Content
 from policyctx.store.local.folder import NEW_FILE, open_folder
 from tests.conversations import session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from policyctx.planning.paths import File
-    from policyctx.store.content import Content
 
 GATED = """\
     items: {tool_result: {offload: true}}

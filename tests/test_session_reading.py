@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session, StoreError
+from policyctx.turns.effects import SessionStore
 from tests.conversations import session_of
 from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.turns.effects import SessionStore
 
 TEXT = "".join(f"line {i}\n" for i in range(1, 5001)) + "end"
 POLICY = """\

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, results, session_of, user
+from policyctx.turns.result import Result
+from tests.conversations import Message, calls, results, session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
-    from tests.conversations import Message
 
 TEXT = """\
     items: {tool_result: {offload: true}}

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
+from policyctx.definitions.items import Message
 from policyctx.tokens.counter import counter_for
 from tests.conversations import calls, results, session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
 
 OFFLOAD = """\
     items: {tool_result: {offload: true, min_chars: 100, keep_recent: 0}}

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
 from policyctx.integrations.agent_loop import AgentLoop
 from policyctx.messages.asked import Asked
+from policyctx.planning.gates import GateVerdict
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.planning.gates import GateVerdict
 
 GATED = """\
     model: {tokenizer: approximate}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import Message
 from policyctx.messages.json_text import compact_json
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.decisions import Decision
+from policyctx.planning.plan import Plan
 from policyctx.session import Session
 from policyctx.testing.strategies import message_lists
+from policyctx.turns.result import Result
 from tests.conversations import chat_calls, chat_result
 from tests.fuzz.marking import Marking, without_markers, wrong_sources
 from tests.openai_rules import calls_in, results_in, role_of, type_of
@@ -25,15 +30,6 @@ from tests.policy_strategies import (
     stored,
 )
 from tests.sessions import session_under, tool_message
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.plan import Plan
-    from policyctx.turns.result import Result
 
 TINY = named_policies()["tiny"]
 # Several compactions in a short list, which keep messages at both ends and one in between.

@@ -5,24 +5,20 @@ The policies are few, so that each key is drawn often, and the lists are those o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import Message
 from policyctx.messages.json_text import compact_json
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
 from policyctx.testing.strategies import message_lists
 from tests.policies import policy
 from tests.policy_strategies import stored
 from tests.sessions import session_under
 from tests.test_turn_properties import assert_same_beginning
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.planning.compiled import OffloadPolicy
 
 _HEAD = """\
 model: {tokenizer: approximate}

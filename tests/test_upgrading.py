@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from policyctx.policy.loading import parsed_policy
+from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource
-
-if TYPE_CHECKING:
-    from policyctx.policy.models import Policy
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")

@@ -13,15 +13,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.peers.cases import LIBRARIES
 from tests.integrations.heavy.environments import ROOT, environments
 from tests.integrations.heavy.run import VERSIONS, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ENVIRONMENTS = ROOT / "tests" / "peers" / "environments.toml"
 _HEAD = (

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from tests.peers.comparing import Ours, changed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from policyctx.policy.models import Policy
-    from tests.peers.comparing import Form, Side
+from policyctx.policy.models import Policy
+from tests.peers.comparing import Form, Ours, Side, changed
 
 ALWAYS = {"tokens: {over: 100000}": "tokens: {over: 0}"}
 

@@ -9,20 +9,16 @@ import gc
 import json
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from benchmarks.peers.cases import cases
+from benchmarks.peers.cases import Case, cases
 from benchmarks.peers.session import session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from benchmarks.peers.cases import Case
-    from tests.peers.comparing import Side
-    from tests.peers.said import Conversation
+from tests.peers.comparing import Side
+from tests.peers.said import Conversation
 
 TURNS = {"turn by turn": True, "one call": False}
 

@@ -19,21 +19,18 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.regret.sample import DRAWS, HERE, POLICIES, WHOLE, halves, units_drawn
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import recordings_in
+from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.replay.simulated import SimulatedSession
 
 ROUNDS = 2_000
 SEED = 20261123

@@ -17,20 +17,17 @@ import json
 import random
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from hashlib import sha256
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import files_in, recordings_in
+from policyctx.replay.recording import Recording
+from policyctx.replay.simulated import SeenItem, SimulatedSession
 from policyctx.replay.simulation import simulated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.simulated import SeenItem, SimulatedSession
 
 HERE = Path(__file__).parent
 POLICIES = ("coding-agent", "harsh")

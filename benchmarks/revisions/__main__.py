@@ -16,19 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.revisions.pairs import LABELS, SUPERSEDES, judged, pairs_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from benchmarks.revisions.pairs import Judged
+from benchmarks.revisions.pairs import LABELS, SUPERSEDES, Judged, judged, pairs_in
 
 _Z = 1.959964
 

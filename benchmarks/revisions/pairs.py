@@ -17,15 +17,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.updates import told_once
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SUPERSEDES, INDEPENDENT, BOTH_HOLD = LABELS = ("supersedes", "independent", "both_hold")
 _USER = "user"

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from benchmarks.scale import live, opening, replays, restarts
 from benchmarks.scale.fitting import fitted
 from benchmarks.scale.generating import CODING, sessions
 from benchmarks.scale.shapes import FILE, written
-from benchmarks.scale.writing import PER_FILE, write_sessions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from benchmarks.scale.writing import Layout
+from benchmarks.scale.writing import PER_FILE, Layout, write_sessions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

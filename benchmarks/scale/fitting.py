@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from benchmarks.scale.shapes import FamilyShape, Quantiles, Shapes, ToolShape
 from benchmarks.scale.texts import calibrated, kind_of, packing
+from policyctx.definitions.items import Item, Message
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.reading import items_of
 from policyctx.replay.reading import files_in, recordings_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.replay.recording import ModelCall, Recording
+from policyctx.replay.recording import ModelCall, Recording
 
 # Recordings of conversations with a customer's service; all others are of coding agents.
 _SERVICE = frozenset({"tau-bench", "tau2", "inspect"})

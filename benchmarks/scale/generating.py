@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmarks.scale.shapes import shapes
+from benchmarks.scale.shapes import FamilyShape, Shapes, ToolShape, shapes
 from benchmarks.scale.texts import text_of, words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from benchmarks.scale.shapes import FamilyShape, Shapes, ToolShape
 
 _MODELS = {"coding": "claude-opus-4-6", "service": "claude-sonnet-4-5-20250929"}
 _TOOLS = {

@@ -11,10 +11,11 @@ import json
 import multiprocessing
 import resource
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.runner import markdown_table
 from benchmarks.scale.restarts import conversation
@@ -22,9 +23,6 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 SESSIONS, PROCESSES, TURNS = 200, 20, 40
 _POLICY = """\

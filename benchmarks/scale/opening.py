@@ -7,19 +7,17 @@ client of an object store, which waits 30 ms before each request, as a service e
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.runner import markdown_table
 from policyctx.store.remote.client import ObjectClient
 from policyctx.store.remote.log import SegmentedLog
 from policyctx.store.roots import StoreUrl, store_root
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 LATENCY_S = 0.03
 _LINE = b"x" * 1_200 + b"\n"

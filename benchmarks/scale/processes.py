@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _POLL_S = 0.05
 _PROC = Path("/proc")

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.runner import markdown_table
 from benchmarks.scale.generating import CODING, sessions
 from benchmarks.scale.processes import Ran, ran
-from benchmarks.scale.writing import write_sessions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from benchmarks.scale.writing import Layout
+from benchmarks.scale.writing import Layout, write_sessions
 
 POLICY = "small-context"
 GROWTH = 1.05

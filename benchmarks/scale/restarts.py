@@ -8,22 +8,18 @@ list as well.
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from benchmarks.runner import markdown_table
 from benchmarks.sessions import compiled
+from policyctx.definitions.items import Message
 from policyctx.session import Session
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.items import Message
 
 TURNS = (1_000, 3_000, 10_000)
 GOAL_S = 0.2

@@ -9,11 +9,8 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _SYLLABLES = """
 an ar ba ber bi cal co cor de den di du en er fa fi for ga ge gra ha hi in ka ko la le li lo ma me

@@ -7,15 +7,13 @@ the form of Claude Code, which has both.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from benchmarks.scale.generating import GeneratedSession
+from benchmarks.scale.generating import GeneratedSession
 
 Layout: TypeAlias = Literal["lines", "files"]
 # Sessions of a large file, and files of a folder.

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.diagnostics import Format, shown
 from policyctx.cli.output import console, json_text, table
-from policyctx.errors import PolicyError
-from policyctx.policy.agents import entry_policy, read_agents
+from policyctx.errors import Diagnostic, PolicyError
+from policyctx.policy.agents import AgentEntry, AgentsFile, entry_policy, read_agents
 from policyctx.policy.diagnosing import in_order
 from policyctx.policy.sources import agents_source
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.errors import Diagnostic
-    from policyctx.policy.agents import AgentEntry, AgentsFile
 
 
 def agents(

@@ -7,14 +7,15 @@ import os
 import secrets
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
     breakpoints_in_words,
@@ -29,11 +30,7 @@ from policyctx.cli.output import (
 )
 from policyctx.errors import StoreError
 from policyctx.session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from policyctx.turns.result import Result
+from policyctx.turns.result import Result
 
 
 def apply(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.diagnostics import Format, shown
-from policyctx.errors import PolicyError
+from policyctx.errors import Diagnostic, PolicyError
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.sources import policy_source
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.errors import Diagnostic
 
 
 def check(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.cli.output import console, counted
+from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.asked import model_name
 from policyctx.messages.reading import Request, request_of
@@ -16,14 +18,9 @@ from policyctx.pricing.windows import window_of
 from policyctx.replay.provider_tokens import learnt
 from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
+from policyctx.replay.recording import ModelCall, Recording
 from policyctx.resources import open_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.recording import ModelCall, Recording
-    from policyctx.session import Session
+from policyctx.session import Session
 
 _LISTED = 50
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.cli.output import json_text
-from policyctx.errors import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from policyctx.errors import Diagnostic
+from policyctx.errors import Diagnostic, visible
 
 # The word that a place is at: a quoted scalar, or all up to where YAML ends a plain one.
 _WORD = re.compile(

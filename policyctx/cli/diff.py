@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.net_output import net_dollars
 from policyctx.cli.numbers import percent, short, signed_dollars
 from policyctx.cli.output import (
@@ -21,7 +22,7 @@ from policyctx.cli.output import (
     table_width,
 )
 from policyctx.cli.progress import gathered, replay_policy, tell
-from policyctx.cli.replay import (  # noqa: TC001 - see above
+from policyctx.cli.replay import (
     Jobs,
     Prices,
     Recordings,
@@ -29,18 +30,13 @@ from policyctx.cli.replay import (  # noqa: TC001 - see above
 )
 from policyctx.cli.replay_output import figures_report, outcome_report
 from policyctx.errors import visible
-from policyctx.replay.diff import compared
+from policyctx.replay.diff import Compared, Difference, ItemFate, compared
 from policyctx.replay.executing.choosing import executor
-from policyctx.replay.summing import figures_of, total
+from policyctx.replay.summing import Figures, figures_of, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rich.console import Console
     from rich.table import Table
-
-    from policyctx.replay.diff import Compared, Difference, ItemFate
-    from policyctx.replay.summing import Figures
 
 _LARGEST = 10
 # What the table takes beside the names of the policies, and the least that is left to each name.

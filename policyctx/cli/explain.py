@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
     breakpoints_in_words,
@@ -25,14 +25,13 @@ from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
 from policyctx.definitions.recalling import recall_tool
 from policyctx.errors import MessagesError
+from policyctx.planning.plan import Outcome, Plan
 from policyctx.session import Session
 from policyctx.turns.notices import fullness_ahead
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-    from policyctx.planning.plan import Outcome, Plan
 
 _LARGEST = 10
 

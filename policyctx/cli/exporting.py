@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.output import console, json_text
 from policyctx.integrations.context_management.edits import BETAS
-from policyctx.integrations.context_management.exporting import exported
+from policyctx.integrations.context_management.exporting import LeftBehind, exported
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import policy_source
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.integrations.context_management.exporting import LeftBehind
 
 app = typer.Typer(
     name="export",

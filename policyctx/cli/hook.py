@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +17,6 @@ from policyctx.integrations import claude_code_settings as settings
 from policyctx.integrations.claude_code import DEFAULT_POLICY, run
 from policyctx.policy.loading import load_policy
 from policyctx.policy.sources import is_shipped
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 app = typer.Typer(
     name="hook",

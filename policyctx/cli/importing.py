@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.exporting import Strict, print_left, reports
 from policyctx.cli.output import console, json_text
 from policyctx.errors import Diagnostic, Location, PolicyError

@@ -6,14 +6,15 @@ import os
 import re
 import secrets
 import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.output import console, json_text
 from policyctx.definitions.wordings import DEFAULT
 from policyctx.errors import Diagnostic, Location, PolicyError, StoreError
@@ -21,14 +22,10 @@ from policyctx.policy.diagnosing import hint
 from policyctx.policy.loading import extended
 from policyctx.policy.models import Model
 from policyctx.policy.models.store import Store
+from policyctx.policy.nodes import Node
 from policyctx.policy.showing import resolved_yaml
 from policyctx.policy.sources import AGENTS_FILE, PolicySource, policy_source, preset_names
 from policyctx.policy.yaml_reader import read_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from policyctx.policy.nodes import Node
 
 _SIZES = {
     "min_tokens": "From this size on an item is worth offloading, in tokens; a share such as 1% is"

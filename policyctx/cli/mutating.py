@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -11,15 +13,8 @@ from policyctx.cli.output import console, json_text, table
 from policyctx.errors import MutationError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import policy_source
-from policyctx.testing.mutation.judging import accepted, covered, judged
-from policyctx.testing.mutation.mutants import mutants_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from policyctx.testing.mutation.judging import MutantVerdict
-    from policyctx.testing.mutation.mutants import Mutants
+from policyctx.testing.mutation.judging import MutantVerdict, accepted, covered, judged
+from policyctx.testing.mutation.mutants import Mutants, mutants_of
 
 
 def print_mutants(

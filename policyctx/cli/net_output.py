@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.numbers import percent, short, signed_dollars
 from policyctx.cli.output import counted, table
 from policyctx.replay.baselines import SUMMARISE_ONLY
+from policyctx.replay.net import Charge, Net
+from policyctx.replay.summing import Figures, Worst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
-
-    from policyctx.replay.net import Charge, Net
-    from policyctx.replay.summing import Figures, Worst
 
 _UNKNOWN = "-"
 _DIGITS = 6

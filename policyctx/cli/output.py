@@ -7,7 +7,8 @@ import os
 import sys
 import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -15,20 +16,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
 from policyctx.errors import HIDDEN, visible
+from policyctx.planning.anchors import Breakpoint, Why
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.gates import GateVerdict
+from policyctx.planning.plan import Plan
+from policyctx.policy.lookup import RulePath
 from policyctx.turns.notices import fullness_ahead
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.compaction.assembly import SummaryUsage
-    from policyctx.planning.anchors import Breakpoint, Why
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.decisions import Decision, Reason
-    from policyctx.planning.gates import GateVerdict
-    from policyctx.planning.plan import Plan
-    from policyctx.policy.lookup import RulePath
 
 # The actions that the summary line of a plan counts beside the offloaded items.
 _OTHERS = tuple(action for action in ITEM_ACTIONS if action is not Action.OFFLOAD)

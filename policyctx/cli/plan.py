@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
     breakpoints_in_words,
@@ -21,15 +21,14 @@ from policyctx.cli.output import (
 )
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
+from policyctx.planning.decisions import Decision
+from policyctx.planning.facts import Facts
+from policyctx.planning.plan import Plan
 from policyctx.session import Session
 from policyctx.turns.notices import fullness_ahead
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.facts import Facts
-    from policyctx.planning.plan import Plan
 
 _COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
 # Below this width, the table has fewer columns.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -13,17 +14,11 @@ from policyctx.cli.output import console, counted, table
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
+from policyctx.replay.executing.executor import Executor
 from policyctx.replay.parts import Origin, Part
-from policyctx.replay.places import files, place_of
+from policyctx.replay.places import RecordingFile, files, place_of
 from policyctx.replay.reading import PIPE_REFUSED
-from policyctx.replay.running import Done, FailedRecording, LoadedPolicy, PassedOver, worked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from policyctx.replay.executing.executor import Executor
-    from policyctx.replay.places import RecordingFile
-    from policyctx.replay.running import Work
+from policyctx.replay.running import Done, FailedRecording, LoadedPolicy, PassedOver, Work, worked
 
 T = TypeVar("T")
 # What came of one recording, or of a file that has none.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.output import console, json_text
-from policyctx.cli.progress import gathered, missing, replay_policy, tell
+from policyctx.cli.progress import Progressed, gathered, missing, replay_policy, tell
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.executing.choosing import executor
 from policyctx.replay.report.page import check_writable, write_report
@@ -19,11 +20,7 @@ from policyctx.replay.shown import ShownSessions, in_one_line, shown
 from policyctx.replay.terms import PricesOf
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
-
-    from policyctx.cli.progress import Progressed
 
 
 def _scheduler(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -13,26 +14,20 @@ from typing import TYPE_CHECKING, Any
 from policyctx.cli.net_output import net_lines, net_report, net_row, print_net
 from policyctx.cli.numbers import percent, short, signed_dollars
 from policyctx.cli.output import counted, saving, shortened, table, table_width
+from policyctx.cli.progress import Progressed
 from policyctx.pricing.rows import prices_date
 from policyctx.replay import layouts
-from policyctx.replay.accuracy import MEANINGS
+from policyctx.replay.accuracy import MEANINGS, Cause, Checks
 from policyctx.replay.answer import answer_of, day_of, titles
-from policyctx.replay.shown import FEW
-from policyctx.replay.summing import contradicting, figures_of, total
+from policyctx.replay.cost import Cost
+from policyctx.replay.shown import FEW, ShownSessions
+from policyctx.replay.simulated import Need, Regret, SimulatedSession
+from policyctx.replay.summing import Figures, SummedSession, contradicting, figures_of, total
+from policyctx.replay.terms import PricesOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from rich.console import Console
     from rich.table import Table
-
-    from policyctx.cli.progress import Progressed
-    from policyctx.replay.accuracy import Cause, Checks
-    from policyctx.replay.cost import Cost
-    from policyctx.replay.shown import ShownSessions
-    from policyctx.replay.simulated import Need, Regret, SimulatedSession
-    from policyctx.replay.summing import Figures
-    from policyctx.replay.terms import PricesOf
 
 # Below this width, sentences are wrapped.
 _WIDE = 110

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.output import console, json_text
 from policyctx.policy.agents_schema import agents_schema
 from policyctx.policy.reference import explained

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.output import console, json_text, table
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.showing import origins, resolved_yaml

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
-from policyctx.cli.conversation import RecordedChoice, read_messages
+from policyctx.cli import arguments
+from policyctx.cli.conversation import Given, RecordedChoice, read_messages
 from policyctx.cli.output import console, counted, json_text
-from policyctx.compaction.rounds import rounds
+from policyctx.compaction.rounds import Round, SourcedLine, rounds
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.cli.conversation import Given
-    from policyctx.compaction.rounds import Round, SourcedLine
 
 _DEFAULT_POLICY = "coding-agent"
 # No limit of words, where only other limits were given.

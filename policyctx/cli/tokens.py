@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import console, json_text, table
+from policyctx.definitions.items import Item, Medium, Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.pieces import request_content
 from policyctx.messages.reading import items_of
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
-from policyctx.tokens.counter import counter_for
+from policyctx.replay.recording import ModelCall
+from policyctx.tokens.counter import TokenCounter, counter_for
 from policyctx.tokens.media import media_tokens
-from policyctx.tokens.provider_models import provider_model
+from policyctx.tokens.provider_models import ProviderModel, provider_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from rich.console import Console
-
-    from policyctx.definitions.items import Item, Medium, Message
-    from policyctx.replay.recording import ModelCall
-    from policyctx.tokens.counter import TokenCounter
-    from policyctx.tokens.provider_models import ProviderModel
 
 # Rows of calls in the table; `--json` has all.
 _SHOWN_CALLS = 10

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated, Self
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.output import console, json_text
-from policyctx.cli.progress import INTERRUPTED, gathered, replay_policy, tell
-from policyctx.cli.replay import (  # noqa: TC001 - see above
+from policyctx.cli.progress import INTERRUPTED, Progressed, gathered, replay_policy, tell
+from policyctx.cli.replay import (
     Jobs,
     Prices,
     Recordings,
@@ -22,23 +22,17 @@ from policyctx.cli.replay_output import outcome_report
 from policyctx.cli.tune_output import Shown, policy_file, print_tuned, tuned_report
 from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
 from policyctx.replay.executing.choosing import executor
+from policyctx.replay.executing.executor import Executor
 from policyctx.replay.report.page import check_writable, write_page
 from policyctx.replay.running import FailedRecording
+from policyctx.replay.terms import PricesOf
 from policyctx.tuning.choosing import Constraints
 from policyctx.tuning.evaluating import Evaluator
 from policyctx.tuning.page import page
 from policyctx.tuning.projects import ProjectBy
-from policyctx.tuning.recordings import priced, read
+from policyctx.tuning.recordings import Priced, Read, priced, read
 from policyctx.tuning.settings import Incumbent
 from policyctx.tuning.study import Options, Study, incumbent_policy
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from policyctx.cli.progress import Progressed
-    from policyctx.replay.executing.executor import Executor
-    from policyctx.replay.terms import PricesOf
-    from policyctx.tuning.recordings import Priced, Read
 
 _DEFAULT = "coding-agent"
 

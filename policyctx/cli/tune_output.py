@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import policyctx
@@ -14,22 +16,15 @@ from policyctx.policy.loading import resolved
 from policyctx.policy.showing import resolved_yaml
 from policyctx.policy.sources import made_source
 from policyctx.pricing.rows import prices_date
-from policyctx.tuning.outcomes import sums
-from policyctx.tuning.settings import Setting
-from policyctx.tuning.study import MIN_PROJECTS
+from policyctx.replay.terms import PricesOf
+from policyctx.tuning.choosing import Candidate
+from policyctx.tuning.outcomes import Outcome, sums
+from policyctx.tuning.recordings import Priced
+from policyctx.tuning.settings import Incumbent, Setting
+from policyctx.tuning.study import MIN_PROJECTS, Comparison, Options, Tuned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from rich.console import Console
-
-    from policyctx.replay.terms import PricesOf
-    from policyctx.tuning.choosing import Candidate
-    from policyctx.tuning.outcomes import Outcome
-    from policyctx.tuning.recordings import Priced
-    from policyctx.tuning.settings import Incumbent
-    from policyctx.tuning.study import Comparison, Options, Tuned
 
 _SETTING, _SESSION = 60, 40
 _DIGITS = 6

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.prompt import (
     instructions,
     instructions_in_place,
@@ -24,11 +25,8 @@ from policyctx.compaction.sdk_summarizer import (
 )
 from policyctx.errors import SummaryError
 from policyctx.messages.in_place import in_place_anthropic
+from policyctx.policy.models.compaction import Summary
 from policyctx.policy.values import Share
-
-if TYPE_CHECKING:
-    from policyctx.compaction.assembly import SummaryRequest
-    from policyctx.policy.models.compaction import Summary
 
 # Claude docs, "Models overview": a million tokens from 4.6 on, except Haiku. Counted with o200k,
 # text has about so many fewer tokens; 1.5 is on the safe side for models not known.

@@ -6,30 +6,25 @@ Source: PRD context-compact F-006, F-007 and F-009.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from policyctx.compaction.file_access import PathFields
+from policyctx.compaction.restoration import RestoredFile
+from policyctx.definitions.authors import Author
 from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
+from policyctx.definitions.items import Item, Message
 from policyctx.errors import MessagesError, SummaryError
 from policyctx.messages.in_place import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
-from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.policy.models.compaction import Summary
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.policy.models.compaction import CompactionWording, Summary
 from policyctx.policy.templates import parsed_template
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Usage, usage_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from policyctx.compaction.file_access import PathFields
-    from policyctx.compaction.restoration import RestoredFile
-    from policyctx.definitions.authors import Author
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.policy.models.compaction import CompactionWording
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,14 @@ where the order has one. An exact value has to be there to the letter.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from policyctx.compaction.extractive.languages import cues_of
+from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.values import values_in
 from policyctx.compaction.extractive.writing import Group
 from policyctx.tokens.words import CJK
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.compaction.extractive.ranking import Unit
 
 # A line says an order if it has this share of the words that the order is about.
 _ENOUGH = 0.6

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from policyctx.definitions.items import Item, Message
 from policyctx.messages.reading import items_of, listed
-from policyctx.messages.shapes.built_in import BUILT_IN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.policy.models.compaction import FileSource
-    from policyctx.policy.models.rules import LineFields
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.policy.models.compaction import FileSource
+from policyctx.policy.models.rules import LineFields
 
 PathFields: TypeAlias = "str | Sequence[str]"
 """The field of a call's input that holds a path, or several: the first that a call has."""

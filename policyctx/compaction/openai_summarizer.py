@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
+from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.prompt import (
     instructions,
     instructions_in_place,
@@ -24,12 +25,9 @@ from policyctx.compaction.sdk_summarizer import (
 )
 from policyctx.errors import SummaryError
 from policyctx.messages.in_place import in_place_chat
+from policyctx.policy.models.compaction import Summary
 from policyctx.policy.values import Share
 from policyctx.pricing.rows import row_of
-
-if TYPE_CHECKING:
-    from policyctx.compaction.assembly import SummaryRequest
-    from policyctx.policy.models.compaction import Summary
 
 # The window of a model that has no row, and the tokens of its own for each that is counted here.
 _WINDOW, _TOKENS_PER_COUNTED = 128_000, 1.25

@@ -9,28 +9,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from unicodedata import normalize
 
 from policyctx.compaction.answers import SUMMARY_TAG, THOUGHTS
+from policyctx.compaction.assembly import History, SummaryRequest
 from policyctx.definitions.fields import PROMPT_FIELDS
-from policyctx.definitions.items import UNKNOWN
+from policyctx.definitions.items import UNKNOWN, Item
 from policyctx.errors import SummaryError
 from policyctx.messages.reading import items_of
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.models.compaction import Summary, SummaryCheck
+from policyctx.policy.templates import Template, parsed_template
 from policyctx.policy.values import Share
+from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.words import words_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from policyctx.compaction.assembly import History, SummaryRequest
-    from policyctx.definitions.items import Item
-    from policyctx.policy.models.compaction import Summary, SummaryCheck
-    from policyctx.policy.templates import Template
-    from policyctx.tokens.counter import TokenCounter
 
 _HEADING = "## Pinned"
 _BETWEEN = "\n\n"

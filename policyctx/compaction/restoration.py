@@ -5,18 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from policyctx.compaction.file_access import FileAccess
 from policyctx.compaction.windows import windows
 from policyctx.errors import UnrestorableFileError, in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from policyctx.policy.models.compaction import Restore
-    from policyctx.tokens.counter import TokenCounter
+from policyctx.policy.models.compaction import Restore
+from policyctx.tokens.counter import TokenCounter
 
 # A pipe must not be waited for, and a link that came since it was looked at not followed.
 _READING = os.O_RDONLY

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive.fitting import SummaryLine
 from policyctx.compaction.extractive.summary import summary_lines
+from policyctx.compaction.file_access import PathFields
+from policyctx.definitions.authors import Author
+from policyctx.definitions.items import Item, Message
 from policyctx.messages.reading import Reading
-from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.policy.models.compaction import Summary
+from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.words import words_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from policyctx.compaction.extractive.fitting import SummaryLine
-    from policyctx.compaction.file_access import PathFields
-    from policyctx.definitions.authors import Author
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.policy.models.compaction import Summary
-    from policyctx.tokens.counter import TokenCounter
 
 
 class SourcedLine(NamedTuple):

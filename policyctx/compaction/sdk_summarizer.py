@@ -12,24 +12,21 @@ import asyncio
 import os
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from policyctx.compaction.answers import summary_in
+from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.prompt import objection, with_pinned
 from policyctx.compaction.summarizers import ModelSummarizer, in_thread
 from policyctx.errors import MissingExtraError, SummaryError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policyctx.compaction.assembly import SummaryRequest
-    from policyctx.policy.models.compaction import Summary
+from policyctx.policy.models.compaction import Summary
 
 # Tokens of the answer for each word asked for, and for what a model may think before it writes.
 _TOKENS_PER_WORD, _THINKING_TOKENS, MOST_TOKENS = 4, 8_192, 32_000

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.extractive.summary import extractive_summary
@@ -17,9 +17,6 @@ from policyctx.compaction.prompt import with_pinned, without_pinned
 from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, EXTRACTIVE, NONE
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
 from policyctx.tokens.words import words_in
-
-if TYPE_CHECKING:
-    pass
 
 # An answer of more than this many times the words asked for is none; so is one of longer words
 # than any text has. A few words are never too many.

@@ -6,20 +6,17 @@ the extractive summary, which reads them back in the next round.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from policyctx.compaction.assembly import History
 from policyctx.compaction.comparison import lacking
+from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.summary import ranked_units
 from policyctx.compaction.extractive.writing import Group
+from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.words import words_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from policyctx.compaction.assembly import History
-    from policyctx.compaction.extractive.ranking import Unit
-    from policyctx.policy.models.compaction import Summary
 
 HEADING = "## Not said above"
 

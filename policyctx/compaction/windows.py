@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.compaction.file_access import Lines, header
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from policyctx.tokens.counter import TokenCounter
+from policyctx.tokens.counter import TokenCounter
 
 # Lines shown before and behind an edit.
 _AROUND_EDIT = 5

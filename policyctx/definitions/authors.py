@@ -7,10 +7,8 @@ recordings and hosts mark such a message, or a block of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, get_args
 
 Author: TypeAlias = Literal["user", "program", "summary"]
 """`user`: the user's own words. `program`: put there by a program, such as a skill. `summary`: what

@@ -6,12 +6,10 @@ measures it belongs to planning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Protocol, TypeAlias
 
 # What kind of number a gate compares, which decides how it is shown and how it may be written.
 Kind: TypeAlias = Literal["tokens", "count", "ratio", "seconds"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from policyctx.definitions.authors import Author
+from policyctx.definitions.authors import Author
 
 # A message of any shape: a dict as a provider takes it, or an object of an SDK or a framework.
 Message: TypeAlias = Any

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Medium, Provider
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 class Mark(Enum):

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.integrations.host_sessions import options_below
+from policyctx.integrations.host_sessions import PolicyLike, options_below
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
@@ -36,18 +36,13 @@ except ImportError as error:
         f" {getattr(adk, '__version__', 'another')} is installed: pip install 'google-adk>=1.7'"
     ) from error
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from policyctx.integrations.google_contents import GoogleShape
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[Any, Any], Session | None]
 
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.policy.models import Policy
-
-    SessionOf: TypeAlias = Callable[[Any, Any], Session | None]
-    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
 
 __all__ = ["GoogleShape", "PolicyPlugin"]
 

@@ -16,16 +16,20 @@ from __future__ import annotations
 import copy
 import json
 import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
+from policyctx.definitions.items import Path
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import HostSessions
+from policyctx.integrations.agent_loop import SentTurn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes.block_texts import BlockList
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, Shape, kind_of_text
+from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
 try:
@@ -45,17 +49,8 @@ except (ImportError, KeyError) as error:
         " pip install 'agent-framework-core>=1.11'"
     ) from error
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[ChatContext], Session | None]
 
-    from policyctx.definitions.items import Path
-    from policyctx.integrations.agent_loop import SentTurn
-    from policyctx.integrations.host_sessions import PolicyLike, Turn
-    from policyctx.messages.json_text import JSON
-    from policyctx.session import Session
-
-    SessionOf: TypeAlias = Callable[[ChatContext], Session | None]
 
 _log = logging.getLogger(__name__)
 

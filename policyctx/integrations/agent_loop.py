@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock, get_ident
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
+from policyctx.definitions.items import Message
 from policyctx.errors import UsageError
 from policyctx.messages.asked import Asked, is_alike
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.session import Session
-    from policyctx.turns.result import Result
+from policyctx.session import Session
+from policyctx.turns.result import Result
 
 _log = logging.getLogger(__name__)
 

@@ -13,17 +13,20 @@ that has no middleware.
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, closing
 from copy import copy
 from functools import partial
 from types import new_class
-from typing import TYPE_CHECKING, Any, NamedTuple, get_origin
+from typing import Any, NamedTuple, TypeAlias, get_origin
 
+from policyctx.definitions.items import Message
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
+from policyctx.session import Session
 
 try:
     import anthropic
@@ -35,18 +38,13 @@ if not hasattr(anthropic, "Middleware"):
         f" {anthropic.__version__} is installed: pip install 'anthropic>=0.110'"
     )
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-    from typing import TypeAlias
+# They came with the middleware.
+from anthropic import APIRequest, APIResponse, AsyncAPIResponse
+from anthropic import AsyncCallNext as AsyncNext
+from anthropic import CallNext as Next
 
-    from anthropic import APIRequest, APIResponse, AsyncAPIResponse
-    from anthropic import AsyncCallNext as AsyncNext
-    from anthropic import CallNext as Next
+SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
 
-    from policyctx.definitions.items import Message
-    from policyctx.session import Session
-
-    SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
 
 _log = logging.getLogger(__name__)
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from policyctx.definitions.items import Message, Path
+from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList, joined_text
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from policyctx.definitions.items import Message, Path
-    from policyctx.messages.json_text import JSON
 
 _ROLES = frozenset({"user", "assistant"})
 # What Strands adds to a message for itself and does not send.

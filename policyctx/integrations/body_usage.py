@@ -7,12 +7,10 @@ nothing of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
 
 from policyctx.tokens.body_usage import BodyUsage
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 # The methods that hand out a body in pieces, and what ends a piece in the body.
 _PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}

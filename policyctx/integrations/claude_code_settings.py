@@ -12,15 +12,13 @@ import re
 import secrets
 import shlex
 import stat
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from policyctx.errors import SettingsError
 from policyctx.integrations.claude_code import MATCHER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 EVENT = "PostToolUse"
 # Seconds after which Claude Code stops the hook and shows the result as it is.

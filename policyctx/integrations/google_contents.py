@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
 
-from policyctx.definitions.items import Medium
+from policyctx.definitions.items import Medium, Path
 from policyctx.errors import MissingExtraError
+from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList, blocks_in, joined_text
 from policyctx.messages.shapes.shape import Part, Shape, kind_of_text
 
@@ -20,14 +22,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("the shape for Google's contents", extra="adk") from error
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Literal, TypeAlias
+MediumKind: TypeAlias = Literal["image", "document", "sound"]
 
-    from policyctx.definitions.items import Path
-    from policyctx.messages.json_text import JSON
-
-    MediumKind: TypeAlias = Literal["image", "document", "sound"]
 
 # The field of a response that may hold all of its text; ADK names it `result`.
 _TEXT_FIELDS = frozenset({"output", "result", "error"})

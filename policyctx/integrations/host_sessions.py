@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from policyctx.definitions.store_urls import is_url
 from policyctx.errors import InputError
 from policyctx.integrations.agent_loop import AgentLoop
+from policyctx.messages.asked import Asked
+from policyctx.messages.shapes.shape import Shape
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.paths import safe_part
+from policyctx.policy.models import Policy
 from policyctx.session import Session
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping
-    from typing import TypeAlias
+PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
+SessionOf: TypeAlias = Callable[[Any], Session | None]
 
-    from policyctx.messages.asked import Asked
-    from policyctx.messages.shapes.shape import Shape
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.policy.models import Policy
-
-    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
-    SessionOf: TypeAlias = Callable[[Any], Session | None]
 
 # The sessions that are kept between calls; the store has what is needed to go on with another one.
 _MOST_SESSIONS = 64

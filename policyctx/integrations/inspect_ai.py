@@ -15,16 +15,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import Medium
+from policyctx.definitions.items import Medium, Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop
-from policyctx.integrations.host_sessions import options_below
+from policyctx.integrations.host_sessions import PolicyLike, options_below
 from policyctx.messages.asked import Asked, model_name
+from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.blocks import result_parts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
@@ -54,18 +56,8 @@ except ImportError as error:
         " pip install 'inspect-ai>=0.3.284'"
     ) from error
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[Sequence[Any]], Session | None]
 
-    from policyctx.definitions.items import Path
-    from policyctx.messages.json_text import JSON
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.policy.models import Policy
-
-    SessionOf: TypeAlias = Callable[[Sequence[Any]], Session | None]
-    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
 
 # The sessions that are kept between calls; the store has what is needed to go on with another one.
 _MOST_SESSIONS = 256

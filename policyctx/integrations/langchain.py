@@ -15,15 +15,17 @@ from __future__ import annotations
 import copy
 import json
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
+from policyctx.definitions.items import Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.integrations.host_sessions import options_below
+from policyctx.integrations.host_sessions import PolicyLike, options_below
 from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes.blocks import as_half, result_parts
 from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
@@ -35,7 +37,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the middleware for LangChain", extra="langchain") from error
 try:
-    from langchain.agents.middleware import AgentMiddleware
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
@@ -46,20 +48,8 @@ except ImportError as error:
         " pip install 'langchain>=1.0'"
     ) from error
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[ModelRequest], Session | None]
 
-    from langchain.agents.middleware import ModelRequest
-
-    from policyctx.definitions.items import Path
-    from policyctx.messages.json_text import JSON
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.policy.models import Policy
-
-    SessionOf: TypeAlias = Callable[[ModelRequest], Session | None]
-    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
 
 # The sessions that are kept between calls; the store has what is needed to go on with another one.
 _MOST_SESSIONS = 64

@@ -16,14 +16,16 @@ import hashlib
 import json
 import logging
 from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from policyctx.definitions.items import Message
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.integrations.host_sessions import options_below
+from policyctx.integrations.host_sessions import PolicyLike, options_below
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session
@@ -41,17 +43,8 @@ except ImportError as error:
         " pip install 'litellm[proxy]>=1.100'"
     ) from error
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[Any, Mapping[str, Any]], Session | None]
 
-    from policyctx.definitions.items import Message
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.policy.models import Policy
-
-    SessionOf: TypeAlias = Callable[[Any, Mapping[str, Any]], Session | None]
-    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
 
 _log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,15 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from policyctx.errors import MissingExtraError
 from policyctx.integrations.mcp_server import READING, Tool, server_of, shown
 from policyctx.integrations.tools import QUERY
-from policyctx.store.excerpts import MOST_LINES
+from policyctx.store.excerpts import MOST_LINES, Answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
     from mcp.server import MCPServer
     from mcp.server.mcpserver import Context
-
-    from policyctx.store.excerpts import Answer
 
 PATH = "The path that the placeholder shows, as it is."
 BESIDE = (

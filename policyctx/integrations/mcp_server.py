@@ -6,6 +6,8 @@ read another session.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -15,16 +17,11 @@ from policyctx.errors import AmbiguousSessionError, MissingExtraError, StoreErro
 from policyctx.integrations.tools import CHAR, LIMIT, OFFSET, PATH, QUERY, READ, SEARCH
 from policyctx.planning.paths import safe_part
 from policyctx.store.excerpts import MOST_LINES, Answer, read_offloaded, search_offloaded
-from policyctx.store.filesystem import stores_in
+from policyctx.store.filesystem import ContextFileSystem, stores_in
 from policyctx.store.roots import store_root
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping
-
     from mcp.server import MCPServer
-
-    from policyctx.store.filesystem import ContextFileSystem
 
 # What the parameters of `read_offloaded` mean.
 READING = {"path": PATH, "offset": OFFSET, "limit": LIMIT, "char": CHAR}

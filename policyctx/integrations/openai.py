@@ -14,17 +14,27 @@ version that is too old.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, closing
 from functools import partial, wraps
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import uuid4
 
+from policyctx.definitions.items import Message
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
 from policyctx.messages.asked import Asked, model_name
+from policyctx.session import Session
 
 try:
     import openai
@@ -37,14 +47,8 @@ if _MAJOR < 2:  # noqa: PLR2004 - said in the text
         " pip install 'openai>=2.2'"
     )
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[Mapping[str, Any]], Session | None]
 
-    from policyctx.definitions.items import Message
-    from policyctx.session import Session
-
-    SessionOf: TypeAlias = Callable[[Mapping[str, Any]], Session | None]
 
 Client = TypeVar("Client", bound=openai.OpenAI | openai.AsyncOpenAI)
 

@@ -14,13 +14,16 @@ version that is too old.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
+from policyctx.definitions.items import Message
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
 from policyctx.messages.asked import Asked, model_name
+from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
 try:
@@ -35,14 +38,8 @@ except ImportError as error:
         " RunConfig(call_model_input_filter=…): pip install 'openai-agents>=0.4'"
     ) from error
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[CallModelData[Any]], Session | None]
 
-    from policyctx.definitions.items import Message
-    from policyctx.session import Session
-
-    SessionOf: TypeAlias = Callable[[CallModelData[Any]], Session | None]
 
 _log = logging.getLogger(__name__)
 

@@ -16,16 +16,21 @@ from __future__ import annotations
 import copy
 import json
 from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from policyctx.definitions.items import Path
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import HostSessions, Turn
+from policyctx.integrations.agent_loop import SentTurn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
+from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList, joined_text
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
+from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
 try:
@@ -33,6 +38,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the capability for Pydantic AI", extra="pydantic-ai") from error
 try:
+    from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import (
         ModelMessagesTypeAdapter,
@@ -42,6 +48,7 @@ try:
         ToolReturnPart,
         UserPromptPart,
     )
+    from pydantic_ai.models import ModelRequestContext
 except ImportError as error:
     raise InstallationError(
         "the capability for Pydantic AI needs pydantic-ai-slim>=2.0, and"
@@ -49,20 +56,8 @@ except ImportError as error:
         " pip install 'pydantic-ai-slim>=2.0'"
     ) from error
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[RunContext[Any]], Session | None]
 
-    from pydantic_ai import RunContext
-    from pydantic_ai.models import ModelRequestContext
-
-    from policyctx.definitions.items import Path
-    from policyctx.integrations.agent_loop import SentTurn
-    from policyctx.integrations.host_sessions import PolicyLike
-    from policyctx.messages.json_text import JSON
-    from policyctx.session import Session
-
-    SessionOf: TypeAlias = Callable[[RunContext[Any]], Session | None]
 
 # The requests whose usage is awaited; one that failed is never answered.
 _MOST_AWAITED = 256

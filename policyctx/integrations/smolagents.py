@@ -17,13 +17,17 @@ import base64
 import copy
 import io
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
+from policyctx.definitions.items import Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.integrations.host_sessions import PolicyLike
 from policyctx.messages.asked import Asked, model_name
+from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.shape import Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -48,18 +52,7 @@ except ImportError as error:
         " pip install 'smolagents>=1.21'"
     ) from error
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import TypeAlias
-
-    from policyctx.definitions.items import Path
-    from policyctx.messages.json_text import JSON
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.policy.models import Policy
-
-    SessionOf: TypeAlias = Callable[[Any], Session | None]
-    PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
+SessionOf: TypeAlias = Callable[[Any], Session | None]
 
 
 @dataclass

@@ -14,14 +14,18 @@ version that is too old.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from policyctx.definitions.items import Message
 from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.agent_loop import SentTurn
 from policyctx.integrations.bedrock_shape import BedrockShape
-from policyctx.integrations.host_sessions import HostSessions, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
+from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
 
 try:
@@ -29,6 +33,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the plugin for Strands", extra="strands") from error
 try:
+    from strands import Agent
     from strands.agent.conversation_manager import NullConversationManager
     from strands.hooks import AfterModelCallEvent, BeforeModelCallEvent
     from strands.plugins import Plugin
@@ -38,18 +43,8 @@ except ImportError as error:
         "the plugin for Strands needs strands-agents>=1.36: pip install 'strands-agents>=1.36'"
     ) from error
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TypeAlias
+SessionOf: TypeAlias = Callable[[BeforeModelCallEvent], Session | None]
 
-    from strands import Agent
-
-    from policyctx.definitions.items import Message
-    from policyctx.integrations.agent_loop import SentTurn
-    from policyctx.integrations.host_sessions import PolicyLike
-    from policyctx.session import Session
-
-    SessionOf: TypeAlias = Callable[[BeforeModelCallEvent], Session | None]
 
 __all__ = ["BedrockShape", "PolicyPlugin"]
 

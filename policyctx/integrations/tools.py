@@ -10,9 +10,9 @@ The session offloads what these tools return only when it has become old, and ma
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
 from policyctx.session import Session
@@ -20,15 +20,11 @@ from policyctx.store.excerpts import (
     MOST_CHARS,
     NOTHING,
     Answer,
+    ReadableStore,
     read_offloaded,
     root_of,
     search_offloaded,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policyctx.store.excerpts import ReadableStore
 
 READ = (
     "Read a text that was moved out of the context to a file. Long texts come in pages; the last"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.messages.shapes.sdk_objects import as_message
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from policyctx.definitions.items import Message
 
 # The roles of messages that are neither replies nor results of calls in one.
 _ASKING = frozenset({"user", *SYSTEM_ROLES})

@@ -5,18 +5,14 @@ A block is an element of the content, or a whole message whose content is no lis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
+from policyctx.definitions.items import Message, Path
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.markers import marker_of, markers_of, unmarked, unmarked_block
 from policyctx.messages.shapes.sdk_objects import as_mapping, as_message
 from policyctx.messages.shapes.shape import RESULT_ROLES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message, Path
 
 BlockKind: TypeAlias = Literal["tool_use", "tool_result", "other", "unmarkable"]
 """`unmarkable`: thinking or an empty text, on which a provider takes no marker."""

@@ -9,20 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from policyctx.definitions.items import UNKNOWN
+from policyctx.definitions.items import UNKNOWN, Item, Message
 from policyctx.errors import MessagesError, ShapeError
-from policyctx.messages.json_text import compact_json
-from policyctx.messages.shapes.built_in import BUILT_IN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.json_text import JSON
-    from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.json_text import JSON, compact_json
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 
 _MEDIA = frozenset({"image", "document"})
 # A string in a JSON text, and whether it is a key.

@@ -7,10 +7,11 @@ them. So the provider reads the conversation from its cache instead of processin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.errors import SummaryError
 from policyctx.messages.cache_blocks import cache_blocks, marked_beside
 from policyctx.messages.markers import (
@@ -21,11 +22,6 @@ from policyctx.messages.markers import (
     unmarked,
     with_markers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
 
 # The breakpoints that a request may have.
 _MOST_MARKERS = 4

@@ -10,18 +10,14 @@ A marker that is None counts as none.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message, Path
 from policyctx.definitions.request_content import Ttl
 from policyctx.messages.shapes.shape import RESULT_ROLES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.items import Message, Path
 
 MARKER = "cache_control"
 _TEXT_BLOCK = {"type", "text"}

@@ -7,21 +7,15 @@ a result is a message of its own, and so it is here for an item that is a result
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from policyctx.definitions.items import Medium
-from policyctx.definitions.request_content import Mark, RequestContent
+from policyctx.definitions.items import Medium, Provider
+from policyctx.definitions.request_content import Mark, Piece, RequestContent
 from policyctx.messages.json_text import text_of
 from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, blocks_of, medium_of
 from policyctx.messages.shapes.sdk_objects import as_message
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Provider
-    from policyctx.definitions.request_content import Piece
 
 Fields: TypeAlias = Mapping[str, Any]
 

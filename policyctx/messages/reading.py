@@ -6,24 +6,17 @@ checks and reads each message of a list once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.definitions.authors import author_of
-from policyctx.definitions.items import UNKNOWN, Item
+from policyctx.definitions.items import UNKNOWN, Item, Message
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.blocks import named
-from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.messages.shapes.shape import call_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.messages.shapes.shape import Part, Shape
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.shape import Part, Shape, call_key
 
 
 class Reading:

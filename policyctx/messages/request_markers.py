@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.request_content import Ttl
 from policyctx.messages.markers import marked_with, marker_of, ttl_of
-
-if TYPE_CHECKING:
-    from policyctx.definitions.request_content import Ttl
 
 
 def blocks_of_system(system: object) -> list[Any] | None:

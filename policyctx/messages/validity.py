@@ -6,22 +6,15 @@ A rule that the input breaks already is no reason to reject the output.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from policyctx.definitions.items import UNKNOWN
+from policyctx.definitions.items import UNKNOWN, Item, Message
 from policyctx.messages.json_text import compact_json
-from policyctx.messages.reading import items_of
-from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, call_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.reading import Reading
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.messages.shapes.shape import Shape
+from policyctx.messages.reading import Reading, items_of
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape, call_key
 
 
 def new_problems(

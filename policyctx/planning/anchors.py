@@ -12,16 +12,14 @@ positions of items. Nothing here reads a message.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.request_content import Ttl
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.select import Candidates
+from policyctx.definitions.request_content import Ttl
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.decisions import Decision
+from policyctx.planning.select import Candidates
 
 Part: TypeAlias = Literal["tools", "system", "messages"]
 """The parts of a request, in the order in which a provider reads them."""

@@ -11,14 +11,17 @@ imports, and a dataclass takes several times as long to define.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import Item
+from policyctx.definitions.items import FileLines, Item
 from policyctx.definitions.recalling import recall_tool
 from policyctx.planning.facts import Facts
-from policyctx.planning.ledger import ItemKey, LedgerEntry
+from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from policyctx.planning.paths import File, item_path, path_parts
+from policyctx.planning.placeholders import Extent as ExtentByPolicy
+from policyctx.planning.placeholders import Shown as ShownByPolicy
 from policyctx.planning.placeholders import (
     Wording,
     content_hash,
@@ -27,15 +30,10 @@ from policyctx.planning.placeholders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policyctx.definitions.items import FileLines
     from policyctx.planning.compiled import OffloadPolicy, SizeThreshold, Treatment
-    from policyctx.planning.ledger import Ledger
-    from policyctx.planning.placeholders import Extent as ExtentByPolicy
-    from policyctx.planning.placeholders import Shown as ShownByPolicy
     from policyctx.policy.models import Step
     from policyctx.tokens.counter import TokenCounter
+
 
 _KIND = "tool_result"
 

@@ -8,24 +8,19 @@ list begins with (PRD context-compact F-003).
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Reason
-from policyctx.planning.select import shape_of
+from policyctx.planning.facts import Facts
+from policyctx.planning.outlook import Outlook
+from policyctx.planning.select import Shape, shape_of
+from policyctx.policy.models import Step
+from policyctx.policy.models.compaction import Compaction, Summary
 from policyctx.policy.values import Share
 from policyctx.tokens.words import words_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from policyctx.planning.facts import Facts
-    from policyctx.planning.outlook import Outlook
-    from policyctx.planning.select import Shape
-    from policyctx.policy.models import Step
-    from policyctx.policy.models.compaction import Compaction, Summary
 
 
 @dataclass(frozen=True, slots=True)

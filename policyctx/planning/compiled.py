@@ -5,15 +5,20 @@ A policy's own item types each refine a built-in one, and are tried in the order
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+from policyctx.definitions.authors import Author
 from policyctx.definitions.gates import Comparison, gates_in
 from policyctx.definitions.item_types import BUILT_IN_TYPES
+from policyctx.definitions.items import Item
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
+from policyctx.errors import Location
 from policyctx.planning.decisions import Reason
+from policyctx.planning.facts import Unit
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import CompactionForms, Wording
 from policyctx.policy.lookup import (
@@ -29,28 +34,17 @@ from policyctx.policy.lookup import (
     why_never,
     wording,
 )
-from policyctx.policy.presets import digest_of, recorded_preset
-from policyctx.policy.sources import policy_source
+from policyctx.policy.models import KeepRecent, Model, Policy, Step
+from policyctx.policy.models.compaction import Compaction, FileSource
+from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
+from policyctx.policy.models.store import Store
+from policyctx.policy.nodes import Node
+from policyctx.policy.presets import Preset, digest_of, recorded_preset
+from policyctx.policy.sources import PolicyName, PolicySource, policy_source
+from policyctx.policy.tools import Hint
 from policyctx.policy.values import Share
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias
-
-    from policyctx.definitions.authors import Author
-    from policyctx.definitions.items import Item
-    from policyctx.errors import Location
-    from policyctx.planning.facts import Unit
-    from policyctx.policy.models import KeepRecent, Model, Policy, Step
-    from policyctx.policy.models.compaction import Compaction, FileSource
-    from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
-    from policyctx.policy.models.store import Store
-    from policyctx.policy.nodes import Node
-    from policyctx.policy.presets import Preset
-    from policyctx.policy.sources import PolicyName, PolicySource
-    from policyctx.policy.tools import Hint
-
-    Hints: TypeAlias = Mapping[str, Mapping[str, Any] | Hint]
+Hints: TypeAlias = Mapping[str, Mapping[str, Any] | Hint]
 
 
 _IN_GLOBS = frozenset("*?[")

@@ -8,30 +8,25 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
+from policyctx.definitions.items import Item, Message
 from policyctx.definitions.recalling import recall_tool
 from policyctx.messages.editing import strings_in
 from policyctx.messages.reading import Reading
-from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
-from policyctx.planning.ledger import Identities, LedgerEntry
+from policyctx.planning.facts import Facts, Unit
+from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
 from policyctx.planning.marks import Marks
 from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import all_held_back, held_back, may_apply_with
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.facts import Facts, Unit
-    from policyctx.planning.ledger import ItemKey, Ledger
 
 
 class Tally:

@@ -5,19 +5,16 @@ A reason is data: a code with the values compared, and a sentence for people.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policyctx.definitions.items import Item
-    from policyctx.planning.facts import Unit
-    from policyctx.planning.paths import File
-    from policyctx.planning.placeholders import Wording
-    from policyctx.policy.lookup import RulePath
+from policyctx.definitions.items import Item
+from policyctx.planning.facts import Unit
+from policyctx.planning.paths import File
+from policyctx.planning.placeholders import Wording
+from policyctx.policy.lookup import RulePath
 
 # The sentence of each code; the fields are the values of the reason.
 SENTENCES = {

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import is_
 from typing import TYPE_CHECKING, Literal
 
+from policyctx.definitions.items import FileLines, Item
 from policyctx.errors import MessagesError
 from policyctx.messages.json_text import compact_json
 from policyctx.pricing.windows import window_of
 from policyctx.tokens.usage import Correction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from policyctx.definitions.items import FileLines, Item
     from policyctx.policy.models import Model
     from policyctx.tokens.counter import TokenCounter
+
 
 Unit = Literal["tokens", "chars"]
 

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.gates import Comparison, Nothing, gates_in
+from policyctx.definitions.gates import Comparison, Kind, Nothing, gates_in
+from policyctx.planning.facts import Facts, Unit
+from policyctx.planning.outlook import Outlook
+from policyctx.planning.select import Candidates
+from policyctx.policy.lookup import RulePath
+from policyctx.policy.models import Model, Step
+from policyctx.policy.models.gates import (
+    CountGate,
+    IdleGate,
+    ItemsGate,
+    Limits,
+    RatioGate,
+    TokensGate,
+)
 from policyctx.policy.values import Duration, Share
 from policyctx.pricing.dollars import calls_to_pay_back, prices_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from policyctx.definitions.gates import Kind
-    from policyctx.planning.facts import Facts, Unit
-    from policyctx.planning.outlook import Outlook
-    from policyctx.planning.select import Candidates
-    from policyctx.policy.lookup import RulePath
-    from policyctx.policy.models import Model, Step
-    from policyctx.policy.models.gates import (
-        CountGate,
-        IdleGate,
-        ItemsGate,
-        Limits,
-        RatioGate,
-        TokensGate,
-    )
 
 Number: TypeAlias = int | float | Fraction
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.actions import BY_STATE
+from policyctx.definitions.actions import BY_STATE, Action
+from policyctx.definitions.items import Blocks, Item
 from policyctx.messages.json_text import compact_json
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.records import DECISION, is_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from policyctx.definitions.actions import Action
-    from policyctx.definitions.items import Blocks, Item
-
 
 # What separates a file's name from its surroundings in a JSON text; an escape does too.
 _BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")

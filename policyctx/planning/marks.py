@@ -6,17 +6,13 @@ read anew, whatever was cut off or taken out before it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
-from policyctx.planning.ledger import Mark
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from policyctx.definitions.items import Item
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.ledger import ItemKey, Ledger
+from policyctx.definitions.items import Item
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.decisions import Decision
+from policyctx.planning.ledger import ItemKey, Ledger, Mark
 
 
 class Marked(Protocol):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.decisions import Decision
+from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.paths import File, FreePaths
-
-if TYPE_CHECKING:
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.facts import Facts, Unit
 
 
 class Outlook:

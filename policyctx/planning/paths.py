@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from policyctx.definitions.fields import PATH_FIELDS
-from policyctx.policy.templates import parsed_template
+from policyctx.definitions.items import Item
+from policyctx.policy.templates import Template, parsed_template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from policyctx.definitions.items import Item
     from policyctx.policy.models.store import Escape
-    from policyctx.policy.templates import Template
+
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_BYTES = 120

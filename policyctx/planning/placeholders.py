@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -25,19 +26,15 @@ from policyctx.definitions.fields import (
     SUMMARY_FIELDS,
     TEXT_FIELDS,
 )
-from policyctx.definitions.items import FileLines
+from policyctx.definitions.items import FileLines, Item
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
 from policyctx.definitions.wordings import DEFAULT, HOW_TO_READ, READ_AGAIN
 from policyctx.messages.shapes.shape import REMOVED
-from policyctx.planning.paths import hash_name, numbered_forms, path_from
+from policyctx.planning.facts import Facts
+from policyctx.planning.paths import File, hash_name, numbered_forms, path_from
 from policyctx.policy.templates import Template, parsed_template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from policyctx.definitions.items import Item
-    from policyctx.planning.facts import Facts
-    from policyctx.planning.paths import File
     from policyctx.policy.models.compaction import CompactionWording
     from policyctx.tokens.counter import TokenCounter
 

@@ -6,26 +6,23 @@ Nothing has happened yet. The decision on an item that stays is found when it is
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
+from policyctx.definitions.items import Item
 from policyctx.messages.editing import Edit
+from policyctx.planning.compact import Replacing
+from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
+from policyctx.planning.facts import Facts
+from policyctx.planning.gates import GateVerdict
+from policyctx.planning.paths import File
+from policyctx.planning.select import Candidates
 from policyctx.planning.take import expected_file, left_in_place
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item
-    from policyctx.planning.compact import Replacing
-    from policyctx.planning.conversation import Checkpoint, Conversation
-    from policyctx.planning.facts import Facts
-    from policyctx.planning.gates import GateVerdict
-    from policyctx.planning.paths import File
-    from policyctx.planning.select import Candidates
-    from policyctx.policy.lookup import RulePath
+from policyctx.policy.lookup import RulePath
 
 # What is counted of a result that holds nothing but media.
 _NO_BLOCKS = "[]"

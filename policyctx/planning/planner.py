@@ -6,29 +6,30 @@ the steps before it have left it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Literal
 
 from policyctx.planning.compact import replacing
-from policyctx.planning.decisions import Reason
-from policyctx.planning.gates import Measures, gate_verdicts, gates_of, opens, sizes_of_selection
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.facts import Facts
+from policyctx.planning.gates import (
+    GateVerdict,
+    Measures,
+    gate_verdicts,
+    gates_of,
+    opens,
+    sizes_of_selection,
+)
+from policyctx.planning.ledger import LedgerEntry
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.planning.select import Candidates
 from policyctx.planning.take import Draft, Taking
+from policyctx.policy.models import Step
+from policyctx.policy.models.gates import Until
 from policyctx.policy.values import Share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from fractions import Fraction
-
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.facts import Facts
-    from policyctx.planning.gates import GateVerdict
-    from policyctx.planning.ledger import LedgerEntry
-    from policyctx.policy.models import Step
-    from policyctx.policy.models.gates import Until
-
 
 Moment = Literal["arrival", "model_call"]
 BOTH: tuple[Moment, ...] = ("arrival", "model_call")

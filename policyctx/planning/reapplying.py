@@ -8,17 +8,12 @@ message stays, and so do messages without which the order of the roles would be 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from policyctx.definitions.items import Item
+from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
-from policyctx.planning.decisions import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item
-    from policyctx.messages.reading import Reading
-    from policyctx.planning.decisions import Decision
+from policyctx.planning.decisions import Decision, Reason
 
 _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"

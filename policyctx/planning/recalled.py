@@ -7,16 +7,13 @@ the tools of `definitions.recalling` return, their calls return again.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from policyctx.definitions.items import Item
 from policyctx.definitions.recalling import READ_TOOL, recall_tool
-from policyctx.planning.conversation import words_of
+from policyctx.planning.conversation import Conversation, words_of
 from policyctx.planning.paths import File
 from policyctx.planning.placeholders import content_hash
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Item
-    from policyctx.planning.conversation import Conversation
 
 
 class RecallSource(NamedTuple):

@@ -14,24 +14,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from policyctx.planning.decisions import ItemVerdict, Reason
+from policyctx.definitions.items import Item
+from policyctx.planning.compiled import SizeThreshold, Treatment
+from policyctx.planning.conversation import Checkpoint, Conversation
+from policyctx.planning.decisions import Decision, ItemVerdict, Reason
+from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.take import Draft, drafted, freed_tokens, protection
-from policyctx.policy.lookup import why_never
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from policyctx.definitions.items import Item
-    from policyctx.planning.compiled import SizeThreshold, Treatment
-    from policyctx.planning.conversation import Checkpoint, Conversation
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.facts import Facts, Unit
-    from policyctx.policy.lookup import RulePath
-    from policyctx.policy.models import KeepRecent, Step
+from policyctx.policy.lookup import RulePath, why_never
+from policyctx.policy.models import KeepRecent, Step
 
 Shape: TypeAlias = Literal["items", "messages", "turns", "tokens"]
 

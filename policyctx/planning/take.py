@@ -11,15 +11,20 @@ assistant message first or last, or no message at all, is not made.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import UNKNOWN
+from policyctx.definitions.items import UNKNOWN, Item
 from policyctx.messages.editing import has_input, shortened_input
 from policyctx.messages.shapes.shape import EMPTY_INPUT, SYSTEM_ROLES
-from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.compiled import OffloadPolicy, Treatment
+from policyctx.planning.conversation import Checkpoint, Conversation
+from policyctx.planning.decisions import Decision, ItemVerdict, Reason
+from policyctx.planning.facts import Facts, Unit
+from policyctx.planning.outlook import Outlook
 from policyctx.planning.paths import File, item_path
 from policyctx.planning.placeholders import (
     Wording,
@@ -29,18 +34,8 @@ from policyctx.planning.placeholders import (
 )
 from policyctx.planning.recalled import source_of
 from policyctx.planning.units import stays_with, whole_unit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item
-    from policyctx.planning.compiled import OffloadPolicy, Treatment
-    from policyctx.planning.conversation import Checkpoint, Conversation
-    from policyctx.planning.decisions import ItemVerdict
-    from policyctx.planning.facts import Facts, Unit
-    from policyctx.planning.outlook import Outlook
-    from policyctx.policy.lookup import RulePath
-    from policyctx.policy.models import Step
+from policyctx.policy.lookup import RulePath
+from policyctx.policy.models import Step
 
 _NEWEST = Reason("protected", {"why": "the newest user message stays"})
 _THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from policyctx.definitions.items import Message
 from policyctx.messages.reading import items_of
-from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.planning.ledger import Identities
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.planning.ledger import ItemKey, Ledger
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.planning.ledger import Identities, ItemKey, Ledger
 
 
 def taken_out(

@@ -7,14 +7,12 @@ that pairs connect. System messages belong to none.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Reason
-
-if TYPE_CHECKING:
-    from policyctx.messages.reading import Reading
-    from policyctx.planning.outlook import Outlook
+from policyctx.planning.outlook import Outlook
 
 RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
 

@@ -6,19 +6,15 @@ sets; `docs/agent-options.md` has the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.nodes import Node
 from policyctx.policy.options import check_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policyctx.policy.sources import PathName
+from policyctx.policy.sources import PathName
 
 
 class AgentOptions(TypedDict, total=False):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
-from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
 from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown, word
 from policyctx.policy.loading import (
     Extended,
@@ -18,17 +18,10 @@ from policyctx.policy.loading import (
     validated,
     with_bases,
 )
-from policyctx.policy.models import VERSIONS
+from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.nodes import Node
-from policyctx.policy.sources import AGENTS_FILE, environment, policy_source
+from policyctx.policy.sources import AGENTS_FILE, PolicySource, environment, policy_source
 from policyctx.policy.yaml_reader import read_policy_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.errors import Location
-    from policyctx.policy.models import Policy
-    from policyctx.policy.sources import PolicySource
 
 _KEYS = ("apiVersion", "agents")
 # What the file says for an entry that is a policy itself.

@@ -6,11 +6,11 @@ The checks read the tree, not the models, so that all errors of a file are repor
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.definitions.fields import (
     EXTENT_FIELDS,
     PLACEHOLDER_FIELDS,
@@ -22,11 +22,13 @@ from policyctx.definitions.store_urls import is_url
 from policyctx.definitions.summarizers import MODEL_SUMMARIZERS, NONE
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
-from policyctx.policy.lookup import compaction_of
-from policyctx.policy.models import ItemRule, Prices
+from policyctx.policy.lookup import RulePath, compaction_of
+from policyctx.policy.models import ItemRule, Policy, Prices, Section, Step
+from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import GATES
+from policyctx.policy.models.placeholder import Placeholder
 from policyctx.policy.models.rules import KeepRecent
-from policyctx.policy.nodes import sections
+from policyctx.policy.nodes import Node, sections
 from policyctx.policy.reach import (
     Checked,
     TooLargeError,
@@ -36,16 +38,6 @@ from policyctx.policy.reach import (
     tools_left,
 )
 from policyctx.policy.templates import parsed_template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.actions import Action
-    from policyctx.policy.lookup import RulePath
-    from policyctx.policy.models import Policy, Section, Step
-    from policyctx.policy.models.compaction import Summary
-    from policyctx.policy.models.placeholder import Placeholder
-    from policyctx.policy.nodes import Node
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
 _NO_PATH = "`clear` saves nothing, so there is no file to name"

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.definitions.actions import STEP_ACTIONS, Action, Do
 from policyctx.policy.values import Duration
 
-if TYPE_CHECKING:
-    from typing import Protocol
 
-    from policyctx.definitions.actions import Action, Do
+class _HasTtl(Protocol):
+    @property
+    def ttl(self) -> Duration | str: ...
 
-    class _HasTtl(Protocol):
-        @property
-        def ttl(self) -> Duration | str: ...
 
-    class _HasState(Protocol):
-        @property
-        def state(self) -> str: ...
+class _HasState(Protocol):
+    @property
+    def state(self) -> str: ...
 
-    class _HasDo(Protocol):
-        @property
-        def do(self) -> Do: ...
+
+class _HasDo(Protocol):
+    @property
+    def do(self) -> Do: ...
 
 
 ASSUMED_TTL = 300

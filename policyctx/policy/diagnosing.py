@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -16,15 +17,11 @@ from policyctx.policy.meant import (
     key_for_word,
     place_of_key,
 )
-from policyctx.policy.nodes import model_in, type_at
+from policyctx.policy.nodes import Node, Path, model_in, type_at
 from policyctx.policy.templates import TemplateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pydantic_core import ErrorDetails
-
-    from policyctx.policy.nodes import Node, Path
 
 _EXPECTED = {
     "bool_type": "true or false",

@@ -6,12 +6,10 @@ Each question is asked of the automaton that the pieces make, never of sample na
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import TypeAlias
 
 Globs: TypeAlias = tuple[str, ...]
 Pieces: TypeAlias = tuple[str, ...]

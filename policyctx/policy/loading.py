@@ -7,8 +7,9 @@ environment.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -23,16 +24,10 @@ from policyctx.policy.consistency import (
 )
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
-from policyctx.policy.nodes import Node
+from policyctx.policy.nodes import Node, Path
 from policyctx.policy.options import checks_options
-from policyctx.policy.sources import environment, policy_source
+from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 from policyctx.policy.yaml_reader import read_policy_yaml, typed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from policyctx.policy.nodes import Path
-    from policyctx.policy.sources import PathName, PolicyName, PolicySource
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
 

@@ -7,20 +7,17 @@ top level.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from policyctx.definitions.item_types import ITEM_TYPES, NEVER_REPLACED, NEVER_TAKEN
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from policyctx.policy.models import Policy, Step, ToolRule
-    from policyctx.policy.models.base import Section
-    from policyctx.policy.models.compaction import Compaction
-    from policyctx.policy.models.placeholder import Placeholder
-    from policyctx.policy.models.rules import ItemRule
+from policyctx.policy.models import Policy, Step, ToolRule
+from policyctx.policy.models.base import Section
+from policyctx.policy.models.compaction import Compaction
+from policyctx.policy.models.placeholder import Placeholder
+from policyctx.policy.models.rules import ItemRule
 
 
 @cache

@@ -6,24 +6,20 @@ A suggestion is offered only when the models accept it, so no hint leads to anot
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from difflib import SequenceMatcher
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import OneOrMore
-from policyctx.policy.nodes import keys_below, model_in, part_type, type_at, value_type
+from policyctx.policy.nodes import Node, Path, keys_below, model_in, part_type, type_at, value_type
 from policyctx.policy.showing import inline
 from policyctx.policy.yaml_reader import typed
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from policyctx.policy.nodes import Node, Path
 
 _FLAGS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
 _THOUSANDS = {"": 1, "k": 1_000, "m": 1_000_000}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Any, Literal, TypeAlias, get_args, get_origin
 
+from policyctx.errors import Location
 from policyctx.policy.models import Policy, Section
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.errors import Location
 
 Path: TypeAlias = tuple[str | int, ...]
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from policyctx.errors import UnknownOptionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -9,19 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from policyctx.errors import PolicyError
+from policyctx.policy.models import Policy
 from policyctx.policy.records import Reader, Record, Writer
-from policyctx.policy.sources import environment, read_source
+from policyctx.policy.sources import PolicySource, environment, read_source
 from policyctx.resources import shipped_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from policyctx.policy.models import Policy
-    from policyctx.policy.sources import PolicySource
 
 _RECORDS = "records"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")

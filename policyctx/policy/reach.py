@@ -7,25 +7,20 @@ adds to it at run time is not known here.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from policyctx.definitions.item_types import BUILT_IN_TYPES, WITH_TOOL, WITHOUT_TOOL
 from policyctx.errors import Diagnostic
-from policyctx.policy.globs import is_exact, is_name_left
+from policyctx.policy.globs import Globs, is_exact, is_name_left
 from policyctx.policy.lookup import Level, RulePath, lineage, nearest_given, type_levels, why_never
-from policyctx.policy.nodes import words
+from policyctx.policy.models import Policy, Step
+from policyctx.policy.nodes import Node, Path, words
 from policyctx.policy.values import Share, byte_size, duration, ratio, share
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator
-
-    from policyctx.policy.globs import Globs
-    from policyctx.policy.models import Policy, Step
-    from policyctx.policy.nodes import Node, Path
 
 T = TypeVar("T")
 

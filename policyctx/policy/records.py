@@ -8,18 +8,16 @@ attributes of its model, and becomes the model when something else of it is aske
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar, cast
+
+from pydantic import BaseModel
 
 from policyctx.definitions.gates import Comparison, Gate
 from policyctx.policy.derived import DERIVED
 from policyctx.policy.values import ByteSize, Duration, Share
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pydantic import BaseModel
 
 M = TypeVar("M")
 R = TypeVar("R", bound="Record")

@@ -7,9 +7,10 @@ that extends another, it leaves to the loader what the other file may contain.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -17,9 +18,6 @@ from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import Policy, Section
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

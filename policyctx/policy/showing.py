@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
+from policyctx.errors import Location
 from policyctx.policy.models import Policy
+from policyctx.policy.nodes import Node, Path
 from policyctx.policy.yaml_reader import typed
-
-if TYPE_CHECKING:
-    from policyctx.errors import Location
-    from policyctx.policy.nodes import Node, Path
-
 
 # A text that needs no quotes.
 _PLAIN = re.compile(r"[^\s,\[\]{}#&*!|>'\"%@`:?-][^\n,\[\]{}#:]*(?<! )")

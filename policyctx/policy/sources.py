@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
 from policyctx.resources import open_file, shipped_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 MAX_BYTES = 64 * 1024
 AGENTS_FILE = "policyctx.yaml"

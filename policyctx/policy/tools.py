@@ -12,18 +12,15 @@ it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from pydantic import PydanticUserError, TypeAdapter
 
 from policyctx.errors import InputError, Location
 from policyctx.policy.models.rules import ToolRule
 from policyctx.policy.options import checks_options
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

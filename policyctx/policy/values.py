@@ -6,16 +6,14 @@ A text with fields is checked here too; see `templates`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.definitions.fields import PATH_FIELDS, ROOT_FIELDS
 from policyctx.definitions.store_urls import is_url, url_problem
 from policyctx.policy.templates import parsed_template
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"
 DURATION_PATTERN = r"[0-9]{1,9}(s|m|h|d)"

@@ -8,17 +8,14 @@ Nothing is expanded, so no text costs more than reading it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 import yaml
 
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.nodes import Node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.policy.sources import PolicySource
+from policyctx.policy.sources import PolicySource
 
 # A full-width sign stands so far above its half-width twin.
 _FULL_WIDTH = {chr(ord(sign) + 0xFEE0): sign for sign in ":,{}[]"} | {"“": '"', "”": '"'}

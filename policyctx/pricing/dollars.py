@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from policyctx.tokens.usage import HOUR
-
-if TYPE_CHECKING:
-    from policyctx.policy.models import Prices
-    from policyctx.policy.models.base import PriceKinds
-    from policyctx.tokens.usage import Usage
+from policyctx.policy.models import Prices
+from policyctx.policy.models.base import PriceKinds
+from policyctx.tokens.usage import HOUR, Usage
 
 _MILLION = 1_000_000
 

@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, count
 from operator import is_not
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
+from policyctx.definitions.items import Message
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.scanning import Member, Scanner, Span, UntouchableError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.definitions.items import Message
 
 _SPACE = b" \t\r\n"
 # The name under which the end of a list is read; a body with such a field is not touched.

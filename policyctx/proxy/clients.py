@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from policyctx.definitions.fields import FILE_FIELDS
 from policyctx.definitions.recalling import READ_TOOL
 from policyctx.errors import InputError
 from policyctx.planning.compiled import OffloadPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.policy.models import Policy
-    from policyctx.policy.models.placeholder import Placeholder
+from policyctx.policy.models import Policy
+from policyctx.policy.models.placeholder import Placeholder
 
 Client = Literal["same", "other"]
 ReadBack = Literal["mcp", "tool"]

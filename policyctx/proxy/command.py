@@ -7,29 +7,24 @@ import logging
 import resource
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from policyctx.errors import InputError, visible
-from policyctx.proxy.clients import is_elsewhere, is_loopback
+from policyctx.proxy.clients import Client, ReadBack, is_elsewhere, is_loopback
 from policyctx.proxy.conversations import Registry
 from policyctx.proxy.credentials import root_key, token_in
 from policyctx.proxy.history import saved_end
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.pages import Pages
 from policyctx.proxy.policies import Policies
+from policyctx.proxy.reading import Endpoint
 from policyctx.proxy.server import Proxy, Settings
 from policyctx.proxy.turning import Turning
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from policyctx.proxy.clients import Client, ReadBack
-    from policyctx.proxy.reading import Endpoint
 
 _NO_TOOL = (
     "the proxy adds no tool to requests: it would have to hold back every response until it knows"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,11 @@ import aiohttp
 from aiohttp import http_writer
 from aiohttp.client_proto import ResponseHandler
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from policyctx.proxy.limits import Limits
 
+if TYPE_CHECKING:
     from aiohttp import web
     from aiohttp.connector import Connection
-
-    from policyctx.proxy.limits import Limits
 
 SENT_AT = "policyctx_sent_at"
 """In a request: when a part of its answer was sent last, by the clock of the loop."""

@@ -11,30 +11,26 @@ import json
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from policyctx.definitions.items import Message
 from policyctx.errors import PolicyctxError
 from policyctx.messages.asked import Asked, is_alike
 from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.proxy.bodies import same_beginning, shared_messages
+from policyctx.proxy.apis import Api
+from policyctx.proxy.bodies import Body, same_beginning, shared_messages
 from policyctx.proxy.identity import Identity, beginning_of, session_name
 from policyctx.proxy.money import Meter
 from policyctx.proxy.splicing import ListWriter
+from policyctx.session import Session
 from policyctx.turns.comparison import are_alike
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.proxy.apis import Api
-    from policyctx.proxy.bodies import Body
-    from policyctx.session import Session
-    from policyctx.turns.driving import Steps
-    from policyctx.turns.sources import Sources
+from policyctx.turns.driving import Steps
+from policyctx.turns.sources import Sources
 
 _log = logging.getLogger(__name__)
 

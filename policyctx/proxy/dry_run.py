@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from policyctx.compaction.summarizers import summarizer_for
+from policyctx.messages.json_text import JSON
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.turns.effects import Record
+from policyctx.turns.effects import Record
 
 # It asks no model.
 _OFFLINE = "extractive"

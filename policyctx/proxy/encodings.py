@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import zstandard
 
 from policyctx.proxy.scanning import UntouchableError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _GZIP = {"gzip", "x-gzip"}
 READABLE = frozenset({"identity", "deflate", "zstd", *_GZIP})

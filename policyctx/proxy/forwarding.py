@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from zlib import error as ZlibError  # noqa: N812 - an exception's name
 
 import aiohttp
@@ -17,12 +17,8 @@ from yarl import URL
 
 from policyctx.proxy.connections import SENT_AT, StaleError, client_session
 from policyctx.proxy.encodings import decoder, readable
+from policyctx.proxy.limits import Limits
 from policyctx.tokens.body_usage import BodyUsage
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-
-    from policyctx.proxy.limits import Limits
 
 _log = logging.getLogger(__name__)
 

@@ -7,18 +7,15 @@ they lack: the number of the call, the time, the rule, the reason, and its numbe
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from policyctx.errors import StoreError
+from policyctx.planning.plan import Plan
 from policyctx.proxy.conversations import End
 from policyctx.store.filesystem import ContextFileSystem, stores_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from policyctx.planning.plan import Plan
 
 TURN, END, OWNER = "proxy_turn", "proxy_end", "proxy_owner"
 

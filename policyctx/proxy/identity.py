@@ -10,13 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.messages.markers import bare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 # Headers that say who pays.
 CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")

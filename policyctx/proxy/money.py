@@ -7,14 +7,11 @@ policy is an estimate: the same prompts with all that left them, in a cache that
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from policyctx.compaction.assembly import SummaryUsage
 from policyctx.pricing.dollars import dollars
 from policyctx.pricing.rows import row_of
 from policyctx.tokens.usage import FIVE_MINUTES, Usage
-
-if TYPE_CHECKING:
-    from policyctx.compaction.assembly import SummaryUsage
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,23 +5,19 @@ Every text in it is escaped: names of sessions and tools come from clients and m
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from policyctx.errors import visible
 from policyctx.pricing.rows import prices_date
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.proxy.history import Decided
-    from policyctx.proxy.money import Spent
-    from policyctx.proxy.turning import Counts
+from policyctx.proxy.history import Decided
+from policyctx.proxy.money import Spent
+from policyctx.proxy.turning import Counts
 
 SECURITY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"

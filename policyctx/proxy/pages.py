@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 from policyctx.errors import CorruptContentError, StoreError
+from policyctx.proxy.conversations import Conversation, Registry
 from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_sessions
 from policyctx.proxy.metrics import metrics
 from policyctx.proxy.page import SECURITY, Live, Overview, page
+from policyctx.proxy.policies import Policies
+from policyctx.proxy.turning import Turning
 from policyctx.store.filesystem import stores_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from policyctx.proxy.conversations import Conversation, Registry
-    from policyctx.proxy.policies import Policies
-    from policyctx.proxy.turning import Turning
 
 _HEADERS = {
     "Cache-Control": "no-store",

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from policyctx.errors import InputError, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.policy.agents import entry_policy, policy_for, read_agents
+from policyctx.policy.agents import AgentsFile, entry_policy, policy_for, read_agents
 from policyctx.policy.sources import read_source
 from policyctx.proxy.clients import for_elsewhere
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from policyctx.policy.agents import AgentsFile
-    from policyctx.proxy.identity import Identity
+from policyctx.proxy.identity import Identity
 
 _log = logging.getLogger(__name__)
 

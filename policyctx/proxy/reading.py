@@ -8,19 +8,15 @@ session it does not even learn whether there is one.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
 
 from policyctx.errors import StoreError
 from policyctx.proxy.history import owner_of
 from policyctx.store.excerpts import Answer, read_offloaded, search_offloaded
-from policyctx.store.filesystem import stores_in
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.filesystem import ContextFileSystem, stores_in
 
 # The names of sessions, as `session_name` makes them. No folder above the root has such a name.
 _SESSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~-]{0,200}")

@@ -8,19 +8,22 @@ import ipaddress
 import json
 import logging
 import signal
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from pathlib import Path
+from typing import Self, TypeVar
 
 import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
-from policyctx.proxy.apis import api_of, upstream_of
+from policyctx.proxy.apis import Api, api_of, upstream_of
 from policyctx.proxy.clients import is_loopback
 from policyctx.proxy.connections import Client
+from policyctx.proxy.conversations import Registry
 from policyctx.proxy.encodings import TooLargeError, decoded
 from policyctx.proxy.forwarding import (
     Forwarder,
@@ -30,22 +33,12 @@ from policyctx.proxy.forwarding import (
 )
 from policyctx.proxy.identity import credential_of, scope_of
 from policyctx.proxy.limits import Limits
-from policyctx.proxy.reading import OwnTexts
+from policyctx.proxy.pages import Pages
+from policyctx.proxy.policies import Policies
+from policyctx.proxy.reading import Endpoint, OwnTexts
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.proxy.turning import LARGE, Request, Turned, at
-from policyctx.turns.driving import finished
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from policyctx.proxy.apis import Api
-    from policyctx.proxy.conversations import Registry
-    from policyctx.proxy.pages import Pages
-    from policyctx.proxy.policies import Policies
-    from policyctx.proxy.reading import Endpoint
-    from policyctx.proxy.turning import Turning
-    from policyctx.turns.driving import Steps
+from policyctx.proxy.turning import LARGE, Request, Turned, Turning, at
+from policyctx.turns.driving import Steps, finished
 
 _log = logging.getLogger(__name__)
 

@@ -5,18 +5,14 @@ Only what changed is written as JSON, and of a list that begins as the last one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import orjson
 
-from policyctx.proxy.bodies import same_beginning
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.proxy.bodies import Body
-    from policyctx.turns.sources import Sources
+from policyctx.definitions.items import Message
+from policyctx.proxy.bodies import Body, same_beginning
+from policyctx.turns.sources import Sources
 
 REMOVED: Any = object()
 """In place of the value of a field: the field is removed."""

@@ -10,18 +10,23 @@ import logging
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
 from policyctx.errors import UsageError
 from policyctx.messages.asked import model_name
 from policyctx.messages.markers import MARKER
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.plan import Plan
 from policyctx.pricing.rows import row_of
-from policyctx.proxy.bodies import read_body, shared_bytes, shared_messages
-from policyctx.proxy.conversations import Conversation, Sent, has_reply
+from policyctx.proxy.apis import Api
+from policyctx.proxy.bodies import Body, read_body, shared_bytes, shared_messages
+from policyctx.proxy.conversations import Conversation, Registry, Sent, has_reply
 from policyctx.proxy.history import (
     end_record,
     last_call,
@@ -32,26 +37,14 @@ from policyctx.proxy.history import (
 from policyctx.proxy.identity import header_identity, identity_of
 from policyctx.proxy.limits import Limits
 from policyctx.proxy.money import Spent
+from policyctx.proxy.policies import Policies
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
-from policyctx.turns.driving import finished
-from policyctx.turns.sources import joined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.plan import Plan
-    from policyctx.proxy.apis import Api
-    from policyctx.proxy.bodies import Body
-    from policyctx.proxy.conversations import Registry
-    from policyctx.proxy.policies import Policies
-    from policyctx.turns.driving import Steps
-    from policyctx.turns.result import Result
-    from policyctx.turns.sources import Sources
+from policyctx.turns.driving import Steps, finished
+from policyctx.turns.result import Result
+from policyctx.turns.sources import Sources, joined
 
 _log = logging.getLogger(__name__)
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 from policyctx.compaction.assembly import CompactStats
-from policyctx.compaction.summarizers import summarizer_for
+from policyctx.compaction.restoration import FileReader
+from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for
+from policyctx.definitions.items import Message
+from policyctx.messages.shapes.shape import Shape
 from policyctx.policy.agent_options import AgentOptions, with_options
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.options import check_options
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Unpack
-
-    from policyctx.compaction.restoration import FileReader
-    from policyctx.compaction.summarizers import Summarize, Summarizer
-    from policyctx.definitions.items import Message
-    from policyctx.messages.shapes.shape import Shape
-    from policyctx.turns.result import Result
-
+from policyctx.turns.result import Result
 
 # Options of earlier versions of the requirements document, by name (PRD context-compact F-003).
 _REMOVED = {

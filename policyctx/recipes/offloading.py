@@ -7,29 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from policyctx.definitions.items import Message
 from policyctx.errors import Location, MessagesError, PolicyError
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.shape import Shape
 from policyctx.policy.diagnosing import not_one_of
 from policyctx.policy.loading import load_policy, parsed_policy
+from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.options import checks_options
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
-from policyctx.store.writer_store import WriterStore
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.messages.shapes.shape import Shape
-    from policyctx.policy.models import Policy
-    from policyctx.store.writer_store import AsyncFileWriter, FileWriter
-    from policyctx.turns.result import Result
+from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
+from policyctx.turns.result import Result
 
 Paths: TypeAlias = Literal["output_dir", "cwd", "absolute"]
 # The field of a placeholder that shows the path in each form.

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from statistics import median
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from policyctx.messages.pieces import request_content
+from policyctx.replay.cost import BilledCall
+from policyctx.replay.recording import Recording
+from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.provider_models import provider_model
-from policyctx.tokens.usage import Correction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.replay.cost import BilledCall
-    from policyctx.replay.recording import Recording
-    from policyctx.tokens.counter import TokenCounter
-    from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Correction, Usage
 
 # Before this call a session has hardly anything to learn from.
 SETTLED_FROM = 10

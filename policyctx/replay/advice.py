@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from policyctx.definitions.actions import Action
 from policyctx.replay.baselines import SUMMARISE_ONLY
-from policyctx.replay.summing import contradicting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.actions import Action
-    from policyctx.replay.net import Net
-    from policyctx.replay.simulated import Regret, SimulatedSession
-    from policyctx.replay.summing import Figures
+from policyctx.replay.net import Net
+from policyctx.replay.simulated import Regret, SimulatedSession
+from policyctx.replay.summing import Figures, contradicting
 
 About: TypeAlias = Literal[
     "contradiction", "breakpoints", "baseline", "dearer", "regret", "window", "untouched"

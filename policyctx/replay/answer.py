@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from policyctx.replay.advice import advice
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.replay.advice import Advice
-    from policyctx.replay.simulated import Regret, SimulatedSession
-    from policyctx.replay.summing import Figures
+from policyctx.replay.advice import Advice, advice
+from policyctx.replay.simulated import Regret, SimulatedSession
+from policyctx.replay.summing import Figures
 
 _SESSIONS, _REGRETS = 5, 5
 # Of each string that shows a need.

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from policyctx.planning.facts import Facts
 from policyctx.replay.cost import UneditedCosts
+from policyctx.replay.recording import Recording
 from policyctx.replay.regret.memo import Memo
-from policyctx.replay.regret.needs import needs_of
+from policyctx.replay.regret.needs import Lost, needs_of
 from policyctx.replay.sent_list import MessageBlocks
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.planning.facts import Facts
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.regret.needs import Lost
-    from policyctx.replay.simulated import Need
-    from policyctx.replay.timeline import SessionPart
+from policyctx.replay.simulated import Need
+from policyctx.replay.timeline import SessionPart
 
 # Of so many policies what was needed is kept.
 _MOST_NEEDS = 32

@@ -7,25 +7,26 @@ here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from policyctx.pricing.cache_rules import CacheRules
 from policyctx.pricing.dollars import Dollars
-from policyctx.replay.cache.requests import LAYOUTS, CacheRequest, Prefixes, PrefixKeys
-from policyctx.replay.cache.simulators import ideal_simulator_of, simulator_of
-from policyctx.replay.layouts import AnchorLayout, breakpoints_of, ttls_of
+from policyctx.replay.cache.requests import (
+    LAYOUTS,
+    CacheRequest,
+    CacheSplit,
+    LayoutName,
+    Prefixes,
+    PrefixKeys,
+)
+from policyctx.replay.cache.simulators import CacheSimulator, ideal_simulator_of, simulator_of
+from policyctx.replay.layouts import AnchorLayout, Ttls, breakpoints_of, ttls_of
 from policyctx.replay.provider_tokens import scales_of
+from policyctx.replay.sent_list import Prompt
+from policyctx.replay.simulated import SimulatedCall, SimulatedSession
 from policyctx.tokens.usage import MOST_TOKENS, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.replay.cache.requests import CacheSplit, LayoutName
-    from policyctx.replay.cache.simulators import CacheSimulator
-    from policyctx.replay.layouts import Ttls
-    from policyctx.replay.sent_list import Prompt
-    from policyctx.replay.simulated import SimulatedCall, SimulatedSession
 
 # A model without a prompt cache: no prefix is long enough for it.
 _NO_CACHE = CacheRules("prefix", min_tokens=MOST_TOKENS, bills_writes=False)

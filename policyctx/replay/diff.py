@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
+from policyctx.planning.plan import Plan
 from policyctx.replay.common import Common
-from policyctx.replay.running import compiled
-from policyctx.replay.simulation import walked
+from policyctx.replay.recording import RecordedItems, Recording
+from policyctx.replay.running import LoadedPolicy, compiled
+from policyctx.replay.simulated import Removal, SimulatedSession
+from policyctx.replay.simulation import Walk, walked
 from policyctx.replay.summing import figures_of, summed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.planning.plan import Plan
-    from policyctx.replay.recording import RecordedItems, Recording
-    from policyctx.replay.running import LoadedPolicy
-    from policyctx.replay.simulated import Removal, SimulatedSession
-    from policyctx.replay.simulation import Walk
-    from policyctx.replay.terms import PricesOf
+from policyctx.replay.terms import PricesOf
 
 
 @dataclass(frozen=True, slots=True)

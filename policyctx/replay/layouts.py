@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from policyctx.definitions.request_content import Ttl
 from policyctx.planning.anchors import Marked, anchors, breakpoints
 from policyctx.replay.cache.anthropic import HOUR
-from policyctx.replay.cache.requests import Breakpoint, LayoutName
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.request_content import Ttl
-    from policyctx.replay.cache.requests import Prefixes
-    from policyctx.replay.recording import ClientLayout
-    from policyctx.replay.sent_list import Prompt
-    from policyctx.replay.simulated import SimulatedCall
+from policyctx.replay.cache.requests import Breakpoint, LayoutName, Prefixes
+from policyctx.replay.recording import ClientLayout
+from policyctx.replay.sent_list import Prompt
+from policyctx.replay.simulated import SimulatedCall
 
 MEANINGS: dict[LayoutName, str] = {
     "recorded": "the breakpoints of the client, which move with its newest message",

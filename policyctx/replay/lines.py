@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from policyctx.replay.readers.building import RecordingNames
-from policyctx.replay.readers.source import BOM, JsonLines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from policyctx.replay.readers.registered import Reader
-    from policyctx.replay.readers.source import Opened
+from policyctx.replay.readers.registered import Reader
+from policyctx.replay.readers.source import BOM, JsonLines, Opened
 
 
 @dataclass(frozen=True, slots=True)

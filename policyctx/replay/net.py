@@ -7,21 +7,16 @@ of the input, except the output of summaries and re-reads, which is named apart.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from policyctx.pricing.dollars import CallPrices, Dollars, dollars
-from policyctx.replay.cost import costs_of
+from policyctx.pricing.dollars import CallPrices, Dollars, Rates, dollars
+from policyctx.replay.cost import BilledCall, Cost, costs_of
 from policyctx.replay.provider_tokens import scales_of
+from policyctx.replay.simulated import Regret, SimulatedSession, SummaryCall
 from policyctx.tokens.usage import HOUR, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.pricing.dollars import Rates
-    from policyctx.replay.cost import BilledCall, Cost
-    from policyctx.replay.simulated import Regret, SimulatedSession, SummaryCall
 
 # A session is dearer when its net is above both: $, and a share of what it costs without a policy.
 DEARER_DOLLARS, DEARER_SHARE = 0.01, 0.01

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from policyctx.store.remote.client import ObjectClient
 from policyctx.store.roots import StoreUrl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Seconds for one request, repetitions included.
 _TIMEOUT_S = 60.0

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from policyctx.replay.executing.executor import Job, Lost
-from policyctx.replay.lines import Range, named_ranges
+from policyctx.replay.executing.executor import Executor, Job, Lost
+from policyctx.replay.lines import NamedRange, Range, Survey, named_ranges
+from policyctx.replay.places import RecordingFile
 from policyctx.replay.reading import (
     format_in_lines,
     recordings_in,
     recordings_in_range,
     survey,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.replay.executing.executor import Executor
-    from policyctx.replay.lines import NamedRange, Survey
-    from policyctx.replay.places import RecordingFile
-    from policyctx.replay.recording import Recording
+from policyctx.replay.recording import Recording
 
 PART_BYTES = 64 * 2**20
 """A larger file is read in ranges of about this size, where its lines allow it."""

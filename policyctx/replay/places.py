@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from policyctx.definitions.store_urls import is_url, url_problem
 from policyctx.errors import InputError
 from policyctx.replay.objects import ObjectUrl
 from policyctx.replay.reading import files_in, is_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 Place: TypeAlias = Path | ObjectUrl
 

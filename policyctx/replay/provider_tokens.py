@@ -7,20 +7,16 @@ tokens have.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING
 
+from policyctx.planning.facts import Facts
 from policyctx.replay.cache.requests import Scale
+from policyctx.replay.recording import Recording, SummedBill
 from policyctx.replay.sent_list import MessageBlocks, SentList
+from policyctx.replay.simulated import SimulatedCall
 from policyctx.tokens.usage import Correction, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.planning.facts import Facts
-    from policyctx.replay.recording import Recording, SummedBill
-    from policyctx.replay.simulated import SimulatedCall
 
 _UNTAUGHT = Correction()
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import errno
 import io
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from policyctx.errors import MissingExtraError, ReaderError, UnreadableRecordingError
-from policyctx.replay.lines import GivenNames, LineRange, changed, surveyed
-from policyctx.replay.objects import Opener
-from policyctx.replay.readers.registered import readers
-from policyctx.replay.readers.source import JsonLines, source_of
+from policyctx.replay.lines import (
+    GivenNames,
+    LineRange,
+    NamedRange,
+    Range,
+    Survey,
+    changed,
+    surveyed,
+)
+from policyctx.replay.objects import ObjectUrl, Opener
+from policyctx.replay.readers.registered import Reader, readers
+from policyctx.replay.readers.source import JsonLines, Opened, Source, source_of
+from policyctx.replay.recording import Recording
 from policyctx.resources import open_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from policyctx.replay.lines import NamedRange, Range, Survey
-    from policyctx.replay.objects import ObjectUrl
-    from policyctx.replay.readers.registered import Reader
-    from policyctx.replay.readers.source import Opened, Source
-    from policyctx.replay.recording import Recording
 
 PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
 

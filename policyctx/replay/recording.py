@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.cache_blocks import MarkedBlock
-    from policyctx.planning.compact import Partition
-    from policyctx.planning.conversation import Conversation
-    from policyctx.tokens.usage import Usage
-
+from policyctx.definitions.items import Item, Message
+from policyctx.messages.cache_blocks import MarkedBlock
+from policyctx.planning.compact import Partition
+from policyctx.planning.conversation import Conversation
+from policyctx.tokens.usage import Usage
 
 Anew: TypeAlias = Literal["compaction", "rewind", "change"]
 """Why a recording has a new list: it summarised, it went back, or it changed what it had sent."""

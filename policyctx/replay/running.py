@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Here, Job, Lost, unexpected
+from policyctx.replay.executing.executor import Executor, Here, Job, Lost, unexpected
 from policyctx.replay.parts import PART_BYTES, Part, parts
+from policyctx.replay.places import RecordingFile
+from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import SummedSession, figures_of, summed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
-    from policyctx.replay.executing.executor import Executor
-    from policyctx.replay.places import RecordingFile
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.terms import PricesOf
+from policyctx.replay.terms import PricesOf
 
 
 def replayed(

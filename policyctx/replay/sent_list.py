@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from policyctx.messages.cache_blocks import block_at, blocks_beside, cache_blocks
+from policyctx.definitions.items import Item, Message
+from policyctx.messages.cache_blocks import (
+    CacheBlock,
+    MarkedBlock,
+    block_at,
+    blocks_beside,
+    cache_blocks,
+)
 from policyctx.messages.reading import items_of
+from policyctx.planning.facts import Facts
 from policyctx.replay.cache.requests import Block
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.messages.cache_blocks import CacheBlock, MarkedBlock
-    from policyctx.planning.facts import Facts
-    from policyctx.replay.recording import MarkedPlace
-
+from policyctx.replay.recording import MarkedPlace
 
 # By the identity of a message, which is kept so that no other object can have it.
 _KnownBlocks: TypeAlias = "dict[int, tuple[Message, tuple[Block, ...]]]"

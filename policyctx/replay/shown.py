@@ -7,17 +7,13 @@ file have one line in the table, so they are added up as soon as the file is don
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from policyctx.replay.running import replayed
-from policyctx.replay.summing import figures_of, total
-
-if TYPE_CHECKING:
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.running import FailedRecording, LoadedPolicy, PassedOver
-    from policyctx.replay.simulated import SimulatedSession
-    from policyctx.replay.summing import Figures
-    from policyctx.replay.terms import PricesOf
+from policyctx.replay.recording import Recording
+from policyctx.replay.running import FailedRecording, LoadedPolicy, PassedOver, replayed
+from policyctx.replay.simulated import SimulatedSession
+from policyctx.replay.summing import Figures, figures_of, total
+from policyctx.replay.terms import PricesOf
 
 FEW = 3
 """A file with more sessions than this has one line for all of them."""

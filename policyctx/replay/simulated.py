@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from policyctx.replay.cache.requests import LAYOUTS
-from policyctx.replay.recording import SYSTEM_AND_NEWEST
+from policyctx.definitions.actions import Action
+from policyctx.pricing.dollars import CallPrices
+from policyctx.replay.cache.requests import LAYOUTS, LayoutName
+from policyctx.replay.recording import SYSTEM_AND_NEWEST, Anew, ClientLayout, SummedBill
 from policyctx.replay.regret.ranges import Range
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policyctx.definitions.actions import Action
-    from policyctx.pricing.dollars import CallPrices
-    from policyctx.replay.cache.requests import LayoutName
-    from policyctx.replay.recording import Anew, ClientLayout, SummedBill
-    from policyctx.replay.sent_list import Prompt
-    from policyctx.replay.terms import CallTerms, Contradiction
-    from policyctx.tokens.usage import Usage
-
+from policyctx.replay.sent_list import Prompt
+from policyctx.replay.terms import CallTerms, Contradiction
+from policyctx.tokens.usage import Usage
 
 Kind: TypeAlias = Literal["asked again", "used"]
 

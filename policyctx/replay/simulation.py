@@ -6,57 +6,51 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING
 
+from policyctx.definitions.items import Item, Message
 from policyctx.definitions.store_urls import is_url
 from policyctx.definitions.summarizers import NONE
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
+from policyctx.planning.plan import Plan
+from policyctx.policy.models import Step
+from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.store import Store
-from policyctx.replay.cache.requests import LAYOUTS
+from policyctx.replay.cache.requests import LAYOUTS, LayoutName
 from policyctx.replay.common import Common
 from policyctx.replay.provider_tokens import call_shares
+from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
 from policyctx.replay.sent_list import SentList
 from policyctx.replay.simulated import (
+    Need,
     Regret,
     Removal,
+    SeenItem,
     SimulatedCall,
     SimulatedSession,
     StepUse,
+    SummaryCall,
     TypeTokens,
 )
 from policyctx.replay.summary_calls import OFFLINE, summary_call
-from policyctx.replay.terms import contradictions, terms_of
-from policyctx.replay.timeline import Timeline, seen_items
+from policyctx.replay.terms import CallTerms, Contradiction, PricesOf, contradictions, terms_of
+from policyctx.replay.timeline import SessionPart, Timeline, seen_items
 from policyctx.replay.titles import first_words
 from policyctx.replay.to_come import EditsToCome
 from policyctx.replay.untouched import why_untouched
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from policyctx.store.filesystem import written_root
-from policyctx.store.roots import store_root
+from policyctx.store.roots import Root, store_root
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.planning.plan import Plan
-    from policyctx.policy.models import Step
-    from policyctx.policy.models.compaction import Compaction
-    from policyctx.replay.cache.requests import LayoutName
-    from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
-    from policyctx.replay.simulated import Need, SeenItem, SummaryCall
-    from policyctx.replay.terms import CallTerms, Contradiction, PricesOf
-    from policyctx.replay.timeline import SessionPart
-    from policyctx.store.roots import Root
-    from policyctx.turns.result import Result
+from policyctx.turns.result import Result
 
 
 def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from policyctx.compaction.prompt import instructions, instructions_in_place
 from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, NONE
+from policyctx.planning.compact import Replacing
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.facts import Facts
+from policyctx.policy.models.compaction import Summary
 from policyctx.policy.values import Share
-from policyctx.pricing.dollars import prices_of
+from policyctx.pricing.dollars import CallPrices, prices_of
 from policyctx.pricing.rows import row_of
 from policyctx.replay.simulated import SummaryCall
-
-if TYPE_CHECKING:
-    from policyctx.planning.compact import Replacing
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.facts import Facts
-    from policyctx.policy.models.compaction import Summary
-    from policyctx.pricing.dollars import CallPrices
-    from policyctx.replay.terms import CallTerms
+from policyctx.replay.terms import CallTerms
 
 # Makes a summary from the text alone.
 OFFLINE = "extractive"

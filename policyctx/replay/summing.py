@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from policyctx.pricing.dollars import Dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
-from policyctx.replay.cost import Costs, billed_calls, costs_of
+from policyctx.replay.cost import BilledCall, Costs, UneditedCosts, billed_calls, costs_of
 from policyctx.replay.net import Net, net_of
-from policyctx.replay.simulated import SimulatedSession
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from policyctx.replay.cost import BilledCall, UneditedCosts
-    from policyctx.replay.simulated import StepUse, TypeTokens
-    from policyctx.replay.terms import Contradiction
-
+from policyctx.replay.simulated import SimulatedSession, StepUse, TypeTokens
+from policyctx.replay.terms import Contradiction
 
 T = TypeVar("T")
 

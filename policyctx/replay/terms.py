@@ -7,22 +7,18 @@ call or today, and of the writes that the provider billed.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from policyctx.policy.derived import ASSUMED_TTL
+from policyctx.policy.models import Model
 from policyctx.policy.values import Duration
 from policyctx.pricing.cache_rules import CacheRules
 from policyctx.pricing.dollars import CallPrices, Dollars, dollars, prices_of
 from policyctx.pricing.rows import ModelRow, row_of
 from policyctx.pricing.windows import window_of
-from policyctx.tokens.usage import HOUR
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from policyctx.policy.models import Model
-    from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import HOUR, Usage
 
 PricesOf: TypeAlias = Literal["recorded", "today"]
 """Whose prices: those of each call's own day, or those of the newest rows."""

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
+from policyctx.definitions.items import Item, Message
 from policyctx.messages.json_text import compact_json
+from policyctx.planning.compact import Replacing
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.plan import Plan
+from policyctx.policy.lookup import RulePath
 from policyctx.replay.recording import RecordedItems
 from policyctx.replay.simulated import Absence, KeptItem, Removal, SeenItem, TypeTokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item, Message
-    from policyctx.planning.compact import Replacing
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.plan import Plan
-    from policyctx.policy.lookup import RulePath
-    from policyctx.replay.unwritten_store import UnwrittenStore
-    from policyctx.turns.compacting import Compacted
+from policyctx.replay.unwritten_store import UnwrittenStore
+from policyctx.turns.compacting import Compacted
 
 
 @dataclass(frozen=True, slots=True)

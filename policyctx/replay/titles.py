@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
+from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError
 from policyctx.messages.reading import items_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.recording import Recording
+from policyctx.replay.recording import Recording
 
 _CHARS = 80
 # The words are among the first messages; a text is looked at so far.

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from policyctx.messages.cache_blocks import MarkedBlock, block_at
 from policyctx.planning.anchors import Removable
+from policyctx.planning.conversation import Conversation
 from policyctx.replay.recording import MarkedPlace
+from policyctx.turns.result import Result
 from policyctx.turns.sources import position_of
-
-if TYPE_CHECKING:
-    from policyctx.planning.conversation import Conversation
-    from policyctx.turns.result import Result
 
 
 class EditsToCome:

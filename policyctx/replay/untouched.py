@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.plan import Plan
+from policyctx.planning.decisions import Decision
+from policyctx.planning.plan import Plan
 
 _RESULT = "tool_result"
 _RECENT = frozenset({"recent", "batch_recent"})

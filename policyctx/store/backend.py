@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import IO, TYPE_CHECKING, NamedTuple, Protocol, Self
+from collections.abc import Iterator
+from types import TracebackType
+from typing import IO, NamedTuple, Protocol, Self
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import TracebackType
-
-    from policyctx.store.roots import Root
+from policyctx.store.roots import Root
 
 # The ending of the name of a temporary file, which begins with a dot.
 TEMPORARY = ".tmp"

@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from policyctx.definitions.items import Item
-    from policyctx.messages.json_text import JSON
-    from policyctx.planning.paths import File
+from policyctx.definitions.items import Item
+from policyctx.messages.json_text import JSON
+from policyctx.planning.paths import File
 
 # The parts of a path that lead elsewhere.
 _ELSEWHERE = frozenset({"", ".", ".."})

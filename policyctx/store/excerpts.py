@@ -6,20 +6,17 @@ any input that a model may give, never raise for it, and only show what the sess
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.policy.diagnosing import nearest
 from policyctx.store.filesystem import ContextFileSystem
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from policyctx.store.index import IndexEntry
-    from policyctx.store.read import FoundLine
+from policyctx.store.index import IndexEntry
+from policyctx.store.read import FoundLine
 
 MOST_LINES = 1_000
 MOST_CHARS = 16_000

@@ -10,11 +10,15 @@ import hashlib
 import io
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Literal, TypeAlias
+from types import ModuleType
+from typing import IO, Literal, TypeAlias
 
+from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File
+from policyctx.store.backend import Backend, FileStatus
 from policyctx.store.content import (
     PACKED,
     Content,
@@ -27,13 +31,6 @@ from policyctx.store.content import (
 )
 from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.index import IndexEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from types import ModuleType
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import Backend, FileStatus
 
 
 def packed(raw: bytes) -> bytes:

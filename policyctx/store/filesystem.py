@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.fields import ROOT_FIELDS
+from policyctx.definitions.items import Item
 from policyctx.errors import AmbiguousSessionError, InputError, StoreError
+from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File, item_path, path_parts, safe_part
 from policyctx.policy.templates import TemplateError, parsed_template
-from policyctx.store.backend import AwayError
+from policyctx.store.backend import AwayError, Backend
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
-from policyctx.store.index import Index
+from policyctx.store.files import Format
+from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.roots import Root, StoreUrl, absolute_root, store_root
@@ -33,16 +37,10 @@ from policyctx.store.sessions import (
 from policyctx.store.state import Rebuilt, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Item
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import Backend
-    from policyctx.store.files import Format
-    from policyctx.store.index import IndexEntry
     from policyctx.store.read import ContentReader, FoundLine, Verification
     from policyctx.store.remote.backend import RemoteBackend
     from policyctx.store.retain import CollectionReport, StoredFile
+
 
 __all__ = ["Content", "ContextFileSystem"]
 

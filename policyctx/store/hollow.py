@@ -7,18 +7,13 @@ joined there, the hollow block has the length of each and what else the blocks h
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from policyctx.messages.json_text import compact_json, stringified
+from policyctx.messages.json_text import JSON, compact_json, stringified
 from policyctx.messages.markers import unmarked_block
-from policyctx.messages.shapes.block_texts import is_binary, texts_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.messages.shapes.block_texts import BlockPath
+from policyctx.messages.shapes.block_texts import BlockPath, is_binary, texts_in
 
 Kind: TypeAlias = Literal["text", "json", "blocks"]
 _KINDS: dict[object, Kind] = {"json": "json", "blocks": "blocks"}

@@ -15,16 +15,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-from policyctx.store.backend import random_name
+from policyctx.messages.json_text import JSON
+from policyctx.store.backend import Backend, ExclusiveLock, random_name
 from policyctx.store.content import PACKED, is_inside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import Backend, ExclusiveLock
 
 # The writer, and the number of its batch.
 _ID = re.compile(r"[0-9a-f]{16}-[0-9]{1,18}")

@@ -6,18 +6,15 @@ The index is what the lines of a journal add up to. It reads and writes no files
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
+from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import numbered
 from policyctx.store.content import Origin, is_inside
 from policyctx.store.hollow import Hollow
 from policyctx.store.in_flight import InFlight
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-
-    from policyctx.messages.json_text import JSON
 
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")

@@ -11,19 +11,14 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from policyctx.store.backend import random_name
+from policyctx.messages.json_text import JSON
+from policyctx.store.backend import AppendLog, Backend, random_name
 from policyctx.store.content import encoded
-from policyctx.store.index import entry_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import AppendLog, Backend
-    from policyctx.store.index import IndexEntry
+from policyctx.store.index import IndexEntry, entry_of
 
 JOURNAL = "journal.jsonl"
 SCHEMA_VERSION = "2.0"

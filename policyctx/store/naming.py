@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import numbered
-from policyctx.store.backend import TEMPORARY
+from policyctx.store.backend import TEMPORARY, Backend
 from policyctx.store.content import PACKED, is_inside
-from policyctx.store.files import sha256_in, stored_bytes, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.store.backend import Backend
-    from policyctx.store.files import Prepared
-    from policyctx.store.index import Index, IndexEntry
+from policyctx.store.files import Prepared, sha256_in, stored_bytes, text_of
+from policyctx.store.index import Index, IndexEntry
 
 # What is at a path: nothing, this very content (compressed or not), or something else.
 Occupant: TypeAlias = Literal["nothing", "itself", "itself packed", "another"]

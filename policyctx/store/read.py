@@ -6,27 +6,22 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from policyctx.definitions.store_urls import is_url
 from policyctx.errors import CorruptContentError, StoreError
+from policyctx.messages.json_text import JSON
+from policyctx.store.backend import Backend
 from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
-from policyctx.store.files import is_stored, pieces, stored_bytes, text_of
+from policyctx.store.files import Format, is_stored, pieces, stored_bytes, text_of
 from policyctx.store.hollow import Hollow
+from policyctx.store.index import Index, IndexEntry
 from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import Backend
-    from policyctx.store.files import Format
-    from policyctx.store.index import Index, IndexEntry
-
 
 # Objects that are read at the same time.
 _READING_THREADS = 16

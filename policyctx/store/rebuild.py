@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from policyctx.messages.json_text import JSON
 from policyctx.planning.placeholders import line_count
+from policyctx.store.backend import Backend
 from policyctx.store.content import PACKED, STATE_FOLDER, Origin, decoded, encoded, sha256_of
-from policyctx.store.files import origin_in, stored_bytes, stored_status, text_of
+from policyctx.store.files import Format, origin_in, stored_bytes, stored_status, text_of
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.naming import is_temporary
 from policyctx.store.sessions import INDEX, all_indexes
 from policyctx.store.snapshot import is_snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import Backend
-    from policyctx.store.files import Format
 
 # Written beside the contents where the root is in a repository.
 _NO_CONTENT = ".gitignore"

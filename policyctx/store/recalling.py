@@ -12,15 +12,12 @@ from __future__ import annotations
 import contextlib
 import json
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from policyctx.store.backend import Backend
 from policyctx.store.journal import KINDS, head_ids, line_start, open_journal
 from policyctx.store.snapshot import checked_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.store.backend import Backend
 
 _RECORD = line_start("record")
 _NO_RECORD = tuple(line_start(kind) for kind in sorted(KINDS - {"record"}))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from policyctx.errors import StoreError
 from policyctx.messages.reading import is_message, items_of
 from policyctx.planning.ledger import LedgerEntry, is_entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.filesystem import ContextFileSystem
 
 JSON: TypeAlias = Any
 _Key: TypeAlias = tuple[str, str, str] | None

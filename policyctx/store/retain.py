@@ -7,24 +7,18 @@ left behind: temporary files, and a compressed copy of a file that is still ther
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
+from policyctx.messages.json_text import JSON
+from policyctx.store.backend import Backend, WriteBatch
 from policyctx.store.content import PACKED
-from policyctx.store.files import packed, sha256_in, stored_bytes, stored_status
-from policyctx.store.index import GRACE_S, is_young
+from policyctx.store.files import Format, packed, sha256_in, stored_bytes, stored_status
+from policyctx.store.index import GRACE_S, Index, IndexEntry, is_young
 from policyctx.store.naming import is_temporary
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import Backend, WriteBatch
-    from policyctx.store.files import Format
-    from policyctx.store.index import Index, IndexEntry
-    from policyctx.store.state import State
+from policyctx.store.state import State
 
 # States of an item whose placeholder is no longer in the context.
 GONE = frozenset(action.past for action in Action if not action.keeps_place)

@@ -11,19 +11,15 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from policyctx.errors import StoreError
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import ContextFileSystem, stores_in
-from policyctx.store.retain import CollectionReport, Limits, chosen
+from policyctx.store.retain import CollectionReport, Limits, StoredFile, chosen
 from policyctx.store.roots import StoreUrl, store_root
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from policyctx.store.retain import StoredFile
 
 
 @dataclass(frozen=True, slots=True)

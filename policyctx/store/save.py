@@ -6,26 +6,20 @@ content, which its new entry names as the one that it replaces.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import marked
-from policyctx.store.content import sha256_of
-from policyctx.store.files import prepare, sha256_in
-from policyctx.store.index import GRACE_S, Index
+from policyctx.store.backend import Backend, WriteBatch
+from policyctx.store.content import Content, Saved, sha256_of
+from policyctx.store.files import Format, Prepared, prepare, sha256_in
+from policyctx.store.index import GRACE_S, Index, IndexEntry
 from policyctx.store.naming import PathAllocator, check_inside
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from policyctx.store.backend import Backend, WriteBatch
-    from policyctx.store.content import Content, Saved
-    from policyctx.store.files import Format, Prepared
-    from policyctx.store.index import IndexEntry
-    from policyctx.store.state import State
+from policyctx.store.state import State
 
 # How often a file that a save relies on may vanish before that is an error.
 _RACES = 100

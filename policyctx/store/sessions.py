@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from policyctx.planning.paths import safe_part
+from policyctx.store.backend import Backend
 from policyctx.store.content import STATE_FOLDER, decoded
+from policyctx.store.files import Format
 from policyctx.store.index import Index
 from policyctx.store.journal import JOURNAL, open_journal, read_journal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.store.backend import Backend
-    from policyctx.store.files import Format
 
 INDEX = "index.json"
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from policyctx.store.backend import NOT_A_STORE_FILE
+from policyctx.messages.json_text import JSON
+from policyctx.store.backend import NOT_A_STORE_FILE, Backend
 from policyctx.store.content import encoded
 from policyctx.store.index import Index
 from policyctx.store.journal import (
     JOURNAL,
     Fold,
+    Position,
     encode,
     head_ids,
     line_start,
@@ -25,13 +28,6 @@ from policyctx.store.journal import (
     values_of_kind,
 )
 from policyctx.store.sessions import INDEX, state_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import Backend
-    from policyctx.store.journal import Position
 
 _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
-from policyctx.store.backend import NOT_A_STORE_FILE
+from policyctx.messages.json_text import JSON
+from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, ExclusiveLock
 from policyctx.store.files import is_stored
 from policyctx.store.in_flight import (
     OpenBatches,
@@ -24,9 +25,11 @@ from policyctx.store.in_flight import (
     is_living,
     remove_dead_locks,
 )
-from policyctx.store.index import Index
+from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import (
     JOURNAL,
+    JournalRead,
+    Position,
     append_lines,
     continues,
     head_ids,
@@ -37,19 +40,9 @@ from policyctx.store.journal import (
     write_journal,
 )
 from policyctx.store.recalling import recalled_records
-from policyctx.store.sessions import lines_in
-from policyctx.store.snapshot import Snapshots
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import AppendLog, Backend, ExclusiveLock
-    from policyctx.store.index import IndexEntry
-    from policyctx.store.journal import JournalRead, Position
-    from policyctx.store.roots import Root
-    from policyctx.store.sessions import StateFolder
-    from policyctx.store.snapshot import IndexSnapshot
+from policyctx.store.roots import Root
+from policyctx.store.sessions import StateFolder, lines_in
+from policyctx.store.snapshot import IndexSnapshot, Snapshots
 
 _LOCK = "lock"
 # A journal names this many of the journals that it replaces.

@@ -10,22 +10,17 @@ import os
 import re
 import tarfile
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
-from policyctx.store.backend import random_name
+from policyctx.store.backend import Backend, WriteBatch, random_name
 from policyctx.store.content import PACKED, STATE_FOLDER, Content, decoded, encoded, sha256_of
 from policyctx.store.files import packing, prepare, sha256_in, unpacking
-from policyctx.store.index import Index
+from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, head_ids, new_head, numbered, parse_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from policyctx.store.backend import Backend, WriteBatch
-    from policyctx.store.index import IndexEntry
-    from policyctx.store.read import ContentReader
+from policyctx.store.read import ContentReader
 
 CONTENTS = "contents/"
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx.errors import StoreError
 from policyctx.store.content import URL_FILE
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.roots import absolute_root
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)

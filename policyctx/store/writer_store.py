@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Literal, Protocol
+import os
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Literal, Protocol
 
 from policyctx.errors import StoreError
+from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File, FreePaths
+from policyctx.store.content import Content
 from policyctx.store.roots import absolute_root
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Awaitable, Mapping, Sequence
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.content import Content
 
 
 class FileWriter(Protocol):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,15 +15,10 @@ from policyctx.testing.gherkin import BrokenFeatureError, KnownTags, read_featur
 from policyctx.testing.guards import problems_in
 from policyctx.testing.reporting import shown_path, shown_problems
 from policyctx.testing.running import finish
-from policyctx.testing.step_definitions import visible_definitions
+from policyctx.testing.step_definitions import Definitions, visible_definitions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
     from pytest_bdd.parser import Feature
-
-    from policyctx.testing.step_definitions import Definitions
 
 
 class FeatureCollection:

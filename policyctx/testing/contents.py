@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, NUMBER_WORDS, Kind, Size, count, size, unquoted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # With the space before it, each is one token of every vocabulary and four characters.
 _WORDS = re.findall(

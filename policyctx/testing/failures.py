@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+from collections.abc import Sequence
 
 # So many items are shown with their reasons; a longer list says how many more there are.
 _SHOWN_ITEMS = 12

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.definitions.actions import Action
+from policyctx.definitions.items import Item
+from policyctx.errors import PolicyctxError
 from policyctx.messages.shapes.block_texts import joined_text
+from policyctx.planning.decisions import Decision
+from policyctx.planning.plan import Plan
 from policyctx.recipes.compacting import CompactResult
 from policyctx.recipes.offloading import OffloadResult, OffloadResults
-from policyctx.testing.contents import compact
+from policyctx.testing.contents import Message, compact
 from policyctx.testing.failures import WordingError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Item
-    from policyctx.errors import PolicyctxError
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.plan import Plan
-    from policyctx.testing.contents import Message
-    from policyctx.turns.result import Result
+from policyctx.turns.result import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ import fcntl
 import io
 import os
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 FULL = errno.ENOSPC
 FORBIDDEN = errno.EACCES

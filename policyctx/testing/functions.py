@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from policyctx.compaction.summarizers import Summarizer
 from policyctx.policy.sources import PolicySource
 from policyctx.policy.yaml_reader import read_yaml
 from policyctx.recipes import compacting, offloading
+from policyctx.testing.contents import Message
 from policyctx.testing.failures import WordingError
 from policyctx.testing.fates import Returned
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from policyctx.compaction.summarizers import Summarizer
-    from policyctx.testing.contents import Message
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "compact_messages": compacting.compact_messages,

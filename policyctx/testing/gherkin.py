@@ -7,9 +7,11 @@ begins with no keyword is part of a description, so a misspelt keyword is found 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gherkin.dialect import Dialect
@@ -22,17 +24,13 @@ from pytest_bdd.parser import FeatureParser
 from policyctx.errors import Diagnostic, Location
 from policyctx.policy.diagnosing import nearest
 from policyctx.resources import open_file
+from policyctx.testing.step_definitions import Definitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     import pytest
     from pytest_bdd.gherkin_parser import Background, Child, GherkinDocument, Rule, Scenario, Tag
     from pytest_bdd.gherkin_parser import Feature as Tree
     from pytest_bdd.parser import Feature
-
-    from policyctx.testing.step_definitions import Definitions
 
 _SECTION = re.compile(r"\s*([^:]{2,24}):")
 # Of two characters one is half of the word: that they differ by one alone says nothing.

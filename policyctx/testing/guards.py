@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_bdd.parser import PARAM_RE, render_string
 
-from policyctx.testing.gherkin import misspelt_keywords
+from policyctx.errors import Diagnostic
+from policyctx.testing.gherkin import FeatureSource, KnownTags, misspelt_keywords
+from policyctx.testing.step_definitions import Definitions, StepDefinition
 
 if TYPE_CHECKING:
     from pytest_bdd.gherkin_parser import ExamplesTable, Scenario
     from pytest_bdd.parser import Feature, Step
-
-    from policyctx.errors import Diagnostic
-    from policyctx.testing.gherkin import FeatureSource, KnownTags
-    from policyctx.testing.step_definitions import Definitions, StepDefinition
 
 Problems: TypeAlias = Iterator["Diagnostic"]
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.plan import Plan
-    from policyctx.policy.sources import PolicySource
-    from policyctx.testing.fates import Turn
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.plan import Plan
+from policyctx.policy.sources import PolicySource
+from policyctx.testing.fates import Turn
 
 
 def pytest_policyctx_plan(plan: Plan, policy: OffloadPolicy, scenario: str) -> None:

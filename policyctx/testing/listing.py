@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from inspect import getdoc
@@ -14,15 +15,11 @@ from policyctx.errors import visible
 from policyctx.testing import contents, selecting, tables
 from policyctx.testing.collecting import FeatureCollection
 from policyctx.testing.kinds import KINDS
-from policyctx.testing.step_definitions import LIBRARY, Definition
+from policyctx.testing.step_definitions import LIBRARY, Definition, StepDefinition
 from policyctx.testing.steps import MODULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pytest
-
-    from policyctx.testing.step_definitions import StepDefinition
 
 _PLACE = re.compile(r"\{(\w+)([:=])([^}]+)\}")
 _TYPES = ("given", "when", "then")

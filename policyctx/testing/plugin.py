@@ -9,15 +9,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.errors import install_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _COLLECTING = "policyctx.testing.collecting"
 _RUNNING = "policyctx.testing.running"

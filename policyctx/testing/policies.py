@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx.errors import UnknownPolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.sources import PolicySource, policy_source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from policyctx.testing.mutation.mutants import Change
+from policyctx.testing.mutation.mutants import Change
 
 
 @dataclass(frozen=True, slots=True)

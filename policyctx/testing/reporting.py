@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable
+from pathlib import Path
 
 import pytest
 from _pytest._code.code import (
@@ -13,16 +14,9 @@ from _pytest._code.code import (
     ReprTraceback,
 )
 
-from policyctx.errors import PolicyctxError, visible
+from policyctx.errors import Diagnostic, PolicyctxError, visible
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.running import RUNNING
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
-    from pathlib import Path
-
-    from policyctx.errors import Diagnostic
-    from policyctx.testing.running import RunningStep
+from policyctx.testing.running import RUNNING, RunningStep
 
 
 def shown_path(path: Path, config: pytest.Config) -> str:

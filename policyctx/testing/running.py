@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,16 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.policy.sources import PolicySource
+from policyctx.testing.fates import Turn
 from policyctx.testing.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_bdd.parser import Feature, Scenario, Step
-
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.policy.sources import PolicySource
-    from policyctx.testing.fates import Turn
 
 
 @dataclass(frozen=True, slots=True)

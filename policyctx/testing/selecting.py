@@ -16,14 +16,15 @@ like one of ordinals, in digits: `messages 1 to 4`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import BY_STATE
 from policyctx.definitions.item_types import BUILT_IN_TYPES
 from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.fates import Fate
 from policyctx.testing.kinds import (
     KINDS,
     NUMBER_WORDS,
@@ -35,13 +36,8 @@ from policyctx.testing.kinds import (
     unquoted,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+Run = tuple[int, int]
 
-    from policyctx.testing.fates import Fate
-
-    # The first and the last position of a run of items, from 1; negative from the end.
-    Run = tuple[int, int]
 
 _ORDINALS = (
     *("first", "second", "third", "fourth", "fifth"),

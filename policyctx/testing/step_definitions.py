@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
@@ -26,8 +26,6 @@ from policyctx.testing.kinds import KINDS, Kind
 from policyctx.testing.selecting import ITEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pytest
 
 _ALL_KINDS = {**KINDS, "pieces": PIECES, "items": ITEMS}

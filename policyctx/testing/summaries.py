@@ -6,14 +6,11 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
+from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.restoration import WorkingFiles
 from policyctx.compaction.summarizers import ModelSummarizer
 from policyctx.errors import SummaryError, UnrestorableFileError
-
-if TYPE_CHECKING:
-    from policyctx.compaction.assembly import SummaryRequest
 
 _READABLE = 0o444
 _LONGEST_WAIT = 10

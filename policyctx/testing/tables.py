@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from policyctx.testing.contents import ToolResult, filler, filler_blocks
+from policyctx.testing.contents import Message, MessageBuilder, ToolResult, filler, filler_blocks
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, Size, size, unquoted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.testing.contents import Message, MessageBuilder
 
 COLUMNS = {
     "type": "`result`, `result in blocks`, `call`, `text`, `thinking`, `image`, `document`, or an"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from _pytest.terminal import TerminalReporter
 from policyctx.errors import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pytest
 
 _ROW = re.compile(r"(?P<name>.*?)(?:\[(?P<row>.*)\])?", re.DOTALL)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
 
 from policyctx.planning.paths import path_from
-
-if TYPE_CHECKING:
-    from policyctx.testing.fates import Fate
-    from policyctx.testing.world import World
+from policyctx.testing.fates import Fate
+from policyctx.testing.world import World
 
 _FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
 

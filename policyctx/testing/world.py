@@ -5,41 +5,35 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from policyctx.definitions.actions import BY_STATE
+from policyctx.definitions.items import Path as ItemPath
 from policyctx.errors import PolicyctxError, PolicyError
 from policyctx.messages.reading import items_of
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.decisions import Decision
+from policyctx.planning.plan import Plan
+from policyctx.policy.sources import PolicySource
 from policyctx.policy.tools import tool
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.testing.contents import Message, MessageBuilder, filler
+from policyctx.testing.contents import Message, MessageBuilder, Pieces, filler
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.fates import Fate, Turn, value_at
+from policyctx.testing.fates import Fate, Returned, Turn, value_at
 from policyctx.testing.faults import environment, home_directory, passing_time, refusing_writes
 from policyctx.testing.functions import called, input_of
+from policyctx.testing.kinds import Size
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Selection, selection
 from policyctx.testing.summaries import FilesBelow, ScriptedSummarizer
 from policyctx.turns.result import Result
 from policyctx.turns.sources import position_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from policyctx.definitions.items import Path as ItemPath
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.plan import Plan
-    from policyctx.policy.sources import PolicySource
-    from policyctx.testing.contents import Pieces
-    from policyctx.testing.fates import Returned
-    from policyctx.testing.kinds import Size
 
 # The store's own files, which hold no item.
 _STATE_FOLDER, _INDEX = ".policyctx", "index.json"

@@ -6,10 +6,12 @@ read, keep or show it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from policyctx.definitions.request_content import RequestContent
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import MissingExtraError
 from policyctx.tokens.counter import (
@@ -21,15 +23,11 @@ from policyctx.tokens.counter import (
     utf8_bytes,
 )
 from policyctx.tokens.encoders import measure_for
+from policyctx.tokens.provider_models import ProviderModel
 from policyctx.tokens.tool_schemas import schemas_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import anthropic
-
-    from policyctx.definitions.request_content import RequestContent
-    from policyctx.tokens.provider_models import ProviderModel
 
 # Counts differ only between generations of models, so one current model represents them.
 LANGUAGE_MODEL = "claude-opus-4-8"

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from policyctx.definitions.tokenizers import TOKENIZERS, CharRule
+from policyctx.definitions.request_content import RequestContent
+from policyctx.definitions.tokenizers import TOKENIZERS, ByChars, CharRule
 from policyctx.errors import UnknownTokenizerError
-from policyctx.tokens.encoders import approximate, measure_for, pieces
-from policyctx.tokens.provider_models import provider_model
+from policyctx.tokens.encoders import Measure, approximate, measure_for, pieces
+from policyctx.tokens.provider_models import ProviderModel, provider_model
 from policyctx.tokens.request_size import request_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from policyctx.definitions.request_content import RequestContent
-    from policyctx.definitions.tokenizers import ByChars
-    from policyctx.tokens.encoders import Measure
-    from policyctx.tokens.provider_models import ProviderModel
 
 # The longest token of o200k_base and of cl100k_base, in bytes.
 LONGEST_TOKEN = 128

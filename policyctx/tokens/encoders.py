@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from policyctx.definitions.tokenizers import CHARS_PER_TOKEN, TOKENIZERS
 from policyctx.tokens.vocabulary import encoding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SPLIT_CHARS = 16_384
 

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import binascii
 import re
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, TypeAlias
 
-from policyctx.tokens.provider_models import provider_model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from policyctx.definitions.items import Medium
-    from policyctx.tokens.provider_models import ProviderModel
+from policyctx.definitions.items import Medium
+from policyctx.tokens.provider_models import ProviderModel, provider_model
 
 Size: TypeAlias = tuple[int, int]
 

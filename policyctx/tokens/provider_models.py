@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Provider
+from policyctx.definitions.items import Provider
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from policyctx.definitions.items import Medium
-from policyctx.definitions.request_content import Mark
-from policyctx.tokens.media import medium_parts, total
+from policyctx.definitions.request_content import Mark, Piece
+from policyctx.tokens.media import Counts, Part, medium_parts, total
+from policyctx.tokens.provider_models import ProviderModel
 from policyctx.tokens.tool_schemas import schema_parts, schemas_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from policyctx.definitions.request_content import Piece
-    from policyctx.tokens.media import Counts, Part
-    from policyctx.tokens.provider_models import ProviderModel
 
 
 def request_tokens(

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from policyctx.tokens.media import Part
-    from policyctx.tokens.provider_models import ProviderModel, ToolMarks
+from policyctx.tokens.media import Part
+from policyctx.tokens.provider_models import ProviderModel, ToolMarks
 
 Schema: TypeAlias = Mapping[str, Any]
 

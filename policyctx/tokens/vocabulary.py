@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import threading
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -18,8 +19,6 @@ from typing import TYPE_CHECKING
 from policyctx.errors import VocabularyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import tiktoken
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from policyctx.tuning.outcomes import sums
+from policyctx.tuning.outcomes import Outcome, sums
+from policyctx.tuning.settings import Setting
 from policyctx.tuning.statistics import layers, standard_error
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.tuning.outcomes import Outcome
-    from policyctx.tuning.settings import Setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,26 +7,21 @@ of one part of the recordings are shared between the processes, and a process go
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import made_source
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Here, Job, Lost
+from policyctx.replay.executing.executor import Executor, Here, Job, Lost
+from policyctx.replay.parts import Origin, Part
+from policyctx.replay.recording import Recording
 from policyctx.replay.running import LoadedPolicy, compiled
-from policyctx.tuning.outcomes import outcome_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.replay.executing.executor import Executor
-    from policyctx.replay.parts import Origin, Part
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.terms import PricesOf
-    from policyctx.tuning.outcomes import Outcome, Unpriced
+from policyctx.replay.terms import PricesOf
+from policyctx.tuning.outcomes import Outcome, Unpriced, outcome_of
 
 
 @dataclass(frozen=True, slots=True)

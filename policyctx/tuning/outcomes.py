@@ -6,20 +6,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.common import Common
 from policyctx.replay.net import DEARER_DOLLARS, DEARER_SHARE
+from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.terms import PricesOf
+from policyctx.replay.terms import PricesOf
 
 
 @dataclass(frozen=True, slots=True)

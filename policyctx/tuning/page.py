@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.errors import visible
 from policyctx.replay.report.page import (
@@ -15,9 +16,6 @@ from policyctx.replay.report.page import (
     plotting_library,
     visible_values,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _SCRIPTS = ("elements.js", "table.js", "chart.js")
 _STYLES = ("page.css", "screens.css")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from policyctx.replay.recording import Recording
+from policyctx.replay.recording import Recording
 
 # Stands between the name of a project and the rest in the names of many exported files.
 _SEPARATOR = "__"

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from policyctx.messages.reading import items_of
+from policyctx.replay.recording import Recording
 from policyctx.replay.running import FailedRecording
-from policyctx.tuning.evaluating import Failure, TunedSession
+from policyctx.tuning.evaluating import Evaluator, Failure, Tried, TunedSession
 from policyctx.tuning.outcomes import Unpriced
 from policyctx.tuning.projects import ProjectBy, project_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.replay.recording import Recording
-    from policyctx.tuning.evaluating import Evaluator, Tried
 
 
 @dataclass(frozen=True, slots=True)

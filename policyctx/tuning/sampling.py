@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from policyctx.tuning.evaluating import TunedSession
+from policyctx.tuning.evaluating import TunedSession
 
 # Sessions are small, middling or large among those of their format.
 _SIZES = 3

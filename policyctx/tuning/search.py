@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from policyctx.tuning.choosing import Candidate, front, promoted, violated
-from policyctx.tuning.settings import Setting
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.tuning.choosing import Constraints
-    from policyctx.tuning.outcomes import Outcome
-    from policyctx.tuning.settings import Value
-    from policyctx.tuning.space import Space
+from policyctx.tuning.choosing import Candidate, Constraints, front, promoted, violated
+from policyctx.tuning.outcomes import Outcome
+from policyctx.tuning.settings import Setting, Value
+from policyctx.tuning.space import Space
 
 
 class Outcomes(Protocol):

@@ -6,20 +6,16 @@ it, so the empty setting is the incumbent. `overlay` says it as YAML that extend
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.showing import document_yaml
-from policyctx.policy.sources import is_shipped, policy_source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from policyctx.policy.sources import PolicySource
+from policyctx.policy.sources import PolicySource, is_shipped, policy_source
 
 Yaml: TypeAlias = dict[str, Any]
 Value: TypeAlias = str | int

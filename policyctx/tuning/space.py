@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from policyctx.policy.nodes import type_at
 from policyctx.tuning.evaluating import tried
@@ -18,13 +19,10 @@ from policyctx.tuning.settings import (
     SUMMARIES,
     SUMMARISE_ONLY,
     TOOL,
+    Incumbent,
     Setting,
+    Value,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from policyctx.tuning.settings import Incumbent, Value
 
 _MIN_TOKENS = (0, 100, 200, 400, 800, 1500, 3000, 6000)
 _KEEP_RECENT = (1, 2, 3, 4, 5, 7, 10)

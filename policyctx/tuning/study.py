@@ -8,8 +8,9 @@ stays unless these save more than one standard error beyond it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from policyctx.policy.showing import document_yaml
 from policyctx.policy.sources import preset_names
@@ -23,20 +24,13 @@ from policyctx.tuning.choosing import (
     is_beyond_one_error,
     violated,
 )
-from policyctx.tuning.evaluating import tried
+from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
 from policyctx.tuning.outcomes import Outcome
-from policyctx.tuning.sampling import folds, stratified, subset
+from policyctx.tuning.sampling import Fold, folds, stratified, subset
 from policyctx.tuning.search import Effort, Search
-from policyctx.tuning.settings import SUMMARISE_ONLY, Setting
+from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting
 from policyctx.tuning.space import space_for, tool_rules
 from policyctx.tuning.statistics import Interval, Tally, bootstrap_interval, influence, tally
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from policyctx.tuning.evaluating import Found, Tried, TunedSession
-    from policyctx.tuning.sampling import Fold
-    from policyctx.tuning.settings import Incumbent
 
 # With fewer projects no setting can be tested on projects that it was not chosen on.
 MIN_PROJECTS = 8

@@ -6,18 +6,14 @@ that the session was given last, mostly behind the messages that the session has
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import call_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.turns.known_list import KnownList
+from policyctx.turns.known_list import KnownList
 
 
 def call_of(

@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
+from policyctx.definitions.items import Message
 from policyctx.errors import in_words
 from policyctx.planning.decisions import Reason
-from policyctx.turns.effects import Effect
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from policyctx.definitions.items import Message
-    from policyctx.turns.effects import SessionStore
+from policyctx.turns.effects import Effect, SessionStore
 
 _LOG = logging.getLogger("policyctx")
 

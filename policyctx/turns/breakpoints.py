@@ -7,9 +7,12 @@ was sent, also after a restart and in a list that is read anew.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from policyctx.definitions.items import Message, Path
+from policyctx.definitions.request_content import Ttl
 from policyctx.messages.request_markers import (
     blocks_of_system,
     blocks_of_tools,
@@ -19,17 +22,18 @@ from policyctx.messages.request_markers import (
     with_ttls,
 )
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
-from policyctx.planning.anchors import Anchors, Marked, Removable, anchors, breakpoints
+from policyctx.planning.anchors import (
+    Anchors,
+    Breakpoint,
+    Marked,
+    Part,
+    Removable,
+    anchors,
+    breakpoints,
+)
+from policyctx.planning.decisions import Decision
+from policyctx.turns.known_list import KnownList
 from policyctx.turns.sources import position_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Message, Path
-    from policyctx.definitions.request_content import Ttl
-    from policyctx.planning.anchors import Breakpoint, Part
-    from policyctx.planning.decisions import Decision
-    from policyctx.turns.known_list import KnownList
 
 _HOUR = 3600
 # The kinds of items that may have no marker, and those that may have one without any text.

@@ -6,10 +6,11 @@ the list unchanged, and a warning says why.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import is_
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from policyctx.compaction.assembly import (
     ITEM_TYPE,
@@ -18,43 +19,33 @@ from policyctx.compaction.assembly import (
     History,
     SummaryRequest,
     SummaryUsage,
+    WrittenMessage,
     archive_name,
     assembled,
 )
 from policyctx.compaction.file_access import accesses, unknown_readers
-from policyctx.compaction.restoration import WorkingFiles
+from policyctx.compaction.restoration import FileReader, Restoration, WorkingFiles
+from policyctx.compaction.summarizers import Summarizer
+from policyctx.definitions.authors import Author
+from policyctx.definitions.items import Item, Message
 from policyctx.definitions.summarizers import NONE
 from policyctx.errors import StoreError
 from policyctx.messages.in_place import SessionRequest
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
+from policyctx.planning.compact import Replacing
 from policyctx.planning.decisions import Reason
+from policyctx.planning.facts import Facts
+from policyctx.policy.models import Policy
+from policyctx.policy.models.compaction import Summary
 from policyctx.store.content import Content, Origin
-from policyctx.turns.asking import AskBefore, CompactionAhead
-from policyctx.turns.effects import ReadFiles, Remember, Save
-from policyctx.turns.replacements import Replaced, Replacement, digest
-from policyctx.turns.sources import indices, joined, within
-from policyctx.turns.summarising import Summarising
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from policyctx.compaction.assembly import WrittenMessage
-    from policyctx.compaction.restoration import FileReader, Restoration
-    from policyctx.compaction.summarizers import Summarizer
-    from policyctx.definitions.authors import Author
-    from policyctx.definitions.items import Item, Message
-    from policyctx.planning.compact import Replacing
-    from policyctx.planning.facts import Facts
-    from policyctx.policy.models import Policy
-    from policyctx.policy.models.compaction import Summary
-    from policyctx.turns.asking import BeforeCompaction
-    from policyctx.turns.breakpoints import Beside
-    from policyctx.turns.effects import Turn
-    from policyctx.turns.known_list import KnownList
-    from policyctx.turns.replacements import Replacements
-    from policyctx.turns.sources import Sources
-    from policyctx.turns.summarising import Summarised
+from policyctx.turns.asking import AskBefore, BeforeCompaction, CompactionAhead
+from policyctx.turns.breakpoints import Beside
+from policyctx.turns.effects import ReadFiles, Remember, Save, Turn
+from policyctx.turns.known_list import KnownList
+from policyctx.turns.replacements import Replaced, Replacement, Replacements, digest
+from policyctx.turns.sources import Sources, indices, joined, within
+from policyctx.turns.summarising import Summarised, Summarising
 
 _WRITTEN_ROLES = ("user", "assistant")
 # The requirements ask for a list that ends so if nothing behind the summary stays.

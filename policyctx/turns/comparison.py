@@ -7,17 +7,14 @@ out costs about as much as comparing the two lists once.
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from itertools import compress, count
 from operator import ne
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message, Path
 from policyctx.messages.markers import bare, is_plain, unmarked, with_markers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.definitions.items import Message, Path
-    from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.built_in import Shapes
 
 # Lists are compared in slices: a difference costs a visit to the messages of its slice alone.
 _SLICE = 128

@@ -5,15 +5,12 @@ The fields are those of the PRD context-filesystem. They are never part of the m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Item
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.ledger import Ledger, LedgerEntry
+from policyctx.definitions.items import Item
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.ledger import Ledger, LedgerEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,23 +7,17 @@ kind, the driver throws it into the turn, where it is raised at the `yield`. Can
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import closing, nullcontext
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-from policyctx.turns.effects import Holds, Save
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.planning.paths import File
-    from policyctx.store.content import Content
-    from policyctx.turns.effects import Effect, Record, SessionStore, Turn
-    from policyctx.turns.notices import Writes
+from policyctx.messages.json_text import JSON
+from policyctx.planning.paths import File
+from policyctx.store.content import Content
+from policyctx.turns.effects import Effect, Holds, Record, Save, SessionStore, Turn
+from policyctx.turns.notices import Writes
 
 T = TypeVar("T")
 # A generator that returns a `T`, and stops before each part that may block. Each part may be run in

@@ -11,32 +11,28 @@ with an ordinary `try` and `except`.
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from policyctx.compaction.assembly import History, SummaryRequest
+from policyctx.compaction.file_access import FileAccess
+from policyctx.compaction.restoration import FileReader, Restoration
+from policyctx.compaction.summarizers import Summarizer
+from policyctx.compaction.verification import Verified
 from policyctx.errors import StoreError
+from policyctx.messages.json_text import JSON
+from policyctx.planning.paths import File
+from policyctx.policy.models.compaction import Restore
+from policyctx.policy.models.compaction import Summary as SummarySettings
+from policyctx.store.content import Content
 from policyctx.store.files import rests_of
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.compaction.assembly import History, SummaryRequest
-    from policyctx.compaction.file_access import FileAccess
-    from policyctx.compaction.restoration import FileReader, Restoration
-    from policyctx.compaction.summarizers import Summarizer
-    from policyctx.compaction.verification import Verified
-    from policyctx.messages.json_text import JSON
-    from policyctx.planning.paths import File
-    from policyctx.policy.models.compaction import Restore
-    from policyctx.policy.models.compaction import Summary as SummarySettings
-    from policyctx.store.content import Content
-    from policyctx.store.roots import Root
-    from policyctx.tokens.counter import TokenCounter
+from policyctx.store.roots import Root
+from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")
 Record: TypeAlias = "Mapping[str, JSON]"

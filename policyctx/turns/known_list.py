@@ -8,30 +8,26 @@ known ones may be new objects, and their `cache_control` markers may have moved.
 from __future__ import annotations
 
 from collections import ChainMap
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple, cast
 
+from policyctx.definitions.items import Item, Message, Path
+from policyctx.definitions.request_content import Ttl
 from policyctx.errors import InvalidResultError, MessagesError
 from policyctx.messages.editing import Edit, block_of, edited_message, keep_structure
 from policyctx.messages.markers import markers_of, places_of, with_markers
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.validity import new_problems_around
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.decisions import Decision
+from policyctx.planning.ledger import ItemKey, LedgerEntry
+from policyctx.planning.plan import Plan
 from policyctx.planning.planner import Planner
 from policyctx.store.content import Content, Origin
 from policyctx.turns.comparison import are_alike, differences, moved
-from policyctx.turns.sources import Staying
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from policyctx.definitions.items import Item, Message, Path
-    from policyctx.definitions.request_content import Ttl
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.decisions import Decision
-    from policyctx.planning.ledger import ItemKey, LedgerEntry
-    from policyctx.planning.plan import Plan
-    from policyctx.turns.sources import Sources
+from policyctx.turns.sources import Sources, Staying
 
 
 class _Made(NamedTuple):

@@ -10,30 +10,24 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from policyctx.definitions.items import Message
 from policyctx.errors import UsageError
-from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.planning.conversation import Arrived, Conversation
+from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import Ledger, LedgerEntry, Mark, is_entry
 from policyctx.planning.records import MARK, TYPES, fields_of, is_of
-from policyctx.tokens.usage import Correction, correction_of
+from policyctx.tokens.usage import Correction, Usage, correction_of
 from policyctx.turns.arriving import call_of
-from policyctx.turns.breakpoints import SentAnchors
+from policyctx.turns.breakpoints import Placing, SentAnchors
+from policyctx.turns.known_list import KnownList
 from policyctx.turns.replacements import Replacement, Replacements
 from policyctx.turns.totals import Tallied
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.planning.conversation import Arrived, Conversation
-    from policyctx.planning.facts import Facts
-    from policyctx.tokens.usage import Usage
-    from policyctx.turns.breakpoints import Placing
-    from policyctx.turns.known_list import KnownList
 
 T = TypeVar("T")
 

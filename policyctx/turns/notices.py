@@ -7,23 +7,18 @@ a request that is larger than the window.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import StoreError
-from policyctx.turns.effects import FindRoot, Recall, Remember
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
-
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.facts import Facts, Unit
-    from policyctx.planning.plan import Plan
-    from policyctx.turns.effects import Record, SessionStore, Turn
-    from policyctx.turns.known_list import KnownList
-    from policyctx.turns.memory import Memory
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.facts import Facts, Unit
+from policyctx.planning.plan import Plan
+from policyctx.turns.effects import FindRoot, Recall, Record, Remember, SessionStore, Turn
+from policyctx.turns.known_list import KnownList
+from policyctx.turns.memory import Memory
 
 # Before that many calls a loop may not have come to a response.
 _CALLS_WITHOUT_USAGE = 5

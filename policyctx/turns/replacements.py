@@ -9,29 +9,24 @@ part of what is recognised: the kept messages have those of the list that is giv
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import is_, is_not, itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
+from policyctx.definitions.items import Message, Path
 from policyctx.errors import MessagesError
 from policyctx.messages.json_text import json_pieces
 from policyctx.messages.markers import bare, markers_of
 from policyctx.messages.reading import Reading, items_of
-from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
 from policyctx.planning.compact import around_summary
 from policyctx.planning.ledger import ItemKey
 from policyctx.turns.comparison import differences, moved, without_markers
-from policyctx.turns.sources import indices, joined, part, position_of, through, whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Message, Path
-    from policyctx.messages.shapes.built_in import Shapes
-    from policyctx.turns.sources import Sources
+from policyctx.turns.sources import Sources, indices, joined, part, position_of, through, whole
 
 # By the path of a marker in a message: its path in the edited message.
 Places: TypeAlias = "Mapping[Path, Path]"

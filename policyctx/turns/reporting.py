@@ -8,18 +8,17 @@ that has imported it; a session never imports it first.
 from __future__ import annotations
 
 import sys
+from logging import Logger
 from typing import TYPE_CHECKING
 
+from policyctx.planning.compact import Replacing
 from policyctx.planning.plan import step_reports
+from policyctx.tokens.usage import Usage
+from policyctx.turns.compacting import Compacted, NotCompacted
+from policyctx.turns.effects import Turn
+from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
-    from logging import Logger
-
-    from policyctx.planning.compact import Replacing
-    from policyctx.tokens.usage import Usage
-    from policyctx.turns.compacting import Compacted, NotCompacted
-    from policyctx.turns.effects import Turn
-    from policyctx.turns.result import Result
     from policyctx.turns.telemetry import Telemetry
 
 

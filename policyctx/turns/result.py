@@ -6,25 +6,20 @@ ledger on. A placeholder is handed out only after the file that it names is save
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from policyctx.compaction.assembly import SummaryUsage
+from policyctx.definitions.items import Message
 from policyctx.errors import InvalidResultError, StoreError
-from policyctx.turns.effects import Holds, Remember, Save
-from policyctx.turns.sources import indices, joined
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.planning.anchors import Breakpoint
-    from policyctx.planning.plan import Plan
-    from policyctx.policy.models.store import Store
-    from policyctx.turns.compacting import Compacted
-    from policyctx.turns.effects import Turn
-    from policyctx.turns.known_list import KnownList
-    from policyctx.turns.sources import Sources
+from policyctx.planning.anchors import Breakpoint
+from policyctx.planning.plan import Plan
+from policyctx.policy.models.store import Store
+from policyctx.turns.compacting import Compacted
+from policyctx.turns.effects import Holds, Remember, Save, Turn
+from policyctx.turns.known_list import KnownList
+from policyctx.turns.sources import Sources, indices, joined
 
 
 @dataclass(frozen=True, slots=True)

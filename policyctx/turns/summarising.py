@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING
 
-from policyctx.compaction.assembly import SummaryUsage
+from policyctx.compaction.assembly import SummaryRequest, SummaryUsage
 from policyctx.compaction.prompt import (
     over_limit,
     problem,
@@ -17,21 +16,21 @@ from policyctx.compaction.prompt import (
     without_pinned,
     words_asked_for,
 )
-from policyctx.compaction.summarizers import ExtractiveSummarizer, ModelSummarizer, NoSummarizer
+from policyctx.compaction.summarizers import (
+    ExtractiveSummarizer,
+    ModelSummarizer,
+    NoSummarizer,
+    Summarizer,
+)
 from policyctx.compaction.verification import reserved
 from policyctx.definitions.summarizers import NONE
 from policyctx.errors import SummaryError, in_words
+from policyctx.policy.models import Prices
+from policyctx.policy.models.compaction import Summary
 from policyctx.pricing.dollars import dollars, prices_of
 from policyctx.tokens.usage import Usage
 from policyctx.tokens.words import words_in
-from policyctx.turns.effects import Summarise, Verify, Wait
-
-if TYPE_CHECKING:
-    from policyctx.compaction.assembly import SummaryRequest
-    from policyctx.compaction.summarizers import Summarizer
-    from policyctx.policy.models import Prices
-    from policyctx.policy.models.compaction import Summary
-    from policyctx.turns.effects import Turn
+from policyctx.turns.effects import Summarise, Turn, Verify, Wait
 
 # Jitter: sessions that a provider rejected at the same time must not retry at the same time. A
 # wait that the policy sets is shortened by up to this share, one that the provider asks for is

@@ -8,6 +8,7 @@ in them unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` asks for it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -17,16 +18,14 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import metrics, trace
 from opentelemetry.trace import StatusCode
 
+from policyctx.planning.compact import Replacing
+from policyctx.planning.plan import StepReport
+from policyctx.tokens.usage import Usage
+from policyctx.turns.compacting import Compacted, NotCompacted
+from policyctx.turns.result import Result
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from opentelemetry.trace import Span, Tracer
-
-    from policyctx.planning.compact import Replacing
-    from policyctx.planning.plan import StepReport
-    from policyctx.tokens.usage import Usage
-    from policyctx.turns.compacting import Compacted, NotCompacted
-    from policyctx.turns.result import Result
 
 CONVERSATION = "gen_ai.conversation.id"
 COMPACTED = "gen_ai.conversation.compacted"

@@ -8,18 +8,14 @@ itself counts nothing for it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policyctx.planning.conversation import Conversation
-    from policyctx.planning.facts import Facts
-    from policyctx.planning.ledger import Ledger
-    from policyctx.tokens.usage import Usage
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.facts import Facts
+from policyctx.planning.ledger import Ledger
+from policyctx.tokens.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)

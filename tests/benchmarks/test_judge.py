@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,6 @@ from policyctx.replay.simulation import simulated
 from tests.conversations import call, results, user
 from tests.policies import policy
 from tests.replay.sessions import turn_by_turn
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def said(labeller: str, *, needed: bool, lines: tuple[int, int] | None = None) -> Judgement:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from benchmarks.revisions.__main__ import main, share
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAIRS: list[dict[str, object]] = [
     {"label": "supersedes", "first": "The cap is 80.", "second": "The cap is 81.", "stale": "80"},

@@ -5,8 +5,11 @@ import importlib
 import json
 import platform
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,11 +18,6 @@ from benchmarks.__main__ import benchmark_modules, main
 from benchmarks.planning import conversation, settled_session
 from benchmarks.runner import TIMING_NS, Measurement, Ratio, markdown, measured, report
 from tests.replay.synthetic import encoded_lines, line_records
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from types import ModuleType
 
 
 class FakeClock:

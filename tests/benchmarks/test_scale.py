@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from functools import cache
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,7 @@ from benchmarks.scale.shapes import FILE, Quantiles, shapes, written
 from benchmarks.scale.texts import KINDS, packing, text_of
 from benchmarks.scale.writing import write_sessions
 from policyctx.replay.reading import files_in, recordings_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.replay.recording import Recording
+from policyctx.replay.recording import Recording
 
 SEED = 3
 COUNT = 24

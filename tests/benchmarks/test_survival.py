@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from benchmarks.survival import Fact, fate_of, histories, main, wilson
 from policyctx.compaction.extractive.writing import Group
 from policyctx.compaction.rounds import SourcedLine
+from policyctx.definitions.items import Message
 from tests.conversations import user
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 PLANTED = Path(__file__).parents[2] / "benchmarks" / "planted"
 

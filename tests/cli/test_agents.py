@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.cli.running import policyctx
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILE = """\
 apiVersion: policyctx/v1

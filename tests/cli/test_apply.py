@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import json
 import stat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.running import policyctx
 from tests.conversations import session_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = "a long result " * 100
 

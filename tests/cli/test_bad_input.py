@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.running import policyctx
 from tests.conversations import session_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GOOD = json.dumps(session_of("x" * 2000)).encode()
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.running import policyctx
 from tests.conversations import session_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POLICY = """\
 apiVersion: policyctx/v1

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.policy.sources import preset_names
 from tests.cli.running import policyctx
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = "apiVersion: policyctx/v1\nname: mine\n"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,6 @@ from policyctx import ContextFileSystem
 from policyctx.store.content import Content
 from tests.cli.running import policyctx
 from tests.conversations import user
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POLICY = """\
 apiVersion: policyctx/v1

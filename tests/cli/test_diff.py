@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.cli.running import policyctx
 from tests.replay.test_running import claude_code
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = [f"line {i} of some output\n" * (300 + 10 * i) for i in range(8)]
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -12,9 +13,6 @@ from policyctx.cli.app import app
 from tests.cli.running import policyctx
 from tests.conversations import call, results, session_of
 from tests.recordings import each_recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POLICY = """\
 apiVersion: policyctx/v1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from policyctx.policy.loading import load_policy
 from policyctx.policy.sources import preset_names
 from tests.cli.running import policyctx
 from tests.conversations import session_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ["policy.yaml", "policyctx.yaml"]
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from policyctx.cli.diagnostics import Format, shown
 from policyctx.cli.output import console, json_text, shortened, table
 from policyctx.errors import Diagnostic, Location, visible
 from tests.cli.running import policyctx
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "policyctx"]
 

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.cli.running import policyctx
 from tests.conversations import session_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

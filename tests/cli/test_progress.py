@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +9,6 @@ from policyctx.replay.executing.executor import Here
 from policyctx.replay.running import FailedRecording
 from tests.cli.running import policyctx
 from tests.replay.test_running import calls_of, claude_code
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def failed(count: int) -> Progressed[str]:

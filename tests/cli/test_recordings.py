@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from policyctx.replay.reading import recordings_in
 from policyctx.replay.simulation import simulated
 from tests.cli.running import policyctx
 from tests.replay.readers.test_codex import TURN, beside, counted
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.running import policyctx
 from tests.replay.test_running import claude_code
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ import json
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from subprocess import CompletedProcess
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 import typer.main
@@ -16,10 +17,6 @@ from policyctx.store.filesystem import ContextFileSystem
 from tests.cli import running
 from tests.store.bucket import BUCKET, serving
 from tests.store.contents import names_below, result
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 # To build the tree of commands takes longer than most of them.
 COMMAND = cache(typer.main.get_command)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.cli.running import policyctx
 from tests.conversations import user
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ORDERS = [f"Never push to branch b{i}, it belongs to team {i}." for i in range(12)]
 

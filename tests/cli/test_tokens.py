@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from tests.tokens.counting_server import counting_server
 from tests.tokens.requests import request_tokens
 from tests.tokens.test_image_sizes import png
 from tests.tokens.test_media import image
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COUNTER = counter_for("o200k_base")
 

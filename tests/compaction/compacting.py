@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from policyctx import OffloadPolicy, Session
-from tests.conversations import user
+from policyctx.compaction.assembly import SummaryRequest
+from tests.conversations import Message, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.compaction.assembly import SummaryRequest
-    from tests.conversations import Message
 
 SYSTEM: Message = {"role": "system", "content": "rules"}
 SUMMARY = "[Conversation compressed]\n\n"

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,6 @@ from tests.compaction.messages_server import (
     saying,
 )
 from tests.conversations import results, session_of, user
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 anthropic = pytest.importorskip("anthropic")
 

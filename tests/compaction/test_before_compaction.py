@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import CompactionAhead, Session
+from policyctx.turns.result import Result
 from tests.compaction.compacting import REPLY, SUMMARY, SYSTEM, compacting, conversation, said
 from tests.conversations import calls, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
 
 MESSAGES = conversation()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,15 +16,11 @@ from policyctx import (
     register_summarizer,
 )
 from policyctx.compaction import summarizers
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.testing.faults import passing_time
 from tests.cli.running import policyctx
 from tests.compaction.compacting import SUMMARY, conversation
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.planning.compiled import OffloadPolicy
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from policyctx.compaction.assembly import History
@@ -11,10 +9,7 @@ from policyctx.compaction.comparison import lacking
 from policyctx.compaction.extractive import ranked_units
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.summaries import edited, said
-from tests.conversations import call, results, user
-
-if TYPE_CHECKING:
-    from tests.conversations import Message
+from tests.conversations import Message, call, results, user
 
 TODO = {"todos": [{"content": "Write the migration of orders", "status": "pending"}]}
 SESSION = [

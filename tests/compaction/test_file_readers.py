@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,15 +12,10 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.sources import fragment_names, preset_names
+from policyctx.recipes.compacting import CompactResult
 from tests.cli.running import policyctx
-from tests.conversations import call, results, user
+from tests.conversations import Message, call, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.recipes.compacting import CompactResult
-    from tests.conversations import Message
 
 SAID: Message = {"role": "assistant", "content": "I move it next."}
 KNOWN = [

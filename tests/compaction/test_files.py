@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx.compaction.restoration import WorkingFiles
 from policyctx.errors import UnrestorableFileError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 READER = WorkingFiles()
 PLENTY = 10_000

@@ -5,19 +5,14 @@ from __future__ import annotations
 import base64
 import random
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import session_of
+from tests.conversations import Message, session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 LOG = [f"line {i} of a long log\n" * 2_000 for i in range(200)]
 

@@ -11,8 +11,10 @@ import gc
 import json
 import random
 import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import anthropic
 import openai
@@ -21,15 +23,9 @@ import pytest
 from policyctx import Session, compact_messages
 from policyctx.compaction.openai_summarizer import OpenAISummarizer
 from tests.compaction.messages_server import messages_server, saying
-from tests.conversations import session_of, user
+from tests.conversations import Message, session_of, user
 from tests.policies import policy
 from tests.serving import Answer, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 SECTIONS = (
     "Goals & Decisions",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
+from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,7 @@ from policyctx.compaction.prompt import missing_sections
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models.compaction import Summary
+from policyctx.turns.result import Result
 from tests.cli.running import policyctx
 from tests.compaction.compacting import SUMMARY, conversation
 from tests.compaction.messages_server import (
@@ -32,15 +35,8 @@ from tests.compaction.messages_server import (
     messages_server,
     saying,
 )
-from tests.conversations import calls, results, user
+from tests.conversations import Message, calls, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
-    from tests.conversations import Message
 
 anthropic = pytest.importorskip("anthropic")
 

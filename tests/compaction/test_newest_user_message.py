@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from policyctx.compaction.assembly import SummaryRequest
 from policyctx.messages.json_text import compact_json
 from tests.compaction.compacting import (
     REPLY,
@@ -16,13 +18,7 @@ from tests.compaction.compacting import (
     said,
     session,
 )
-from tests.conversations import calls, picture, results, user
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.compaction.assembly import SummaryRequest
-    from tests.conversations import Message
+from tests.conversations import Message, calls, picture, results, user
 
 CARRY = "{keep_newest_user_message: true, keep_recent: {messages: 1}}"
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx import Session
+from policyctx.compaction.assembly import SummaryRequest
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.simulation import offline, online_summarizers
-from tests.conversations import user
+from tests.conversations import Message, user
 from tests.policies import policy
 from tests.policy_strategies import stored
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.compaction.assembly import SummaryRequest
-    from policyctx.planning.compiled import OffloadPolicy
-    from tests.conversations import Message
 
 LONG: list[Message] = [
     user(f"task {i}") if i % 2 == 0 else {"role": "assistant", "content": f"done {i}"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from policyctx.tokens.counter import counter_for
 from tests.chat_server import ChatServer, calling, chat_server
 from tests.compaction.messages_server import failing, messages_server
 from tests.conversations import session_of, user
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 openai = pytest.importorskip("openai")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -28,9 +28,6 @@ from tests.conversations import (
     thinking,
     user,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def labelled(*messages: Message) -> list[tuple[str, str]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import Session
 from policyctx.compaction.summarizers import summarizer_for
+from policyctx.turns.result import Result
 from tests.compaction.messages_server import (
     MessagesServer,
     Scripted,
@@ -17,15 +20,8 @@ from tests.compaction.messages_server import (
     messages_server,
     saying,
 )
-from tests.conversations import calls, results, user
+from tests.conversations import Message, calls, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
-    from tests.conversations import Message
 
 anthropic = pytest.importorskip("anthropic")
 

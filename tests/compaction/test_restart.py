@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx import Session
 from policyctx.messages.json_text import compact_json
 from tests.compaction.compacting import Failing, conversation, said, session
 from tests.conversations import calls, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_full_list_gets_the_same_beginning_and_no_model_is_asked(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,16 +12,10 @@ from policyctx.compaction.file_access import FileAccess, Lines, accesses
 from policyctx.compaction.restoration import Restoration, WorkingFiles, restore
 from policyctx.compaction.windows import windows
 from policyctx.errors import MessagesError
-from policyctx.policy.models.compaction import Restore
+from policyctx.policy.models.compaction import FileSource, Restore
 from policyctx.tokens.counter import counter_for
 from tests.conversations import Message, call, chat_calls, chat_result, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.policy.models.compaction import FileSource
 
 COUNTER = counter_for("approximate")  # a token for four characters
 

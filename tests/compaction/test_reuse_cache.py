@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,16 +11,11 @@ from policyctx import Session
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.errors import SummaryError
 from policyctx.messages.in_place import SessionRequest, in_place_anthropic, in_place_chat
+from policyctx.turns.result import Result
 from tests.chat_server import calling, chat_server
 from tests.compaction.messages_server import messages_server, saying
-from tests.conversations import call, chat_calls, chat_result, results, thinking, user
+from tests.conversations import Message, call, chat_calls, chat_result, results, thinking, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
-    from tests.conversations import Message
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")

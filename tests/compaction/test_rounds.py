@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.compaction.rounds import rounds
+from policyctx.compaction.rounds import Round, rounds
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
-from tests.conversations import call, results, user
-
-if TYPE_CHECKING:
-    from policyctx.compaction.rounds import Round
-    from tests.conversations import Message
+from tests.conversations import Message, call, results, user
 
 COUNTER = counter_for("approximate")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock
@@ -13,12 +13,7 @@ from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.messages.json_text import compact_json
 from policyctx.policy.sources import preset_names
 from tests.compaction.compacting import conversation, session
-from tests.conversations import results, user
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conversations import Message
+from tests.conversations import Message, results, user
 
 
 def sdk_reply(i: int) -> Message:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx import Session, StoreError
+from policyctx.compaction.assembly import SummaryRequest
 from policyctx.messages.json_text import compact_json
 from tests.compaction.compacting import (
     REPLY,
@@ -23,12 +25,6 @@ from tests.compaction.compacting import (
 )
 from tests.conversations import calls, chat_calls, chat_result, picture, results, thinking, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.compaction.assembly import SummaryRequest
 
 
 def test_the_history_is_replaced_by_the_summary_and_its_reply(tmp_path: Path) -> None:

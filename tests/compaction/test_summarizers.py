@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,6 @@ from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.words import words_in
 from tests.conversations import user
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 COUNTER = counter_for("approximate")
 HISTORY = History([user("Never deploy on Friday. The host is db-3.internal.")])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,16 +13,10 @@ from policyctx import Session
 from policyctx.compaction.prompt import words_asked_for
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.policy.models.compaction import Summary
+from policyctx.turns.result import Result
 from tests.compaction.messages_server import MessagesServer, messages_server, saying
-from tests.conversations import call, results, user
+from tests.conversations import Message, call, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
-    from tests.conversations import Message
 
 anthropic = pytest.importorskip("anthropic")
 

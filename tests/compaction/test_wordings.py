@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from policyctx import compact_messages
+from policyctx import CompactResult, compact_messages
+from policyctx.compaction.assembly import SummaryRequest
 from policyctx.planning.placeholders import CompactionForms
 from policyctx.policy.models.compaction import CompactionWording
-from tests.conversations import call, results, session_of, user
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx import CompactResult
-    from policyctx.compaction.assembly import SummaryRequest
-    from tests.conversations import Message
+from tests.conversations import Message, call, results, session_of, user
 
 
 class Noted:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from policyctx.definitions.items import Message
 from tests.fuzz.hosted import (
     BedrockWriter,
     GoogleWriter,
@@ -14,12 +17,6 @@ from tests.fuzz.hosted import (
     client_output,
     responses_pair,
 )
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message
 
 Shape = Literal["anthropic", "chat", "legacy", "responses", "mixed", "bedrock", "google"]
 SHAPES_OF_MESSAGES: tuple[Shape, ...] = ("anthropic", "anthropic", "chat", "legacy")

@@ -6,11 +6,12 @@ import copy
 import random
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
+from policyctx.definitions.items import Message
 from policyctx.errors import PolicyctxError
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
@@ -18,25 +19,19 @@ from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.validity import new_problems
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
 from policyctx.store.content import PACKED, decoded
 from policyctx.store.files import unpacked
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.turns.driving import run
-from tests.fuzz.conversations import ALL_SHAPES, Writer
+from policyctx.turns.result import Result
+from tests.fuzz.conversations import ALL_SHAPES, Shape, Writer
 from tests.fuzz.marking import Marking, text_and_markers, wrong_sources
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.policies import policy_of
 from tests.fuzz.rules import broken, role_of
 from tests.openai_rules import broken_promises, calls_in, results_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.turns.result import Result
-    from tests.fuzz.conversations import Shape
 
 _SHAPES_OF_HOSTS = {"bedrock": (BedrockShape(),), "google": (GoogleShape(),)}
 _MARKER = re.compile(r"m\d+z")

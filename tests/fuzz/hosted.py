@@ -6,15 +6,13 @@ of Bedrock's Converse API and contents of Google's SDK.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from google.genai import types
 
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Iterator
-
-    from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message
 
 Block = dict[str, Any]
 Served = tuple[Block, Block]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from policyctx.definitions.items import Message, Path
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.markers import markers_of, places_of, unmarked, with_markers
+from policyctx.turns.result import Result
 from tests.openai_rules import role_of
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Message, Path
-    from policyctx.turns.result import Result
 
 _MOST = 4
 

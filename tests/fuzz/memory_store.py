@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.errors import StoreError
 from policyctx.planning.paths import File, FreePaths
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.store.content import Content
+from policyctx.store.content import Content
 
 
 class MemoryStore:

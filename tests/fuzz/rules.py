@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message
 from tests import openai_rules
 from tests.openai_rules import calls_in, refused, results_in, type_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
 
 
 def role_of(message: Message) -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from agent_framework import Content, Message
 
+from policyctx import Shape
 from policyctx.integrations.agent_framework import AgentFrameworkShape
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx import Shape
 
 
 class AgentFramework:

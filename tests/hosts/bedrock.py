@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import base64
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from policyctx import Shape
 from policyctx.integrations.bedrock_shape import BedrockShape
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx import Shape
 
 Message = dict[str, Any]
 PNG = base64.b64decode("iVBORw0KGgo=")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.genai import types
 
+from policyctx import Shape
 from policyctx.integrations.google_contents import GoogleShape
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx import Shape
 
 PAGE = Path(__file__).parents[2] / "docs" / "shapes.md"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from langchain_core.messages import (
     AIMessage,
@@ -15,12 +16,8 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
+from policyctx import Shape
 from policyctx.integrations.langchain import LangChainShape
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx import Shape
 
 
 class LangChain:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic_ai.messages import (
     BinaryContent,
@@ -16,12 +17,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from policyctx import Shape
 from policyctx.integrations.pydantic_ai import PydanticAIShape
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx import Shape
 
 
 class PydanticAI:

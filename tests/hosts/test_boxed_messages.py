@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from policyctx import Session, Shape
+from policyctx import Part, Session, Shape
+from policyctx.definitions.items import Message, Path
+from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.testing.strategies.messages import growing_lists
 from tests.messages.odd_lists import odd_lists
 from tests.policy_strategies import policies, stored
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from policyctx import Part
-    from policyctx.definitions.items import Message, Path
-    from policyctx.messages.json_text import JSON
-    from policyctx.planning.compiled import OffloadPolicy
 
 
 class Box:

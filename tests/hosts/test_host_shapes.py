@@ -5,20 +5,16 @@ from __future__ import annotations
 import copy
 import importlib
 import json
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from policyctx import MessagesError, Session
+from policyctx import MessagesError, Result, Session
 from policyctx.compaction.assembly import archived_messages
 from tests.hosts.bedrock import Bedrock, picture
+from tests.hosts.hosts import Host
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx import Result
-    from tests.hosts.hosts import Host
 
 STORE = "store: {sync: never}\n"
 OFFLOAD = f"""\

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import MessagesError, Part, Session, Shape, ShapeError
+from policyctx.definitions.items import Path as PartPath
 from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.messages.json_text import JSON
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from policyctx.definitions.items import Path as PartPath
-    from policyctx.messages.json_text import JSON
 
 OFFLOAD = """\
     min_chars: 100

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from policyctx.recipes.offloading import (
 )
 from tests.conversations import results, session_of
 from tests.hosts.test_boxed_messages import Box, BoxShape
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PLAIN: list[Any] = [*session_of("x" * 9000, "y" * 9000)]
 SHAPES = (BoxShape(),)

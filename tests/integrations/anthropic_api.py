@@ -7,19 +7,22 @@ and answers from a script, plain or as server-sent events.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import ThreadingHTTPServer
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.integrations.anthropic_rules import marked_blocks, prompt_bytes, refusal, signed
+from tests.integrations.anthropic_rules import (
+    Block,
+    Body,
+    marked_blocks,
+    prompt_bytes,
+    refusal,
+    signed,
+)
 from tests.serving import Answer, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.integrations.anthropic_rules import Block, Body
 
 # The bytes of a prompt that are billed as one token, and the tokens that no request shows.
 BYTES_PER_TOKEN = 3

@@ -6,12 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.cli.running import policyctx
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOOK = (
     sys.executable,

@@ -6,16 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tests.integrations.anthropic_api import AnthropicAPI
 from tests.integrations.loops import OLD
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.integrations.anthropic_api import AnthropicAPI
-    from tests.integrations.openai_api import OpenAIAPI
+from tests.integrations.openai_api import OpenAIAPI
 
 
 def check_goes_on(program: str, folder: Path, api: AnthropicAPI | OpenAIAPI, messages: str) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx import Session
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OLD = """\
     items: {tool_result: {offload: true, keep_recent: 1}}

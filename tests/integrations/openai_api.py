@@ -7,19 +7,15 @@ window, bills a prompt by its bytes, and answers from a script, plain or as serv
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import ThreadingHTTPServer
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from tests.integrations.openai_rules import chat_refusal, responses_refusal, sealed
+from tests.integrations.openai_rules import Body, chat_refusal, responses_refusal, sealed
 from tests.serving import Answer, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.integrations.openai_rules import Body
 
 # The bytes of a prompt that are billed as one token, and the tokens that no request shows.
 BYTES_PER_TOKEN = 3

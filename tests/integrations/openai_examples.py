@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.integrations.examples import (
     ANSWER,
@@ -14,9 +15,6 @@ from tests.integrations.examples import (
     without_policyctx,
 )
 from tests.integrations.openai_api import Reply, calling, openai_api, saying
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def outputs(body: Any) -> list[str]:

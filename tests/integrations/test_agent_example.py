@@ -7,17 +7,15 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.integrations.anthropic_api import AnthropicAPI, Reply, anthropic_api, calling, saying
 from tests.integrations.examples import example
 from tests.integrations.test_four_queries import FILES, reply, results_in, shown, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture

@@ -10,9 +10,11 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import anthropic
 import pytest
@@ -49,10 +51,6 @@ from tests.integrations.loops import (
     ten_sessions,
 )
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 # The oldest tool runner has no threads; the newest uses them unless it is told not to.
 NO_THREAD: dict[str, Any] = (

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import anthropic
 import pytest
@@ -20,10 +22,6 @@ from tests.integrations.anthropic_rules import refusal
 from tests.integrations.loops import BIG, OLD, SECOND
 from tests.policies import policy
 from tests.serving import Answer, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 TOOLS: Any = [{"name": "Bash", "input_schema": {"type": "object"}}]
 MESSAGES: list[Any] = [*session_of(BIG, SECOND)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import runpy
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,6 @@ from tests.integrations.examples import (
     offloaded_path,
     without_policyctx,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SESSION = 'session = Session("coding-agent", session_id="read-the-folder")'
 # Each example, and the lines that it has more than the program without policyctx.

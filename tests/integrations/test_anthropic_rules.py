@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import anthropic
 import pytest
 
 from tests.integrations.anthropic_api import anthropic_api
-from tests.integrations.anthropic_rules import refusal, signed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.integrations.anthropic_rules import Body
+from tests.integrations.anthropic_rules import Body, refusal, signed
 
 MARKER = {"type": "ephemeral"}
 

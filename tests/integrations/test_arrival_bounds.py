@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,13 +16,9 @@ from policyctx.integrations.arrival_bounds import (
     load_and_remember,
     remembered,
 )
+from policyctx.planning.compiled import OffloadPolicy
 from tests.conversations import calls, results
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.planning.compiled import OffloadPolicy
 
 
 def remembered_bound(policy: str, tool: str) -> LeastSize | None:

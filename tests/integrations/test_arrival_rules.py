@@ -9,7 +9,8 @@ import shutil
 import subprocess
 from contextlib import chdir
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import event as note
@@ -29,9 +30,6 @@ from policyctx.planning.arrival_rule import (
 from policyctx.store.filesystem import ContextFileSystem
 from tests.integrations.claude_code import HOOK, bash, event, read
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = "apiVersion: policyctx/v1\nname: p\nitems: {tool_result: {offload: true}}\n"
 STEP = "steps: [{name: a, on: arrival, do: offload, select: {types: [tool_result]}}]\n"

@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,6 @@ from tests.integrations.claude_code import (
     read,
     started,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = "".join(f"line {number} of the output\n" for number in range(1, 2001))
 SMALL = "ok\n"

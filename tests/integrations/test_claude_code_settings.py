@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,9 +20,6 @@ from policyctx.integrations.claude_code_settings import (
     uninstalled,
     write_settings,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMAND = "/opt/venv/bin/policyctx-hook claude-code"
 OTHER = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./log.sh"}]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from anthropic.types import beta
@@ -22,18 +22,15 @@ from policyctx.integrations.context_management.edits import (
     ToolUses,
     read_edits,
 )
-from policyctx.integrations.context_management.exporting import exported
+from policyctx.integrations.context_management.exporting import Exported, exported
 from policyctx.integrations.context_management.importing import imported
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded, resolved, validated
+from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.strategies.policies import policies as documented_policies
 from tests.policy_strategies import policies
-
-if TYPE_CHECKING:
-    from policyctx.integrations.context_management.exporting import Exported
-    from policyctx.policy.models import Policy
 
 HEAD = "apiVersion: policyctx/v1\nname: p\n"
 RESULTS = "items: {tool_result: {offload: true}}\n"

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anthropic
 import pytest
@@ -19,9 +20,6 @@ import pytest
 from policyctx import Session
 from policyctx.integrations.anthropic import PolicyMiddleware
 from tests.integrations.anthropic_api import AnthropicAPI, Reply, anthropic_api, calling, saying
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TOOL: Any = {
     "name": "read_file",

@@ -9,11 +9,13 @@ import asyncio
 import gc
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 pytest.importorskip("langchain")
+
+from collections.abc import Callable
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
@@ -45,9 +47,6 @@ from tests.integrations.loops import (
     long_results,
 )
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # LangChain takes seconds to import.
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +21,6 @@ from tests.integrations.examples import (
     printed_by,
     without_policyctx,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME, PAGE = "langchain_agent", "langchain"
 MODEL = '''\

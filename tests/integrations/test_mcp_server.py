@@ -7,7 +7,8 @@ import json
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -18,9 +19,6 @@ from policyctx.integrations.mcp_http import McpOverHttp
 from policyctx.integrations.mcp_server import FixedStore
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = "x" * 400
 POLICY = """\

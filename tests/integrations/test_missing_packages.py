@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx.errors import install_command
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Each integration, the package that it imports, and files of a version that is too old.
 PACKAGES = {

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.integrations.examples import added_lines
 from tests.integrations.openai_examples import check_example
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Each example, and the lines that it has more than the program without policyctx.
 EXAMPLES = {

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import openai
 import pytest
 
 from tests.conversations import chat_calls, chat_result, user
 from tests.integrations.openai_api import openai_api
-from tests.integrations.openai_rules import chat_refusal, responses_refusal, sealed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.integrations.openai_rules import Body
+from tests.integrations.openai_rules import Body, chat_refusal, responses_refusal, sealed
 
 SEARCH = {"type": "web_search_call", "id": "ws", "status": "completed", "action": {"query": "x"}}
 CALL = {"type": "function_call", "id": "fc", "call_id": "a", "name": "Read", "arguments": "{}"}

@@ -10,11 +10,13 @@ import json
 import warnings
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pydantic_ai")
+
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import openai
 import pydantic_ai
@@ -60,9 +62,6 @@ from tests.integrations.openai_api import (
 )
 from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
 
 # Pydantic AI takes seconds to import.
 pytestmark = pytest.mark.slow

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.compaction.messages_server import Scripted, messages_server, saying
-
-if TYPE_CHECKING:
-    import os
 
 EXAMPLE = Path(__file__).parents[2] / "examples/reading_back.py"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import anthropic
 import openai
@@ -15,17 +17,10 @@ from policyctx.integrations.anthropic import PolicyMiddleware
 from policyctx.integrations.openai import with_policy
 from policyctx.tokens.body_usage import BodyUsage
 from tests.conversations import chat_calls, chat_result, session_of, user
-from tests.integrations.anthropic_api import anthropic_api
+from tests.integrations.anthropic_api import AnthropicAPI, anthropic_api
 from tests.integrations.loops import BIG, OLD, SECOND
-from tests.integrations.openai_api import openai_api
+from tests.integrations.openai_api import OpenAIAPI, openai_api
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.integrations.anthropic_api import AnthropicAPI
-    from tests.integrations.openai_api import OpenAIAPI
 
 
 class Host(NamedTuple):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from agents import FunctionTool, function_tool
@@ -18,10 +20,6 @@ from langchain_core.tools import tool as langchain_tool
 from policyctx import Session, tool
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 RETIRING = """\
     items: {tool_result: {offload: true}}

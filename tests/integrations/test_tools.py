@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -15,9 +16,6 @@ from policyctx import Session
 from policyctx.integrations.tools import ReadBackTools
 from tests.conversations import call, chat_calls, session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = "x" * 400
 POLICY = """\

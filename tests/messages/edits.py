@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from policyctx.definitions.items import UNKNOWN
+from policyctx.definitions.items import UNKNOWN, Item
 from policyctx.messages.editing import Edit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Item
 
 
 def some_edits(items: Sequence[Item]) -> st.SearchStrategy[list[Edit]]:

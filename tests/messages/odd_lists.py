@@ -6,12 +6,11 @@ They have few ids, any order, and messages of any shape.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message
 
 IMAGE = {
     "type": "image",

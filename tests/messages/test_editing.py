@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError
 from policyctx.messages.editing import Edit, edited, edited_message, keep_structure
 from policyctx.messages.reading import items_of
@@ -25,9 +26,6 @@ from tests.messages.odd_lists import (
     text,
     user,
 )
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 
 def conversation() -> list[Message]:

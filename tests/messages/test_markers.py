@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from anthropic.types import TextBlock
 from pydantic import BaseModel, ConfigDict
 
+from policyctx.definitions.items import Message
 from policyctx.messages.editing import block_of
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.markers import markers_of, places_of, unmarked, with_markers
 from policyctx.messages.reading import items_of
 from tests.conversations import call, picture
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 MARKED = {"cache_control": {"type": "ephemeral"}}
 MARKER = MARKED["cache_control"]

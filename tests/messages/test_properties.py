@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from pathlib import Path as FilePath
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policyctx.cli.conversation import read_messages
-from policyctx.definitions.items import UNKNOWN
+from policyctx.definitions.items import UNKNOWN, Item, Message, Path
 from policyctx.errors import MessagesError
 from policyctx.messages.editing import Edit, edited, edited_message, shortened_input
 from policyctx.messages.reading import Reading, items_of
@@ -22,12 +24,6 @@ from tests.messages.edits import some_edits
 from tests.messages.odd_lists import odd_lists
 from tests.openai_rules import role_of, type_of
 from tests.recordings import each_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path as FilePath
-
-    from policyctx.definitions.items import Item, Message, Path
 
 LISTS = st.one_of(message_lists(), odd_lists())
 

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError
 from policyctx.messages.reading import Reading, checked_messages, items_of
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 
 def user(*blocks: dict[str, Any]) -> Message:

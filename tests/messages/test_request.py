@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError
 from policyctx.messages.reading import request_of
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 MESSAGES: list[Message] = [{"role": "user", "content": "go"}]
 NEW: list[Message] = [{"role": "user", "content": "gone"}]

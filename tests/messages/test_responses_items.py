@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from policyctx.definitions.items import Message
 from policyctx.messages.reading import Reading
 from policyctx.messages.validity import new_problems
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
 
 GO: Message = {"role": "user", "content": "go"}
 EASY: Message = {"role": "assistant", "content": "I look."}

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from policyctx.definitions.items import Message
 from policyctx.messages.validity import new_problems
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 
 def call(call_id: str) -> dict[str, Any]:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import Message
 from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.validity import new_problems, new_problems_around
@@ -28,9 +29,6 @@ from tests.messages.odd_lists import (
     text,
     user,
 )
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 GO: Message = {"role": "user", "content": "go"}
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from tests.peers.said import arguments
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.peers.said import Plain, Said
+from tests.peers.said import Plain, Said, arguments
 
 
 def written(said: Sequence[Said]) -> list[Any]:

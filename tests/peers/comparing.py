@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 from policyctx import Session
+from policyctx.messages.shapes.shape import Shape
 from policyctx.policy.loading import parsed_policy
+from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, policy_source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from policyctx.messages.shapes.shape import Shape
-    from policyctx.policy.models import Policy
-    from tests.peers.said import Conversation, Plain, Said
+from tests.peers.said import Conversation, Plain, Said
 
 Messages: TypeAlias = list[Any]
 

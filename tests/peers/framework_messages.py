@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from agent_framework import Content, Message
 
-from tests.peers.said import arguments
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.peers.said import Plain, Said
+from tests.peers.said import Plain, Said, arguments
 
 
 def written(said: Sequence[Said]) -> list[Any]:

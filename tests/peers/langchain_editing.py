@@ -9,22 +9,20 @@ import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import AIMessage, ToolMessage
 
 from policyctx import Session
 from policyctx.integrations.langchain import LangChainShape, PolicyMiddleware
+from policyctx.policy.models import Policy
 from tests.peers.comparing import changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-    from types import ModuleType
-
     from langchain.agents.middleware import ClearToolUsesEdit
-
-    from policyctx.policy.models import Policy
 
 FILE = "tests/unit_tests/agents/middleware/implementations/test_context_editing.py"
 

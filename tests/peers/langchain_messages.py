@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from tests.peers.said import arguments
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.peers.said import Plain, Said
+from tests.peers.said import Plain, Said, arguments
 
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from langchain.agents.middleware import (
     ClearToolUsesEdit,
@@ -12,9 +13,6 @@ from langchain.agents.middleware import (
 )
 from langchain.agents.middleware.types import ModelRequest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MODEL = FakeListChatModel(responses=["unused"])
 SUMMARY = "What was done so far."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from pydantic_ai.messages import (
     ModelRequest,
@@ -15,12 +16,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import _sendable_request_parts
 
-from tests.peers.said import arguments
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.peers.said import Plain, Said
+from tests.peers.said import Plain, Said, arguments
 
 
 def written(said: Sequence[Said]) -> list[Any]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
+from policyctx.definitions.items import Message
 from policyctx.messages.reading import Reading
 from policyctx.replay.reading import recordings_in
 from tests.recordings import TRACES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
 
 # The formats whose sessions are long and have calls of tools, among them parallel ones.
 FOLDERS = ("claude-code", "codex", "openhands", "pi", "swe-agent")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from agent_framework import SelectiveToolCallCompactionStrategy, SlidingWindowStrategy
@@ -12,9 +13,6 @@ from tests.peers import framework_messages
 from tests.peers.comparing import Ours, changed, tally
 from tests.peers.framework_side import Compacting
 from tests.peers.said import conversations
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -13,18 +13,16 @@ The server cannot be installed, so the reference below is written from the docum
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.peers import anthropic_messages
 from tests.peers.comparing import Ours, changed, tally
 from tests.peers.said import SHELLS, conversations
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 CLEARED = "[Old tool result cleared; make the call again if you need it]"
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx.integrations.langchain import LangChainShape
 from tests.peers import langchain_messages
 from tests.peers.comparing import Ours, changed, tally
 from tests.peers.deepagents_side import Evicting
 from tests.peers.said import conversations
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_only_previews_with_another_note_or_gutter_differ(tmp_path: Path) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx.integrations.langchain import LangChainShape
 from tests.peers import langchain_messages
-from tests.peers.comparing import Ours, changed, tally
+from tests.peers.comparing import Ours, Tally, changed, tally
 from tests.peers.langchain_side import SUMMARY, Clearing, Summarising, by_chars
 from tests.peers.said import FOLDERS, SHELLS, conversations
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.peers.comparing import Tally
 
 ALWAYS = {"tokens: {over: 100000}": "tokens: {over: 0}"}
 SELECT = "batches: split}}"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.peers.langchain_editing import downloaded, outcomes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # They read LangChain's notes in the metadata of the messages that were edited.
 OF_METADATA = {"test_clear_tool_outputs_and_inputs", "test_clear_tool_outputs_and_inputs_async"}

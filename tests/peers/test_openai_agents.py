@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from tests.peers import openai_items
 from tests.peers.comparing import Ours, changed, tally
 from tests.peers.openai_side import Trimming
 from tests.peers.said import SHELLS, conversations
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

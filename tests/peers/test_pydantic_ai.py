@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic_ai_harness.compaction import (
@@ -17,9 +18,6 @@ from tests.peers import pydantic_messages
 from tests.peers.comparing import Ours, changed, tally
 from tests.peers.pydantic_side import SUMMARISER, SUMMARY, InAgent
 from tests.peers.said import SHELLS, conversations
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ALWAYS = {"tokens: {over: 100000}": "tokens: {over: 0}"}
 SELECT = "batches: split}}"

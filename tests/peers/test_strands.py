@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx.integrations.strands import BedrockShape
 from tests.peers import converse_messages
 from tests.peers.comparing import Ours, changed, tally
 from tests.peers.said import conversations
 from tests.peers.strands_side import Sliding
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_as_many_calls_are_equal_as_the_page_says(tmp_path: Path) -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import Ledger
-from policyctx.planning.planner import BOTH, Planner
+from policyctx.planning.plan import Plan
+from policyctx.planning.planner import BOTH, Moment, Planner
 from policyctx.tokens.counter import counter_for
+from tests.conversations import Message
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.planning.plan import Plan
-    from policyctx.planning.planner import Moment
-    from tests.conversations import Message
 
 # Four characters are a token.
 FACTS = Facts(session_id="s", root="/store", counter=counter_for("approximate"))

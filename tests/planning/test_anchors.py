@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyctx.definitions.request_content import Ttl
 from policyctx.planning.anchors import (
     Anchors,
     Breakpoint,
     Marked,
+    Part,
     Removable,
     anchors,
     breakpoints,
 )
-from tests.conversations import call, calls, results, session_of, thinking, user
+from policyctx.planning.planner import Planner
+from tests.conversations import Message, call, calls, results, session_of, thinking, user
 from tests.planning.plans import planner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from policyctx.definitions.request_content import Ttl
-    from policyctx.planning.anchors import Part
-    from policyctx.planning.planner import Planner
-    from tests.conversations import Message
 
 RETIRE = """
 min_tokens: 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from policyctx import Session
 from tests.conversations import calls, chat_calls, chat_result, results, session_of, user
 from tests.planning.plans import ALL, FACTS, adopted, planned, planner
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = "x" * 400
 ARRIVAL = """\

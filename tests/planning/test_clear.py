@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +8,6 @@ from policyctx import Session
 from tests.conversations import picture, session_of, user
 from tests.planning.plans import placeholders, planned
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = "x" * 400
 

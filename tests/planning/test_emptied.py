@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, chat_calls, chat_result, picture, results, session_of, user
+from tests.conversations import (
+    Message,
+    calls,
+    chat_calls,
+    chat_result,
+    picture,
+    results,
+    session_of,
+    user,
+)
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 DROPPING = """\
     items: {image: {offload: true}}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,6 @@ from hypothesis import strategies as st
 from policyctx.planning.placeholders import Excerpt, excerpt, line_count
 from policyctx.policy.models.placeholder import Placeholder
 from policyctx.tokens.counter import MemoCounter, counter_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 APPROXIMATE = counter_for("approximate")
 EXACT = counter_for("o200k_base")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import operator
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import Message
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.plan import Plan
 from policyctx.session import Session
 from policyctx.testing.strategies import message_lists
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
-    from policyctx.planning.plan import Plan
 
 TYPES = ("tool_result", "user_message", "assistant_message", "tool_call", "image")
 COMPARISONS = {

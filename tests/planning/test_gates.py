@@ -2,20 +2,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, picture, results, session_of, user
+from policyctx.planning.plan import Outcome
+from tests.conversations import Message, calls, picture, results, session_of, user
 from tests.planning.plans import FACTS, adopted, idle, planned
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.planning.plan import Outcome
-    from tests.conversations import Message
 
 LARGE = "x" * 400
 

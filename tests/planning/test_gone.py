@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, results, user
+from tests.conversations import Message, calls, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 FORGET = """\
     store: {sync: never}

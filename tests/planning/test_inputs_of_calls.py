@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import OffloadPolicy, Session
-from tests.conversations import call, chat_calls, chat_result, results, user
+from policyctx.turns.result import Result
+from tests.conversations import Message, call, chat_calls, chat_result, results, user
 from tests.planning.plans import outcomes, planned
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
-    from tests.conversations import Message
 
 LARGE = "x" * 400
 ITEMS = """\

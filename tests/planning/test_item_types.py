@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
 from policyctx.messages.reading import items_of
 from policyctx.planning.decisions import Reason
-from tests.conversations import calls, results, user
+from tests.conversations import Message, calls, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import Session
 from policyctx.store.filesystem import ContextFileSystem
-from tests.conversations import calls, picture, results, session_of, thinking, user
+from tests.conversations import Message, calls, picture, results, session_of, thinking, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 LARGE = "x" * 400
 TEXT = """\

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx import Session
 from policyctx.planning.facts import KnownParts
 from tests.conversations import user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OFFLOAD = """\
     items: {tool_result: {offload: true, min_chars: 100, keep_recent: 0}}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,13 +11,8 @@ from policyctx.definitions.actions import Action
 from policyctx.messages.reading import items_of
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
 from policyctx.planning.placeholders import content_hash
-from tests.conversations import calls, results, session_of, user
+from tests.conversations import Message, calls, results, session_of, user
 from tests.planning.plans import ALL, adopted, planned, planner
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.conversations import Message
 
 OFFLOAD = f"{ALL}steps: [{{name: s, do: offload, must_shrink: false}}]"
 

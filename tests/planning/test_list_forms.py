@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
 from policyctx.messages.validity import new_problems
-from tests.conversations import calls, picture, results, session_of, thinking, user
+from policyctx.turns.result import Result
+from tests.conversations import Message, calls, picture, results, session_of, thinking, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.turns.result import Result
-    from tests.conversations import Message
 
 IMAGES_THEN_CALLS = """\
     items:

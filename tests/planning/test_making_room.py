@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.conversations import calls, picture, results, user
 from tests.planning.plans import outcomes, planned, steps_of
 from tests.planning.test_removal import LARGE, applied, said
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_one_removal_permits_another(tmp_path: Path) -> None:

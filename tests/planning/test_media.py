@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, results, session_of, user
+from tests.conversations import Message, calls, results, session_of, user
 from tests.planning.plans import FACTS, planned
 from tests.policies import policy
 from tests.tokens.test_image_sizes import png
-
-if TYPE_CHECKING:
-    from tests.conversations import Message
 
 LARGE = 'items: {image: {offload: true, min_tokens: 500}}\nplaceholder: "[]"\n'
 OFFLOAD = f"{LARGE}steps: [{{name: s, do: offload, select: {{types: [image]}}}}]"

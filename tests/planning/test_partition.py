@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.conversations import call, calls, chat_calls, chat_result, results, session_of, user
+from policyctx.planning.compact import Replacing
+from tests.conversations import (
+    Message,
+    call,
+    calls,
+    chat_calls,
+    chat_result,
+    results,
+    session_of,
+    user,
+)
 from tests.planning.plans import planned
-
-if TYPE_CHECKING:
-    from policyctx.planning.compact import Replacing
-    from tests.conversations import Message
 
 SYSTEM: Message = {"role": "system", "content": "rules"}
 

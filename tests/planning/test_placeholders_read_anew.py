@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.editing import edited
 from policyctx.planning.ledger import Ledger, LedgerEntry
-from tests.conversations import calls, picture, results, user
+from policyctx.planning.planner import Planner
+from tests.conversations import Message, calls, picture, results, user
 from tests.planning.plans import FACTS, planner
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.planning.planner import Planner
-    from tests.conversations import Message
 
 DATA = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
 PICTURE_URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}

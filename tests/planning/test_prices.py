@@ -1,22 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
+from policyctx.planning.gates import GateVerdict
 from policyctx.policy.models import Prices
 from policyctx.pricing.dollars import calls_to_pay_back, prices_of
-from tests.conversations import session_of, user
+from tests.conversations import Message, session_of, user
 from tests.planning.plans import FACTS, planner
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.planning.gates import GateVerdict
-    from tests.conversations import Message
 
 PRICE = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
 RATES = prices_of(Prices.model_validate(PRICE)).base

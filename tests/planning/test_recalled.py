@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from policyctx import Session
 from policyctx.definitions.actions import Action
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
-from tests.conversations import call, chat_calls, chat_result, results, session_of, user
+from tests.conversations import Message, call, chat_calls, chat_result, results, session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from tests.conversations import Message
 
 LARGE = "x" * 400
 OFFLOAD = """\

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from policyctx import OffloadPolicy, Session
 from policyctx.messages.validity import new_problems
 from tests.conversations import (
+    Message,
     calls,
     chat_calls,
     chat_result,
@@ -16,11 +18,6 @@ from tests.conversations import (
 )
 from tests.planning.plans import FACTS, adopted, outcomes, planned
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.conversations import Message
 
 LARGE = "x" * 400
 RESULTS = "steps: [{name: s, do: drop, select: {types: [tool_result]}}]"

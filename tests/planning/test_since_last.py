@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, results, session_of, user
+from policyctx.planning.compiled import OffloadPolicy
+from tests.conversations import Message, calls, results, session_of, user
 from tests.policies import policy
 from tests.policy_strategies import stored
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.planning.compiled import OffloadPolicy
-    from tests.conversations import Message
 
 LARGE = "x" * 400
 

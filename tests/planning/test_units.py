@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.conversations import chat_calls, chat_result, results, thinking, user
+from tests.conversations import Message, chat_calls, chat_result, results, thinking, user
 from tests.planning.plans import planned
-
-if TYPE_CHECKING:
-    from tests.conversations import Message
 
 
 def dropping(unit: str, select: str, more: str = "") -> str:

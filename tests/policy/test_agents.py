@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx.errors import PolicyError
 from policyctx.policy.agents import AgentEntry, AgentsFile, policy_for, read_agents
 from policyctx.policy.sources import AGENTS_FILE, PolicySource, agents_source
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = "apiVersion: policyctx/v1\n"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from traceback import format_exception
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from policyctx.errors import PolicyError
+from policyctx.errors import Diagnostic, PolicyError
 from policyctx.policy.agents import policy_for, read_agents
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import resolved, validated
@@ -18,11 +19,6 @@ from policyctx.policy.showing import origins, resolved_yaml
 from policyctx.policy.sources import PolicySource
 from tests.policies import HEAD
 from tests.policy.test_diagnostics import flow
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.errors import Diagnostic
 
 # Each is wrong somewhere: a word, a text with a bad field, a path, a number, a share, a variable.
 WRONG = (

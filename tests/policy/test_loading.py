@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +9,6 @@ from policyctx.policy.loading import load_policy, parsed_policy, resolved
 from policyctx.policy.showing import resolved_yaml
 from policyctx.policy.sources import MAX_BYTES, PolicySource, preset_names
 from tests.policies import HEAD
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("text", ["", "- a", "just words", "null"])

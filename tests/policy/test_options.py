@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,6 @@ from policyctx import (
     offload_tool_results_async,
 )
 from policyctx.policy.options import checks_options
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def outcome(function: Callable[..., Any], *args: object, **options: object) -> object:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.definitions.item_types import WITHOUT_TOOL
-from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.policy.codes import FINDINGS
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded
@@ -17,11 +18,6 @@ from policyctx.policy.lookup import matches
 from policyctx.policy.reach import Checked, refusal, rules_that_speak, selected_types, tools_left
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.strategies import policy_documents
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.planning.compiled import Treatment
 
 TOOLS = ["read", "reader", "web_get", "w", "bash"]
 GLOBS = st.sampled_from(["read", "r*", "web_*", "w*", "*", "bash", "*e*"])

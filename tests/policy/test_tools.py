@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import jsonschema
 import pytest
@@ -15,9 +16,6 @@ from policyctx import AgentOptions, OffloadPolicy, Session, for_agent, tool
 from policyctx.errors import InputError, UnknownOptionError
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EPHEMERAL = """\
     items: {tool_result: {offload: true}}

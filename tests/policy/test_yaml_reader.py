@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from policyctx.errors import PolicyError
+from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
 from policyctx.policy.yaml_reader import read_yaml
-
-if TYPE_CHECKING:
-    from policyctx.policy.nodes import Node
 
 
 def read(text: str) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from policyctx.policy.models import Model
 from policyctx.pricing.windows import window_of
 from tests.policies import HEAD
 from tests.pricing.test_rows import at
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WRITTEN = {"context_window": 50_000}
 

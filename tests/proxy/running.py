@@ -8,17 +8,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 from aiohttp import web
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
 PROGRAM = "from policyctx.cli import main; main()"
 OFFLOADS_OLD = """\

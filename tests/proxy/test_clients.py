@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx.errors import InputError
 from policyctx.integrations.tools import ReadBackTools
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.proxy.clients import for_elsewhere, is_elsewhere, is_loopback
+from policyctx.proxy.clients import Client, for_elsewhere, is_elsewhere, is_loopback
 from policyctx.proxy.policies import Policies
 from policyctx.session import Session
 from tests.conversations import session_of
 from tests.policies import HEAD, policy
 from tests.proxy.test_turning import texts_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.proxy.clients import Client
 
 OLD = """\
 min_tokens: 20

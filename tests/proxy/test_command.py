@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from policyctx.proxy.command import Seldom
 from policyctx.proxy.identity import Identity
 from policyctx.proxy.policies import Policies
 from tests.cli.running import policyctx
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.slow

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -14,9 +15,6 @@ from policyctx.proxy.credentials import root_key, token_in
 from policyctx.proxy.encodings import TooLargeError, decoded, decoder, readable
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.tokens.body_usage import BodyUsage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = b'{"messages":[]}' * 50
 GZIPPED = gzip.compress(TEXT, mtime=0)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx.proxy.history import decisions_of, last_call, last_end, saved_records
 from tests.conversations import session_of
 from tests.proxy.test_turning import TEXTS, Proxied
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMPACTS = """\
 apiVersion: policyctx/v1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import httpx2
@@ -16,9 +17,6 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.conversations import session_of
 from tests.proxy.running import Running, Upstream, post, posted, proxy, upstream
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
 
 pytestmark = pytest.mark.slow
 _PATH = re.compile(r"Path: (\S+)\nUse read_offloaded tool")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,10 +19,6 @@ from policyctx.proxy.turning import Counts, Turning
 from policyctx.testing.faults import FULL, refusing_writes
 from tests.conversations import session_of
 from tests.proxy.test_turning import TEXTS, Proxied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HOSTILE = "</style><script>alert(1)</script>&amp;\"'"
 CHINESE = "读取文件\u202e"

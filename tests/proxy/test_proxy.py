@@ -8,9 +8,11 @@ import json
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -19,10 +21,6 @@ from aiohttp import web
 
 from tests.conversations import session_of
 from tests.proxy.running import OFFLOADS_OLD, Running, Upstream, post, posted, proxy, upstream
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 TEXTS = [f"line {i}\n" * 40 for i in range(6)]

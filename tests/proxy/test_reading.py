@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from policyctx.proxy.reading import OwnTexts
 from policyctx.proxy.turning import Turning
 from tests.conversations import call, calls, results, session_of
 from tests.proxy.test_turning import TEXTS, Proxied, texts_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = "".join(f"a line with the number {i}\n" for i in range(2_000))
 _PATH = re.compile(r"Path: (\S+)")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,6 @@ from policyctx.proxy.limits import Limits
 from policyctx.proxy.server import Proxy, Settings
 from tests.proxy.test_pages import pages_of
 from tests.proxy.test_turning import Proxied
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 SHORT = Limits(

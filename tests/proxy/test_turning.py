@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from policyctx.proxy.turning import Request, Turned, Turning
 from policyctx.turns.driving import finished
 from tests.conversations import calls, results, session_of, user
 from tests.proxy.running import OFFLOADS_OLD
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = [f"line {i}\n" * 40 for i in range(8)]
 TOOLS = [{"name": "Bash", "input_schema": {"type": "object"}}]

@@ -6,18 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from policyctx import (
     OffloadResult,
     offload_tool_result,
 )
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from tests.conversations import Message
-
+from tests.conversations import Message
 
 TOOL_ID = "toolu_01abc"
 

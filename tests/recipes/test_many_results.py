@@ -6,7 +6,6 @@ import asyncio
 import copy
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +17,7 @@ from policyctx import (
     offload_tool_results,
     offload_tool_results_async,
 )
+from policyctx.recipes.offloading import Paths
 from tests.conversations import Message, calls, results, session_of
 from tests.recipes.offloaded import (
     TOOL_ID,
@@ -29,9 +29,6 @@ from tests.recipes.offloaded import (
     words,
 )
 from tests.writers import Memory
-
-if TYPE_CHECKING:
-    from policyctx.recipes.offloading import Paths
 
 # Context offload: which results leave.
 

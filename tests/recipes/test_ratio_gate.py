@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +14,6 @@ from policyctx import OffloadResults, PolicyError, Session, offload_tool_results
 from tests.conversations import Message, calls, results
 from tests.recipes.offloaded import blocks, words
 from tests.writers import Memory
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(("others", "count"), [(400, 1), (399, 1), (401, 0), (0, 1), (100_000, 0)])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import random
+from collections.abc import Iterator
+from typing import Any
 
 from tests.replay import synthetic
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
 
 _DEEP: Any = "end"
 for _ in range(150):

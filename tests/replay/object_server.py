@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.serving import Answer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LISTED = (
     "<Contents><Key>{}</Key><LastModified>{}</LastModified><ETag>x</ETag><Size>{}</Size></Contents>"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.replay.recording import ModelCall, Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Usage
 
 
 def recording(

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,10 +13,6 @@ from policyctx.replay.recording import ModelCall, Recording
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
 from tests.recordings import each_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 COUNTER = counter_for("o200k_base")
 

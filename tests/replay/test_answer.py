@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import Action
 from policyctx.pricing.dollars import Dollars
 from policyctx.replay.advice import advice
-from policyctx.replay.answer import answer_of, day_of, titles
+from policyctx.replay.answer import Answer, answer_of, day_of, titles
 from policyctx.replay.baselines import SUMMARISE_ONLY
 from policyctx.replay.cost import Cost, CostPair, Costs
 from policyctx.replay.net import Charge, Net
-from policyctx.replay.simulated import Need, Regret, Removal
+from policyctx.replay.simulated import Need, Regret, Removal, SimulatedSession
 from policyctx.replay.summing import Figures, Sent, total
 from tests.replay.report.sessions import replayed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.replay.answer import Answer
-    from policyctx.replay.simulated import SimulatedSession
 
 
 def charged(dollars: float) -> Charge:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from policyctx.policy.models import Model
 from policyctx.replay.cost import billed_calls
 from policyctx.replay.provider_tokens import shares_of
 from policyctx.replay.recording import Recording, SummedBill
@@ -16,11 +17,6 @@ from policyctx.tokens.usage import Usage
 from tests.conversations import session_of
 from tests.policies import policy
 from tests.replay.sessions import turn_by_turn
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.policy.models import Model
 
 LONG = "one more line of some output\n" * 20
 KEEPS = "items: {tool_result: {offload: true}}\nstore: {root: %s}"

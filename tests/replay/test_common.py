@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.common import Common
+from policyctx.replay.recording import Recording
 from policyctx.replay.running import replayed
+from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import Figures, figures_of
 from policyctx.tuning.outcomes import outcome_of
 from tests.conversations import session_of
 from tests.policies import policy
 from tests.replay.sessions import turn_by_turn
-
-if TYPE_CHECKING:
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.simulated import SimulatedSession
 
 TEXTS = [
     f"QX-{i}8213-B is the id of part {i} " + f"which nobody guesses {i} " * 90 for i in range(9)

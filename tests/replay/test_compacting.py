@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.diff import compared
 from policyctx.replay.running import LoadedPolicy
+from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated, walked
 from tests.conversations import call, results, session_of, user
 from tests.policies import HEAD, policy
 from tests.replay.sessions import turn_by_turn
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.replay.simulated import SimulatedSession
 
 LONG = "one more line of some output\n" * 20
 COMPACTS = """

@@ -2,25 +2,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.messages.cache_blocks import MarkedBlock
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.cache.requests import LAYOUTS
-from policyctx.replay.cost import Cost, billed_calls, costs_of
+from policyctx.replay.cost import BilledCall, Cost, billed_calls, costs_of
 from policyctx.replay.layouts import MEANINGS, Ttls
-from policyctx.replay.recording import ClientLayout, MarkedPlace
+from policyctx.replay.recording import ClientLayout, MarkedPlace, Recording
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage
 from tests.conversations import session_of, user
 from tests.policies import policy
 from tests.replay.sessions import recording, turn_by_turn
-
-if TYPE_CHECKING:
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.replay.cost import BilledCall
-    from policyctx.replay.recording import Recording
 
 LONG = "one more line of some output\n" * 400
 CACHE = "model: {name: claude-sonnet-4-5, cache: {min_tokens: 1}}\n"

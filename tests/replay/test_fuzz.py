@@ -9,16 +9,13 @@ import json
 import os
 import random
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx.cli import main
 from tests.replay import synthetic
 from tests.replay.fuzzing import garbled_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

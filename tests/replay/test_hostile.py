@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,12 +16,8 @@ from policyctx.messages.reading import items_of
 from policyctx.replay.readers.fields import number, seconds, usage
 from policyctx.replay.readers.source import value_of
 from policyctx.replay.reading import recordings_in, recordings_of
+from policyctx.replay.recording import Recording
 from tests.recordings import each_recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.replay.recording import Recording
 
 CHAT = '{"role": "user", "content": %s}'
 

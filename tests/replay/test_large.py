@@ -9,17 +9,15 @@ import re
 import subprocess
 import sys
 import zipfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx.errors import UnreadableRecordingError, install_command
 from policyctx.replay.readers.source import READ_WHOLE, source_of
 from policyctx.replay.reading import recordings_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 # Bytes of a file; the night's profile takes larger ones.
 SIZE = 200_000_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 48_000_000

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,13 +23,8 @@ from policyctx.replay.reading import (
     recordings_in_range,
     survey,
 )
+from policyctx.replay.recording import Recording
 from tests.conversations import session_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.replay.recording import Recording
 
 
 def chat(text: str, _: int) -> Any:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.cost import billed_calls
 from policyctx.replay.net import Net, net_of, used_ranges
 from policyctx.replay.provider_tokens import scales_of
-from policyctx.replay.simulated import Need, Regret, SummaryCall
+from policyctx.replay.simulated import Need, Regret, SimulatedSession, SummaryCall
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of, total
 from policyctx.tokens.usage import Usage
 from tests.conversations import call, results, session_of, user
 from tests.policies import policy
 from tests.replay.sessions import recording, turn_by_turn
-
-if TYPE_CHECKING:
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.replay.simulated import SimulatedSession
 
 PRICE = "price: {input: 3, cache_write: 4, cache_write_1h: 6, cache_read: 0.5, output: 20}"
 MODEL = f"model: {{context_window: 100000, cache: {{min_tokens: 1}}, {PRICE}}}\n"

@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.replay.reading import files_in, recordings_in, recordings_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.replay.recording import Recording
+from policyctx.replay.recording import Recording
 
 
 def line(**more: Any) -> str:

@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from policyctx.definitions.items import Message
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.recording import ModelCall, Recording
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 UNSENT = "message that no call was made with"
 GO, SO, ON = ({"role": "user", "content": text} for text in ("go", "so", "on"))

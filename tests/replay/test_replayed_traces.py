@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import recordings_in
@@ -10,9 +10,6 @@ from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of
 from tests.policies import policy
 from tests.recordings import each_recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEEPS_ALL = policy("items: {tool_result: {offload: true}}")
 CLEARS_ALL = policy("""

@@ -3,25 +3,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from policyctx.errors import MessagesError
 from policyctx.replay.executing.choosing import executor
 from policyctx.replay.parts import Part
-from policyctx.replay.places import files
-from policyctx.replay.running import Done, FailedRecording, PassedOver, worked
+from policyctx.replay.places import Place, files
+from policyctx.replay.recording import Recording
+from policyctx.replay.running import Done, FailedRecording, Outcome, PassedOver, worked
 from tests.conversations import session_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from policyctx.replay.places import Place
-    from policyctx.replay.recording import Recording
-    from policyctx.replay.running import Outcome
 
 
 def claude_code(path: Path, *contents: str) -> Path:

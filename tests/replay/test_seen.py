@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from policyctx.cli.output import place
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import SESSION_ID, replay_root, simulated
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from tests.conversations import picture, results, session_of, user
 from tests.policies import policy
 from tests.replay.sessions import recording, turn_by_turn
-
-if TYPE_CHECKING:
-    from policyctx.replay.simulated import SimulatedSession
 
 LONG = "one more line of some output\n" * 20
 KEEP_ONE = policy("""

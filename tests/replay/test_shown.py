@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from benchmarks.scale.generating import sessions
 from benchmarks.scale.writing import write_sessions
 from policyctx.replay.reading import files_in, recordings_in
+from policyctx.replay.recording import Recording
 from policyctx.replay.running import PassedOver, replayed
 from policyctx.replay.shown import FEW, ShownSessions, in_one_line, shown
 from policyctx.replay.summing import Figures, figures_of, total
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.replay.recording import Recording
 
 POLICY = "small-context"
 

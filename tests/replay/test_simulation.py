@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +15,6 @@ from policyctx.tokens.usage import Usage
 from tests.conversations import call, results, session_of, user
 from tests.policies import HEAD, policy
 from tests.replay.sessions import recording, turn_by_turn
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = "one more line of some output\n" * 20
 KEEP_TWO = """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.policy.models import Model
 from policyctx.pricing.rows import row_of
+from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import contradicting, figures_of
 from policyctx.replay.terms import UNNAMED, terms_of
@@ -17,9 +17,6 @@ from policyctx.tokens.usage import Usage
 from tests.conversations import session_of
 from tests.policies import policy
 from tests.replay.sessions import turn_by_turn
-
-if TYPE_CHECKING:
-    from policyctx.replay.recording import Recording
 
 OPUS, SONNET = "claude-opus-4-8", "claude-sonnet-4-5-20250929"
 HOUR, MINUTES = Usage(1, 0, 100, 0, 100), Usage(1, 0, 100, 0, 0)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
+from policyctx.definitions.items import Message
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.replay.reading import recordings_in
+from policyctx.replay.recording import Recording
 from policyctx.session import Session
 from tests.recordings import TRACES, each_recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.recording import Recording
 
 FOLDERS = (
     "claude-code", "codex", "gemini", "inspect", "mini-swe", "openai-chat", "openhands", "pi",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,9 +10,6 @@ from policyctx.policy.models.store import Store
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONTENTS = [
     Content("a/one.md", "first"),

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import Clock
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.store.files import Format
 
 
 @pytest.fixture

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx.store.content import Content, Origin
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.filesystem import ContextFileSystem
 
 
 def result(item_id: str, text: str, *, tool: str = "Bash") -> Content:

@@ -12,17 +12,14 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.errors import StoreError
+from policyctx.planning.paths import File
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem, stores_in
 from tests.store.contents import DAY, Clock, result
-
-if TYPE_CHECKING:
-    from policyctx.planning.paths import File
 
 WRITER = """
 import json, sys

@@ -13,21 +13,17 @@ import random
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from policyctx.errors import InvalidResultError, StoreError
+from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store import playing
 from tests.store.contents import result
 from tests.store.playing import FORMS, TURNS, TURNS_MADE, Clock, played, session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from policyctx.session import Session
 
 WRITTEN_BY_0_1 = Path(__file__).with_name("written_by_0_1")
 

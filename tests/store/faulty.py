@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import http.client
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NOT_PASSED_ON = {"connection", "transfer-encoding", "content-length", "date", "server"}
 

@@ -20,8 +20,9 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from policyctx.errors import StoreError
 from policyctx.store.content import PACKED, Content, Origin
@@ -29,9 +30,6 @@ from policyctx.store.files import Format, text_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.journal import parse_lines
 from policyctx.store.retain import live_paths  # noqa: F401 - loaded before the writers fork  # noqa: F401 - loaded before the writers fork
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 WRITERS = 3
 LONGEST_RUN_S = 0.03

@@ -22,16 +22,14 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx import Session
+from policyctx.definitions.items import Message
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import call, results, user
 from tests.policies import policy
 from tests.store.contents import result
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
 
 MADE_IN = Path("/tmp/policyctx-0.1")  # noqa: S108 - a name, so that placeholders are known
 FORMS = ("text", "envelope")

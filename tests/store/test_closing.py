@@ -9,22 +9,20 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 
 from policyctx import Session
 from policyctx.errors import StoreError
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing.faults import refusing_writes
 from tests.conversations import session_of
 from tests.policies import policy
 from tests.store.bucket import BUCKET, serving
 from tests.store.contents import result
-
-if TYPE_CHECKING:
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.store.files import Format
 
 
 def index_of(root: Path) -> dict[str, Any]:

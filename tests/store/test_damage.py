@@ -9,19 +9,17 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import results
 from tests.store import playing
 from tests.store.contents import result
 from tests.store.damaging import WRITTEN_BY_0_1
 from tests.store.playing import TURNS_MADE, Clock, played, session
-
-if TYPE_CHECKING:
-    from policyctx.session import Session
 
 # `POLICYCTX_DAMAGES=10000` looks longer.
 RUNS = int(os.environ.get("POLICYCTX_DAMAGES", "120"))

@@ -8,29 +8,24 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.errors import StoreError
+from policyctx.store.backend import Backend
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.in_flight import OpenBatches
 from policyctx.store.local import lock
 from policyctx.store.local.write import Batch
 from policyctx.store.naming import PathAllocator
-from policyctx.store.retain import Collector
+from policyctx.store.retain import CollectionPlan, Collector, Terms
 from policyctx.store.state import State
 from tests.store.contents import DAY, HOUR, Clock, ids, names_below, refer, result
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.store.backend import Backend
-    from policyctx.store.files import Format
-    from policyctx.store.retain import CollectionPlan, Terms
 
 STATE = ".policyctx"
 

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.planning.paths import path_parts, relative_path
 from policyctx.store.content import Content, Origin
+from policyctx.store.files import Format
 from policyctx.store.filesystem import PATH, ContextFileSystem
 from tests.store.contents import result
-
-if TYPE_CHECKING:
-    from policyctx.store.files import Format
 
 IDS = [
     "",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pytest
 
 from policyctx.store.content import Content
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.store.files import Format
 
 # Halves of a character that come apart, pieces of nothing, and lines over several of them.
 PIECES = ("", "一二\n", "", "three", " \ud83d", "\ude00\n", "four", "")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,9 +12,6 @@ from hypothesis import strategies as st
 from policyctx.store.filesystem import Content, ContextFileSystem
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.recalling import recalled_records
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER = ".policyctx/s"
 JOURNAL, SNAPSHOT = f"{FOLDER}/journal.jsonl", f"{FOLDER}/index.json"

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx.errors import StoreError
 from policyctx.store.content import STATE_FOLDER
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.bucket import BUCKET, Bucket, serving
 from tests.store.contents import DAY, Clock
 from tests.store.contract import offloaded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from policyctx.store.files import Format
 
 NUMBERS = itertools.count()
 # The long profile tries each number of requests, until all of them pass, and both formats.

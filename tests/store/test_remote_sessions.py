@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
+from policyctx.definitions.items import Message
 from policyctx.errors import InputError, StoreError
 from policyctx.integrations.tools import ReadBackTools
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
 
 POLICY = """
 min_tokens: 50

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from policyctx.store.restoring import restorer
 from tests.cli.running import policyctx
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POLICY = """
 items: {tool_result: {offload: true}, tool_call: {offload: true}}

@@ -3,17 +3,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import DAY, HOUR, Clock, ids, names_below, refer, result
-
-if TYPE_CHECKING:
-    from policyctx.store.files import Format
 
 
 def test_a_file_named_by_a_live_placeholder_is_never_removed(

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx.errors import StoreError
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.retain import Limits
 from policyctx.store.retention import StoreCollection, collect_below, store_places
 from tests.store.contents import DAY, Clock, names_below, result
 from tests.store.contract import offloaded
 from tests.store.test_crashes import Faults
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.store.files import Format
 
 AGO = 30 * DAY
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from policyctx import Session
 from policyctx.errors import InputError
+from policyctx.planning.compiled import OffloadPolicy
 from tests.conversations import session_of
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policyctx.planning.compiled import OffloadPolicy
 
 TEXT = "word " * 200
 HOSTILE = ["../../etc", "a/b", "..", "", "x" * 400, "\n", "é", "a\0b", "{session_id}", "~", "a{b"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 import os
 import tracemalloc
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,15 +11,10 @@ from hypothesis import strategies as st
 
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
-from policyctx.store.files import PIECE_BYTES
+from policyctx.store.files import PIECE_BYTES, Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.read import Finder
 from tests.store.contents import result
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.store.files import Format
 
 # `POLICYCTX_SEARCHED_MB=1008` searches a gigabyte.
 SEARCHED_MB = int(os.environ.get("POLICYCTX_SEARCHED_MB", "48"))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import ids, result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture

@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from policyctx import Session
 from policyctx.errors import StoreError
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.uploading import upload_below
 from tests.conversations import session_of
@@ -21,12 +23,6 @@ from tests.policies import policy
 from tests.store.bucket import BUCKET, Bucket, serving
 from tests.store.contents import names_below, result
 from tests.store.contract import offloaded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from policyctx.store.files import Format
 
 NUMBERS = itertools.count()
 

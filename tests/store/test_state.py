@@ -4,21 +4,16 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.errors import StoreError
+from policyctx.messages.json_text import JSON
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policyctx.messages.json_text import JSON
-
 
 JOURNAL = ".policyctx/journal.jsonl"
 INDEX = ".policyctx/index.json"

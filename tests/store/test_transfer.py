@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.store.content import Content
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import names_below, result
-
-if TYPE_CHECKING:
-    from policyctx.store.files import Format
 
 
 def test_a_session_goes_into_one_file_and_comes_back(

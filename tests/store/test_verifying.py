@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from tests.store.contents import DAY, HOUR, Clock, ids, result
-
-if TYPE_CHECKING:
-    from policyctx.store.files import Format
 
 
 def test_an_unchanged_store_is_clean(any_store: ContextFileSystem) -> None:

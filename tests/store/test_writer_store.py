@@ -5,18 +5,14 @@ import errno
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import pytest
 
 from policyctx import StoreError, WriterStore, offload_tool_results
 from policyctx.store.filesystem import Content
-from tests.writers import AwaitedMemory, Full, Memory, Silent
-
-if TYPE_CHECKING:
-    from typing import Literal
-
 from tests.conversations import session_of
+from tests.writers import AwaitedMemory, Full, Memory, Silent
 
 
 def test_a_writer_gets_the_absolute_path_and_the_whole_text(tmp_path: Path) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from policyctx.testing.faults import FULL, home_directory, passing_time, refusing_writes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_nothing_is_written_below_the_folder(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +17,6 @@ from policyctx.testing.kinds import NUMBER_WORDS
 from policyctx.testing.selecting import EXAMPLES, selection
 from policyctx.testing.world import World
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 # The results by their ids: a to e of Bash, f and g of Read.
 BASH, READ = "abcde", "fg"

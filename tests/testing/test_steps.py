@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -16,8 +17,6 @@ from policyctx.testing.step_definitions import StepSentence
 from tests.cli.running import policyctx
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from pytest_bdd.parser import Feature, Step
 
 HERE = Path(__file__).parent

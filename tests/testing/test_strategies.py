@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import Message
 from policyctx.messages.reading import checked_messages
 from policyctx.policy.models import Policy
 from policyctx.testing import strategies
@@ -21,11 +23,6 @@ from policyctx.testing.strategies import (
     openai_lists,
     policies,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policyctx.definitions.items import Message
 
 T = TypeVar("T")
 PAGE = Path(__file__).parents[2] / "docs/property-tests.md"

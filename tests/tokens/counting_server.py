@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.serving import Answer, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # What the endpoint adds to the text of a message.
 AROUND = 7

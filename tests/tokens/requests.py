@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from policyctx.messages.pieces import request_content
-from policyctx.tokens.counter import counter_for
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from policyctx.tokens.counter import TokenCounter
-    from policyctx.tokens.provider_models import ProviderModel
+from policyctx.tokens.counter import TokenCounter, counter_for
+from policyctx.tokens.provider_models import ProviderModel
 
 COUNTER = counter_for("o200k_base")
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,6 @@ from tests.tokens.counting_server import AROUND, CountingServer, counting_server
 from tests.tokens.requests import request_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import anthropic as sdk
 
 anthropic = pytest.importorskip("anthropic")

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,6 @@ from hypothesis import strategies as st
 
 from policyctx.errors import UsageError
 from policyctx.tokens.usage import Correction, Usage, correction_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 points = st.tuples(st.integers(0, 1_000_000), st.integers(0, 1_000_000))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 from policyctx.tokens.encoders import SPLIT_CHARS, approximate, exact_counts, measure_for
 from policyctx.tokens.vocabulary import VOCABULARIES, encoding
 from tests.recordings import each_recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 each_name = pytest.mark.parametrize("name", VOCABULARIES)
 

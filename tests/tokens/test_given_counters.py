@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx import OffloadPolicy, Session, UnknownTokenizerError, register_tokenizer
+from policyctx.definitions.tokenizers import Rounding
 from policyctx.policy.models import CharTokens
 from policyctx.tokens.counter import Bounds, MemoCounter, counter_for
 from tests.conversations import call, results, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.definitions.tokenizers import Rounding
 
 RULES = st.builds(
     CharTokens,

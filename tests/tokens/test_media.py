@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from policyctx.tokens.provider_models import (
     provider_model,
 )
 from tests.tokens.test_image_sizes import jpeg, png, segment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 COUNTER = counter_for("approximate")
 

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.tokens.counter import MemoCounter, MemoStats
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # What the memo takes for a text of so many ASCII characters.
 ENTRY = 200

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
 
-from policyctx.tuning.evaluating import TunedSession, compiled_text
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.tuning.evaluating import Tried, TunedSession, compiled_text
 from policyctx.tuning.outcomes import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.tuning.evaluating import Tried
 
 WITHOUT = 10.0
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,14 +12,9 @@ from policyctx.replay.executing.processes import Processes
 from policyctx.replay.parts import Origin, Part
 from policyctx.replay.places import files
 from policyctx.replay.terms import UNNAMED
-from policyctx.tuning.evaluating import Evaluator, Failure, tried
+from policyctx.tuning.evaluating import Evaluator, Failure, Found, Tried, tried
 from policyctx.tuning.outcomes import Outcome, Unpriced
 from tests.conversations import session_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.tuning.evaluating import Found, Tried
 
 POLICY = """
 apiVersion: policyctx/v1

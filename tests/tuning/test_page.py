@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +16,6 @@ from policyctx.tuning.page import page
 from tests.replay.report.test_in_browser import CONTRAST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from selenium.webdriver.chrome.webdriver import WebDriver
 
 pytestmark = pytest.mark.browser

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from policyctx.replay.reading import recordings_of
+from policyctx.replay.recording import Recording
 from policyctx.tuning.projects import ProjectBy, project_of
 from tests.conversations import session_of
 from tests.replay.sessions import recording, turn_by_turn
 from tests.replay.synthetic import line_records
-
-if TYPE_CHECKING:
-    from policyctx.replay.recording import Recording
 
 
 def read(format_: str, **more: str) -> Recording:

@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx.policy.loading import parsed_policy
+from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, made_source, preset_names
 from policyctx.tuning.evaluating import tried
 from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting
 from policyctx.tuning.space import space_for, tool_rules
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.policy.models import Policy
 
 HEAD = "apiVersion: policyctx/v1\nname: mine\n"
 OFFLOADING = """

@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import random
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.tuning.choosing import Constraints
+from policyctx.tuning.outcomes import Outcome
 from policyctx.tuning.sampling import folds
 from policyctx.tuning.settings import Incumbent, Setting
 from policyctx.tuning.study import MIN_PROJECTS, Options, Study, Tuned
 from tests.tuning.landscapes import Landscape, outcome, sessions
-
-if TYPE_CHECKING:
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.tuning.outcomes import Outcome
 
 INCUMBENT = """
 apiVersion: policyctx/v1

@@ -7,9 +7,11 @@ import gc
 import threading
 import traceback
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, assert_type
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, assert_type
 
 import pytest
 
@@ -19,13 +21,16 @@ from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File
 from policyctx.store.content import Content, Origin
 from policyctx.turns.driving import run, run_async
-from policyctx.turns.effects import Effect, FindRoot, Recall, Remember, Save, Wait
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from policyctx.turns.effects import SessionStore, Turn
+from policyctx.turns.effects import (
+    Effect,
+    FindRoot,
+    Recall,
+    Remember,
+    Save,
+    SessionStore,
+    Turn,
+    Wait,
+)
 
 T = TypeVar("T")
 Driver: TypeAlias = "Callable[[Turn[Any], SessionStore], Any]"

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import ContextFileSystem, Session, StoreError
+from policyctx.planning.paths import File
+from policyctx.store.content import Content
+from policyctx.turns.result import Result
 from tests.conversations import session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.planning.paths import File
-    from policyctx.store.content import Content
-    from policyctx.turns.result import Result
 
 TEXT = """\
     items: {tool_result: {offload: true}}

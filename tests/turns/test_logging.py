@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyctx import Session
@@ -11,8 +12,6 @@ from tests.conversations import Message, calls, results, session_of, user
 from tests.policies import policy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 POLICY = """\

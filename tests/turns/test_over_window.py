@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from policyctx import Session
 from policyctx.turns.notices import fullness_ahead
-from tests.conversations import calls, chat_calls, chat_result, results, session_of, user
+from tests.conversations import Message, calls, chat_calls, chat_result, results, session_of, user
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from tests.conversations import Message
 
 LARGE = "".join(f"line {i} of a log\n" for i in range(60_000))  # about 300,000 tokens
 QUIET = """\

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from policyctx.compaction.assembly import WrittenMessage
+from policyctx.definitions.items import Message
+from policyctx.definitions.items import Path as Place
 from policyctx.messages.markers import markers_of, unmarked, with_markers
-from policyctx.turns.replacements import Replaced, Replacement, Replacements
+from policyctx.turns.replacements import Places, Replaced, Replacement, Replacements
 from tests.conversations import user
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
-    from policyctx.definitions.items import Path as Place
-    from policyctx.turns.replacements import Places
 
 MARKER = {"type": "ephemeral"}
 TASK, MORE = user("the task"), user("go on")

@@ -10,18 +10,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import policyctx
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.session import Session
-    from policyctx.turns.result import Result
+from policyctx.definitions.items import Message
+from policyctx.session import Session
+from policyctx.turns.result import Result
 
 _TIMING = re.compile(r"in \d+\.\d+s")
 

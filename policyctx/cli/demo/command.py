@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import track
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.demo.agent import SCRIPT, DemoCall, Workspace, call_id, model_calls
 from policyctx.cli.output import console, decision_report, json_text, saving, table
+from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
 from policyctx.session import Session
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from policyctx.definitions.items import Message
 
 POLICY = "small-context"
 

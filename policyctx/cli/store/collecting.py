@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import typer
 
 from policyctx.cli.output import console, json_text, table
 from policyctx.cli.store.showing import bytes_shown, collection_report, counted
+from policyctx.store.retain import CollectionReport
+from policyctx.store.retention import StoreCollection
 from policyctx.store.roots import store_root
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.store.retain import CollectionReport
-    from policyctx.store.retention import StoreCollection
 
 _COLUMNS = ("store", "contents", "size", "removed", "compressed", "size after")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.output import console, json_text
 from policyctx.cli.store import showing
 from policyctx.cli.store.showing import (
@@ -29,13 +30,9 @@ from policyctx.cli.store.showing import (
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.errors import AmbiguousSessionError, UnknownArchiveError
 from policyctx.policy.diagnosing import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.index import IndexEntry
-    from policyctx.store.read import FoundLine
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.index import IndexEntry
+from policyctx.store.read import FoundLine
 
 _ENTRIES = RowLayout(
     ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from policyctx.cli.output import console
-from policyctx.cli.store import showing  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.store import showing
 from policyctx.cli.store.showing import counted, opened_stores
 from policyctx.errors import StoreError
 from policyctx.resources import open_file

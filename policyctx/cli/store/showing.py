@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,20 +17,15 @@ from policyctx.definitions.store_urls import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import StoreError
 from policyctx.policy.values import byte_size, duration
-from policyctx.store.filesystem import stores_in
-from policyctx.store.retain import states_of
+from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.index import IndexEntry
+from policyctx.store.journal import Event
+from policyctx.store.retain import CollectionReport, states_of
 from policyctx.tokens.counter import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from rich.console import Console
     from rich.table import Table
-
-    from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.index import IndexEntry
-    from policyctx.store.journal import Event
-    from policyctx.store.retain import CollectionReport
 
 Root: TypeAlias = Annotated[
     str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")

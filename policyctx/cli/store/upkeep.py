@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path  # noqa: TC003 - typer reads the annotations at run time
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from policyctx.cli import arguments  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli import arguments
 from policyctx.cli.output import console, json_text
-from policyctx.cli.store import showing  # noqa: TC001 - typer reads the annotations at run time  # noqa: TC001 - typer reads the annotations at run time
+from policyctx.cli.store import showing
 from policyctx.cli.store.collecting import collection_summary, did, show_collections
 from policyctx.cli.store.showing import (
     collection_report,

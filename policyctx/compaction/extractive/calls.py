@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.texts import one_line, shortened, words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from policyctx.compaction.extractive.languages import Cues
-    from policyctx.messages.reading import Reading
+from policyctx.messages.reading import Reading
 
 # Of a result that says nothing about its success only the beginning and the end are looked at.
 _LOOKED_AT = 300

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from policyctx.compaction.extractive.calls import bare_command, command_parts
+from policyctx.compaction.extractive.calls import Call, bare_command, command_parts
 from policyctx.compaction.extractive.texts import one_line
-from policyctx.compaction.file_access import path_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from policyctx.compaction.extractive.calls import Call
-    from policyctx.compaction.file_access import PathFields
+from policyctx.compaction.file_access import PathFields, path_in
 
 # What tools that work on files are called; a tool of another name is known by its input's shape.
 _VERBS: Mapping[str, frozenset[str]] = {

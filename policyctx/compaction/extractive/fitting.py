@@ -7,18 +7,15 @@ shortened, and only a long one: half of a short sentence says something else tha
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.texts import CUT
 from policyctx.compaction.extractive.writing import Group, Layout, LeftOut
+from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.words import CJK, words_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from policyctx.compaction.extractive.ranking import Unit
-    from policyctx.tokens.counter import TokenCounter
 
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
 _LONG, _LEAST_SHARE = 30, 0.5

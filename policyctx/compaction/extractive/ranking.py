@@ -9,16 +9,14 @@ that has ended leaves its room to the others, and a larger limit never loses a u
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import FileState
+from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
+from policyctx.compaction.extractive.state import Fact
 from policyctx.compaction.extractive.values import NAME, values_in
 from policyctx.compaction.extractive.writing import Contents, Group, written
-
-if TYPE_CHECKING:
-    from policyctx.compaction.extractive.languages import Cues
-    from policyctx.compaction.extractive.state import Fact
 
 
 class Unit(NamedTuple):

@@ -11,18 +11,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.texts import one_line, pieces_of, shortened, words_of
 from policyctx.compaction.extractive.values import NAME, values_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.compaction.assembly import History
-    from policyctx.compaction.extractive.languages import Cues
-    from policyctx.definitions.items import Item
-    from policyctx.messages.reading import Reading
+from policyctx.definitions.items import Item
+from policyctx.messages.reading import Reading
 
 # Characters of an answer that is understood by its question alone, and of the question.
 _SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from policyctx.compaction.extractive.calls import EXCEPTION, REPORTED, begins_failure, command_parts
+from policyctx.compaction.extractive.calls import (
+    EXCEPTION,
+    REPORTED,
+    Call,
+    begins_failure,
+    command_parts,
+)
+from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.texts import one_line, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from policyctx.compaction.extractive.calls import Call
-    from policyctx.compaction.extractive.languages import Cues
 
 _MOST_TASKS, _MOST_COMMITS, _MOST_LINKS, _MOST_RUNNING, _MOST_CHECKS = 30, 5, 5, 8, 4
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_ERROR = 160, 100, 240

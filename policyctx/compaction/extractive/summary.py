@@ -7,8 +7,10 @@ prefix of that order, written in sections and in the order of the conversation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 
+from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.calls import calls_in
 from policyctx.compaction.extractive.files import files_of
 from policyctx.compaction.extractive.fitting import (
@@ -19,8 +21,8 @@ from policyctx.compaction.extractive.fitting import (
     tokens_limit,
     words_limit,
 )
-from policyctx.compaction.extractive.languages import SHIPPED, cues_of
-from policyctx.compaction.extractive.ranking import ranked
+from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
+from policyctx.compaction.extractive.ranking import Unit, ranked
 from policyctx.compaction.extractive.said import Quote, quotes_in
 from policyctx.compaction.extractive.state import (
     Fact,
@@ -39,17 +41,8 @@ from policyctx.compaction.extractive.writing import (
     read_back,
 )
 from policyctx.messages.reading import Reading
-from policyctx.tokens.counter import counter_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from fractions import Fraction
-
-    from policyctx.compaction.assembly import History
-    from policyctx.compaction.extractive.languages import Cues, Language
-    from policyctx.compaction.extractive.ranking import Unit
-    from policyctx.policy.models.compaction import Summary
-    from policyctx.tokens.counter import TokenCounter
+from policyctx.policy.models.compaction import Summary
+from policyctx.tokens.counter import TokenCounter, counter_for
 
 # The agent's last messages are quoted from their beginning, up to so many characters each.
 _LAST_MESSAGES, _LONGEST_MESSAGE = 4, 900

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import SHIPPED, cues_of
 from policyctx.tokens.words import words_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # Of a longer text only both ends are read.
 _MOST_READ = 400_000

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from policyctx.compaction.extractive.languages import Cues
+from policyctx.compaction.extractive.said import Quote
 from policyctx.tokens.words import CJK
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.compaction.extractive.languages import Cues
-    from policyctx.compaction.extractive.said import Quote
 
 # A number with its unit. Behind "page 12" or "第 3 号" is no unit: such a number names a thing.
 _NUMBER = re.compile(

@@ -13,20 +13,17 @@ someone else and is returned as left over.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import FileState
+from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.state import Fact
 from policyctx.compaction.extractive.texts import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.compaction.extractive.languages import Cues
-    from policyctx.policy.models.compaction import SummarySection
+from policyctx.policy.models.compaction import SummarySection
 
 
 class Group(StrEnum):

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
+from policyctx.errors import Location
 from policyctx.integrations.context_management.edits import (
     LEAST_COMPACTION_TRIGGER,
     TOOL_NAME,
     ClearThinking,
     ClearToolUses,
     Compact,
+    Edit,
     InputTokens,
     ThinkingTurns,
     ToolUses,
 )
-from policyctx.policy.lookup import compaction_of
-from policyctx.policy.models import ItemRule
+from policyctx.policy.lookup import RulePath, compaction_of
+from policyctx.policy.models import ItemRule, KeepRecent, Policy, Step, Threshold
+from policyctx.policy.models.compaction import Compaction
+from policyctx.policy.models.gates import Gates, Limits
+from policyctx.policy.nodes import Node
 from policyctx.policy.values import Share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    from policyctx.errors import Location
-    from policyctx.integrations.context_management.edits import Edit
-    from policyctx.policy.lookup import RulePath
-    from policyctx.policy.models import KeepRecent, Policy, Step, Threshold
-    from policyctx.policy.models.compaction import Compaction
-    from policyctx.policy.models.gates import Gates, Limits
-    from policyctx.policy.nodes import Node
 
 _RESULT, _THINKING = "tool_result", "thinking"
 _NO_SAVE = "the server saves nothing"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from policyctx.errors import Diagnostic, PolicyError
 from policyctx.integrations.context_management.edits import (
@@ -11,20 +12,17 @@ from policyctx.integrations.context_management.edits import (
     AllThinking,
     ClearThinking,
     ClearToolUses,
+    Compact,
+    Edit,
     InputTokens,
     ThinkingTurns,
 )
 from policyctx.integrations.context_management.exporting import LeftBehind
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import VERSIONS, Model
+from policyctx.policy.nodes import Node
 from policyctx.policy.showing import document_yaml
 from policyctx.policy.sources import PolicySource
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.integrations.context_management.edits import Compact, Edit
-    from policyctx.policy.nodes import Node
 
 # Such a text would be read as a variable of the environment.
 _VARIABLE = re.compile(r"\$\{.*\}", re.DOTALL)

@@ -7,8 +7,11 @@ alike.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from policyctx.definitions.items import Message, Path
+from policyctx.definitions.request_content import Ttl
+from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import (
     MARKER,
     marker_of,
@@ -19,15 +22,7 @@ from policyctx.messages.markers import (
 )
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.sdk_objects import as_mapping, without_none
-from policyctx.messages.shapes.shape import Shape
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policyctx.definitions.items import Message, Path
-    from policyctx.definitions.request_content import Ttl
-    from policyctx.messages.json_text import JSON
-    from policyctx.messages.shapes.shape import Part
+from policyctx.messages.shapes.shape import Part, Shape
 
 
 class AnthropicShape(Shape):

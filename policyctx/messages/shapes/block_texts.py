@@ -6,17 +6,14 @@ compact JSON, and images, documents and sounds are not in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from policyctx.messages.json_text import compact_json, stringified
 from policyctx.messages.markers import unmarked_block
 from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, SOUNDS
 from policyctx.messages.shapes.sdk_objects import as_mapping
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
 
 TEXT_BLOCKS = ("text", "input_text", "output_text")
 # The places of the texts in a block, by its type.

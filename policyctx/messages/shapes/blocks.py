@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.definitions.authors import author_of
-from policyctx.definitions.items import UNKNOWN
+from policyctx.definitions.items import UNKNOWN, Message, Path
 from policyctx.messages.json_text import compact_json, stringified
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.block_texts import TEXT_BLOCKS, BlockList, blocks_in, joined_text
@@ -26,11 +26,6 @@ from policyctx.messages.shapes.media import (
 )
 from policyctx.messages.shapes.sdk_objects import as_mapping
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, kind_of_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message, Path
 
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 # Blocks of media. Sound has no item type.

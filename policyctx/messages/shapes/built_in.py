@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from types import NoneType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.shapes.anthropic import AnthropicShape
 from policyctx.messages.shapes.blocks import named
@@ -12,13 +14,7 @@ from policyctx.messages.shapes.chat import BESIDE_CONTENT, ChatShape
 from policyctx.messages.shapes.host import host_shapes
 from policyctx.messages.shapes.responses import ResponsesShape, is_plain_item
 from policyctx.messages.shapes.sdk_objects import as_message
-from policyctx.messages.shapes.shape import RESULT_ROLES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.messages.shapes.shape import Shape
+from policyctx.messages.shapes.shape import RESULT_ROLES, Shape
 
 ANTHROPIC, CHAT, RESPONSES = AnthropicShape(), ChatShape(), ResponsesShape()
 

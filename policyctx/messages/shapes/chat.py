@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message, Path
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import AnthropicShape, edit_content, has_result_blocks
 from policyctx.messages.shapes.sdk_objects import as_mapping
 from policyctx.messages.shapes.shape import RESULT_ROLES, Part
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message, Path
 
 # Fields that a message may have instead of content.
 BESIDE_CONTENT = frozenset({"tool_calls", "function_call", "refusal", "audio"})

@@ -12,17 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from operator import attrgetter
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from policyctx.definitions.items import UNKNOWN, Medium
+from policyctx.definitions.items import UNKNOWN, Medium, Message, Path
+from policyctx.definitions.request_content import Ttl
 from policyctx.errors import ShapeError
+from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, Shape
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message, Path
-    from policyctx.definitions.request_content import Ttl
-    from policyctx.messages.json_text import JSON
 
 # The kinds of parts that a message of each role may have.
 _MEDIA = frozenset({"image", "document"})

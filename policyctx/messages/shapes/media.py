@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from policyctx.definitions.items import Medium
+from policyctx.definitions.items import Medium, Provider
 from policyctx.messages.json_text import text_of
-
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Provider
 
 Block: TypeAlias = Mapping[str, Any]
 

@@ -9,22 +9,17 @@ tell survives a compaction.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from policyctx.definitions.items import Medium
-from policyctx.messages.json_text import compact_json
+from policyctx.definitions.items import Medium, Message, Path
+from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
 from policyctx.messages.shapes.media import medium_of
 from policyctx.messages.shapes.sdk_objects import without_none
 from policyctx.messages.shapes.shape import EMPTY_INPUT, Part, Shape
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from policyctx.definitions.items import Message, Path
-    from policyctx.messages.json_text import JSON
 
 # The field with the input of a call of the client's tools, by type of item; the type of its result
 # ends with `_output`.

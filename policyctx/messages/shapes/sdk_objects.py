@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message
 
 
 def as_message(message: Message) -> Message:

@@ -7,15 +7,13 @@ see items and roles only; whatever depends on the fields of a message is here.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from policyctx.definitions.authors import Author
-    from policyctx.definitions.items import Blocks, Item, Medium, Message, Path
-    from policyctx.definitions.request_content import Ttl
-    from policyctx.messages.json_text import JSON
+from policyctx.definitions.authors import Author
+from policyctx.definitions.items import Blocks, Item, Medium, Message, Path
+from policyctx.definitions.request_content import Ttl
+from policyctx.messages.json_text import JSON
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")

@@ -7,8 +7,8 @@ nothing there is no finding. What code adds at run time, such as a hint on a too
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings.gates import (
     compactions_that_repeat,
@@ -53,12 +53,9 @@ from policyctx.policy.findings.steps import (
     types_that_are_never_taken,
 )
 from policyctx.policy.findings.stores import keys_of_another_root, useless_spilling
+from policyctx.policy.models import Policy
+from policyctx.policy.nodes import Node
 from policyctx.policy.reach import Checked, TooLargeError
-
-if TYPE_CHECKING:
-    from policyctx.errors import Diagnostic
-    from policyctx.policy.models import Policy
-    from policyctx.policy.nodes import Node
 
 __all__ = ["findings"]
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from policyctx.definitions.fields import PROMPT_FIELDS
 from policyctx.definitions.gates import gates_in
 from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, MODEL_SUMMARIZERS
 from policyctx.definitions.tokenizers import TOKENIZERS
+from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.lookup import compaction_of
-from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate
+from policyctx.policy.models import Step
+from policyctx.policy.models.compaction import Restore
+from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate, TokensGate, Until
+from policyctx.policy.nodes import Path
+from policyctx.policy.reach import Checked
 from policyctx.policy.templates import parsed_template
 from policyctx.policy.values import Duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.errors import Diagnostic
-    from policyctx.policy.models import Step
-    from policyctx.policy.models.compaction import Restore
-    from policyctx.policy.models.gates import TokensGate, Until
-    from policyctx.policy.nodes import Path
-    from policyctx.policy.reach import Checked
 
 
 class Bound(NamedTuple):

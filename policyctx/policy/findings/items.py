@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import combinations, islice
-from typing import TYPE_CHECKING
 
 from policyctx.definitions import tokenizers
 from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.item_types import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
+from policyctx.errors import Diagnostic
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
 from policyctx.policy.lookup import parent, widest_wording
-from policyctx.policy.models import KeepRecent
+from policyctx.policy.models import KeepRecent, Section, Step, Threshold, ToolRule
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
-from policyctx.policy.nodes import sections
+from policyctx.policy.models.placeholder import Placeholder
+from policyctx.policy.models.rules import Globs, Match, TextMatch
+from policyctx.policy.nodes import Node, Path, sections
 from policyctx.policy.reach import (
+    Checked,
     may_meet,
     names_among,
     nearest,
@@ -25,16 +29,6 @@ from policyctx.policy.reach import (
 )
 from policyctx.policy.templates import parsed_template
 from policyctx.policy.values import Share, amount
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from policyctx.errors import Diagnostic
-    from policyctx.policy.models import Section, Step, Threshold, ToolRule
-    from policyctx.policy.models.placeholder import Placeholder
-    from policyctx.policy.models.rules import Globs, Match, TextMatch
-    from policyctx.policy.nodes import Node, Path
-    from policyctx.policy.reach import Checked
 
 
 def caught_types(checked: Checked) -> Iterator[Diagnostic]:

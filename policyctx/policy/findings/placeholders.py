@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from policyctx.definitions.fields import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.item_types import WITH_TOOL, WITHOUT_TOOL
+from policyctx.errors import Diagnostic
 from policyctx.policy.models.placeholder import Placeholder
 from policyctx.policy.nodes import sections
-from policyctx.policy.reach import outermost, taken_types
+from policyctx.policy.reach import Checked, outermost, taken_types
 from policyctx.policy.templates import parsed_template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.errors import Diagnostic
-    from policyctx.policy.reach import Checked
 
 # What is in a message more than once, or beside what has the same id.
 _WITHOUT_OWN_CALL = WITHOUT_TOOL | {"image", "document"}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING
 
+from policyctx.errors import Diagnostic
 from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_name_left
+from policyctx.policy.models import KeepRecent, Step, Threshold
+from policyctx.policy.nodes import Path
 from policyctx.policy.reach import (
     NOT_OFFLOADED,
+    Checked,
     names_among,
     nearest,
     outermost,
@@ -16,15 +20,7 @@ from policyctx.policy.reach import (
     taken_types,
     tools_left,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.errors import Diagnostic
-    from policyctx.policy.models import KeepRecent, Step, Threshold
-    from policyctx.policy.nodes import Path
-    from policyctx.policy.reach import Checked
-    from policyctx.policy.values import Share
+from policyctx.policy.values import Share
 
 _SHOWN = 4
 _SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})

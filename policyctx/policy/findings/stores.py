@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from policyctx.definitions.store_urls import is_url
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.errors import Diagnostic
-    from policyctx.policy.reach import Checked
+from policyctx.errors import Diagnostic
+from policyctx.policy.reach import Checked
 
 _OF_FOLDERS = {
     "sync": "an object is durable when the service says so",

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from policyctx.pricing.cache_rules import CacheRules
 from policyctx.replay.cache.entries import Entries
-from policyctx.replay.cache.requests import CacheSplit
-
-if TYPE_CHECKING:
-    from policyctx.pricing.cache_rules import CacheRules
-    from policyctx.replay.cache.requests import CacheRequest
+from policyctx.replay.cache.requests import CacheRequest, CacheSplit
 
 
 class BreakpointCache:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 
+from policyctx.pricing.cache_rules import CacheRules
 from policyctx.replay.cache.anthropic import HOUR
 from policyctx.replay.cache.entries import Life
-from policyctx.replay.cache.requests import CacheSplit
-
-if TYPE_CHECKING:
-    from policyctx.pricing.cache_rules import CacheRules
-    from policyctx.replay.cache.requests import CacheRequest
+from policyctx.replay.cache.requests import CacheRequest, CacheSplit
 
 
 class PrefixCache:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from policyctx.messages.cache_blocks import BlockKind
-
+from policyctx.messages.cache_blocks import BlockKind
 
 _RUNS = frozenset({"tool_use", "tool_result"})
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
+from policyctx.pricing.cache_rules import CacheKind, CacheRules
 from policyctx.replay.cache.anthropic import AnthropicCache
 from policyctx.replay.cache.at_breakpoints import BreakpointCache
 from policyctx.replay.cache.prefix import PrefixCache
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from policyctx.pricing.cache_rules import CacheKind, CacheRules
-    from policyctx.replay.cache.requests import CacheRequest, CacheSplit
+from policyctx.replay.cache.requests import CacheRequest, CacheSplit
 
 
 class CacheSimulator(Protocol):

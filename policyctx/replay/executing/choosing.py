@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from policyctx.replay.executing.executor import Here
+from policyctx.replay.executing.executor import Executor, Here
 from policyctx.replay.executing.processes import Processes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.executing.executor import Executor
 
 
 @contextmanager

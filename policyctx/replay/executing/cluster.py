@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import ExitStack
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import ModuleType
+from typing import Any, TypeVar
 
 from policyctx import __version__
 from policyctx.errors import ClusterError, MissingExtraError, in_words
-from policyctx.replay.executing.executor import Lost, packed, result_of_call, unpacked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Hashable, Sequence
-    from types import ModuleType
-
-    from policyctx.replay.executing.executor import Job
+from policyctx.replay.executing.executor import Job, Lost, packed, result_of_call, unpacked
 
 A = TypeVar("A")
 R = TypeVar("R")

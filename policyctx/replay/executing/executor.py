@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from policyctx import __version__
 from policyctx.errors import ClusterError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Hashable, Sequence
 
 A = TypeVar("A")
 R = TypeVar("R")

@@ -5,17 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections import deque
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from policyctx import __version__
-from policyctx.replay.executing.executor import Lost, packed, result_of_call, unpacked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Hashable, Sequence
-
-    from policyctx.replay.executing.executor import Job
+from policyctx.replay.executing.executor import Job, Lost, packed, result_of_call, unpacked
 
 A = TypeVar("A")
 R = TypeVar("R")

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from policyctx.definitions.items import Message
 from policyctx.messages.reading import is_message
-from policyctx.replay.recording import ModelCall, Recording, SummedBill
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.readers.fields import Record
-    from policyctx.replay.recording import Anew, MarkedPlace
-    from policyctx.tokens.usage import Usage
+from policyctx.replay.readers.fields import Record
+from policyctx.replay.recording import Anew, MarkedPlace, ModelCall, Recording, SummedBill
+from policyctx.tokens.usage import Usage
 
 
 class RecordingBuilder:

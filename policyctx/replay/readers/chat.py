@@ -6,16 +6,13 @@ are taken as they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import mapping, word
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 
 FORMAT = "chat"
 

@@ -17,26 +17,22 @@ short sentences stand in for it; an attachment without a text, such as a reminde
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from policyctx.definitions.authors import Authored, written_by
+from policyctx.definitions.authors import Author, Authored, written_by
+from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.messages.pieces import request_content
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import counter_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from policyctx.definitions.authors import Author
-    from policyctx.definitions.items import Message
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
-    from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Usage
 
 # By type: the sentence before the text, which may name fields, and where the text is found.
 _TEXTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({

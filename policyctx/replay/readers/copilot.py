@@ -11,8 +11,8 @@ every prompt. Input there includes what was read from the cache and written to i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.authors import written_by
 from policyctx.messages.json_text import compact_json
@@ -27,13 +27,9 @@ from policyctx.replay.readers.fields import (
     usage,
     word,
 )
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
 
 FORMAT = "copilot-cli"
 

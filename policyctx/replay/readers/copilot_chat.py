@@ -7,7 +7,8 @@ and what changed in it since. What a round cost is not told apart, so no usage i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import (
@@ -18,12 +19,8 @@ from policyctx.replay.readers.fields import (
     seconds,
     word,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 
 FORMAT = "copilot-chat"
 

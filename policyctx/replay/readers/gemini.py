@@ -7,20 +7,17 @@ version counts; a change further back is written as a new list of all messages.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from operator import is_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
 
 
 def prompt_of(record: Record, answered: Collection[str]) -> list[Message]:

@@ -7,8 +7,10 @@ messages stand apart, under `attachments`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
     Record,
@@ -19,14 +21,9 @@ from policyctx.replay.readers.fields import (
     seconds,
     word,
 )
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
 
 FORMAT = "inspect"
 

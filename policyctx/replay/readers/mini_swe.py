@@ -8,17 +8,13 @@ The texts that the agent itself writes into user messages begin as its templates
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from policyctx.definitions.authors import written_by
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, seconds, usage, word
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 
 FORMAT = "mini-swe-agent"
 

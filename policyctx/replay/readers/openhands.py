@@ -12,9 +12,10 @@ Three formats share this reader:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from policyctx.definitions.authors import written_by
+from policyctx.definitions.items import Message
 from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import (
@@ -27,14 +28,9 @@ from policyctx.replay.readers.fields import (
     usage,
     word,
 )
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
 
 # What the program keeps for itself; `recall` asks for and tells of what is woven into a prompt.
 NOT_PROMPT = frozenset({

@@ -11,20 +11,16 @@ shows this.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from policyctx.definitions.authors import written_by
+from policyctx.definitions.authors import Author, written_by
+from policyctx.definitions.items import Message
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Anew, Recording
 from policyctx.tokens.usage import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.authors import Author
-    from policyctx.definitions.items import Message
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Anew, Recording
 
 ROLES = ("user", "assistant", "toolResult", "bashExecution", "custom")
 

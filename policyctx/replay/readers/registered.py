@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from policyctx.errors import ReaderError
 from policyctx.replay.readers import (
@@ -23,12 +24,8 @@ from policyctx.replay.readers import (
     tau2,
     tau_bench,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 
 GROUP = "policyctx.readers"
 """The group of entry points under which a package registers its readers."""

@@ -9,9 +9,11 @@ A request with a `previous_response_id` sends only what is new; the log shows wh
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.messages.cache_blocks import (
     MarkedBlock,
     blocks_beside,
@@ -26,15 +28,9 @@ from policyctx.messages.shapes.built_in import RESPONSES
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
-from policyctx.replay.recording import MarkedPlace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
-    from policyctx.tokens.usage import Usage
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import MarkedPlace, Recording
+from policyctx.tokens.usage import Usage
 
 _REQUESTS = ("request", "body", "kwargs", "request_body", "input", "params")
 _RESPONSES = ("response", "response_body", "output", "completion")

@@ -14,19 +14,15 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
+from typing import Any, BinaryIO, TypeAlias
 
 from pydantic_core import from_json
 
 from policyctx.errors import MissingExtraError
 from policyctx.replay.readers.building import RecordingNames
-from policyctx.replay.readers.fields import mapping
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from types import ModuleType
-
-    from policyctx.replay.readers.fields import Record
+from policyctx.replay.readers.fields import Record, mapping
 
 # Opens the file once more, to be read from its beginning.
 Opened: TypeAlias = "Callable[[], BinaryIO]"

@@ -7,18 +7,14 @@ its call in a list, `tool_call_ids`. What was billed is known as a sum alone, `i
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from policyctx.definitions.items import Message
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import Record, mapping, number, objects, word
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
 
 FORMAT = "swe-agent"
 

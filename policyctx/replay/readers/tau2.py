@@ -7,7 +7,7 @@ see. The domain's policy stands in for the agent's system prompt, which holds it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
 from policyctx.replay.readers.fields import (
@@ -19,12 +19,8 @@ from policyctx.replay.readers.fields import (
     usage,
     word,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 
 FORMAT = "tau2"
 

@@ -6,17 +6,13 @@ asked is not recorded, nor what anything cost.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.chat import add_said
 from policyctx.replay.readers.fields import mapping
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.replay.readers.source import Source
-    from policyctx.replay.recording import Recording
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
 
 FORMAT = "tau-bench"
 

@@ -10,18 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.replay.readers.source import value_of
+from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.ranges import Lines, Range
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from policyctx.replay.regret.memo import Memo
-    from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import SessionPart
 
 # So many lines in a row that two results share are no chance; fewer are where there are no more.
 _RUN = 3

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.replay.regret.asked import Input
+from policyctx.replay.regret.holders import Texts
+from policyctx.replay.regret.knowledge import Knowledge
+from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.strings import starts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from policyctx.replay.regret.holders import Texts
-    from policyctx.replay.regret.knowledge import Knowledge
-    from policyctx.replay.regret.memo import Memo
-    from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import SessionPart
 
 _IN_TEXT = re.compile(
     r"([\w.-]*\w\.[A-Za-z]\w{0,4})(?::|#L|\(|,? lines? |:? ?~)~?"

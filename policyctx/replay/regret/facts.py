@@ -8,14 +8,11 @@ be known: the number is what the call was not sent.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from policyctx.replay.regret.strings import starts_of
 from policyctx.replay.regret.vocabulary import weight_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # What is so near in a reply, and in an item, belongs to a fact; in characters.
 IN_REPLY, IN_ITEM = 100, 200

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.strings import (
     SURE,
     Distinct,
@@ -16,13 +19,7 @@ from policyctx.replay.regret.strings import (
     stands_in,
     words,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from policyctx.replay.regret.memo import Memo
-    from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import SessionPart
 
 # A word in more items than this tells nothing apart.
 COMMON = 64

@@ -7,18 +7,12 @@ can be joined from parts that it was sent, and where a number or a date stands i
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from policyctx.replay.regret.holders import TextPlace
-from policyctx.replay.regret.strings import stands_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.replay.regret.holders import Texts
-    from policyctx.replay.regret.memo import Memo
-    from policyctx.replay.regret.strings import Distinct
-    from policyctx.replay.timeline import SessionPart
+from policyctx.replay.regret.holders import TextPlace, Texts
+from policyctx.replay.regret.memo import Memo
+from policyctx.replay.regret.strings import Distinct, stands_in
+from policyctx.replay.timeline import SessionPart
 
 _SEPARATORS = b"_- \t\r\n\"'`\\*,;:()[]{}<>|+="
 _PATH_PARTS = re.compile(r"[/\\:#@?&=]+")

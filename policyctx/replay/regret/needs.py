@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.replay.regret.asked import asked_again
-from policyctx.replay.regret.cited import Citations
+from policyctx.replay.regret.cited import Citations, Cited
 from policyctx.replay.regret.facts import fact_in, may_be_fact
 from policyctx.replay.regret.holders import (
     COMMON,
@@ -22,18 +23,10 @@ from policyctx.replay.regret.holders import (
 from policyctx.replay.regret.knowledge import Knowledge
 from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.ranges import Lines, Range, without
-from policyctx.replay.regret.strings import HINT, SURE, starts_of
-from policyctx.replay.regret.vocabulary import Sent, is_common, takeovers
+from policyctx.replay.regret.strings import HINT, SURE, Distinct, starts_of
+from policyctx.replay.regret.vocabulary import Sent, Takeover, is_common, takeovers
 from policyctx.replay.simulated import Need
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.replay.regret.cited import Cited
-    from policyctx.replay.regret.strings import Distinct
-    from policyctx.replay.regret.vocabulary import Takeover
-    from policyctx.replay.timeline import SessionPart
-
+from policyctx.replay.timeline import SessionPart
 
 # So many strings are shown for one item and one call.
 _SHOWN = 3

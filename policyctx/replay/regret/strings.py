@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.replay.readers.source import value_of
 from policyctx.tokens.vocabulary import common_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Characters of languages that are written without spaces, and Hangul.
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"

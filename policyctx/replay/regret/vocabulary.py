@@ -10,20 +10,16 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from policyctx.replay.regret.holders import TextPlace
+from policyctx.replay.regret.holders import TextPlace, Texts
+from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.strings import words as words_of
+from policyctx.replay.timeline import SessionPart
 from policyctx.tokens.vocabulary import common_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from policyctx.replay.regret.holders import Texts
-    from policyctx.replay.regret.memo import Memo
-    from policyctx.replay.timeline import SessionPart
 
 # The words of one place stand within so many characters.
 WINDOW = 1_500

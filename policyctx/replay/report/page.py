@@ -7,22 +7,18 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
 from importlib.util import find_spec
+from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.errors import MissingExtraError, ReportError, visible
-from policyctx.replay.report.values import calls, decisions, overview, said
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from policyctx.replay.report.values import Values
-    from policyctx.replay.simulated import SimulatedSession
+from policyctx.replay.report.values import Values, calls, decisions, overview, said
+from policyctx.replay.simulated import SimulatedSession
 
 # JSON escapes for what a parser of HTML might end a script at, and for what old parsers of
 # JavaScript take for the end of a line.

@@ -7,30 +7,18 @@ line in the overview, and the rows of its calls, its decisions and its items.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.definitions.actions import Action
 from policyctx.pricing.rows import prices_date
+from policyctx.replay.accuracy import Checks
 from policyctx.replay.answer import answer_of, day_of, titles
-from policyctx.replay.cost import billed_calls
-from policyctx.replay.summing import contradicting, figures_of, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from policyctx.replay.accuracy import Checks
-    from policyctx.replay.cost import BilledCall, Cost
-    from policyctx.replay.net import Net
-    from policyctx.replay.simulated import (
-        Absence,
-        KeptItem,
-        Need,
-        Removal,
-        SeenItem,
-        SimulatedSession,
-    )
-    from policyctx.replay.summing import Figures, Sent
+from policyctx.replay.cost import BilledCall, Cost, billed_calls
+from policyctx.replay.net import Net
+from policyctx.replay.simulated import Absence, KeptItem, Need, Removal, SeenItem, SimulatedSession
+from policyctx.replay.summing import Figures, Sent, contradicting, figures_of, total
 
 Values = dict[str, Any]
 # What a token may be taken for; the page stacks them, so none is in two of them.

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from collections.abc import Callable, Iterator
 from functools import partial
+from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, cast
 
+from policyctx.store.backend import FileStatus
 from policyctx.store.local.folder import NEW_FILE, READING, check_regular
 from policyctx.store.local.lock import Lock, is_held
 from policyctx.store.local.tree import Tree, release_kept
 from policyctx.store.local.write import Batch, LogFile, status_of, temporary_name, write_file
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
     from pathlib import Path
-    from types import TracebackType
 
-    from policyctx.store.backend import FileStatus
 
 _binary = cast("Callable[[int], IO[bytes]]", partial(open, mode="rb"))
 

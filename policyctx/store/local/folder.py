@@ -8,12 +8,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
+
 
 if os.open not in os.supports_dir_fd:
     raise ImportError("policyctx.store needs a POSIX system: it opens files by their folder")

@@ -6,13 +6,9 @@ import errno
 import os
 import time
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
-from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
-from policyctx.store.local.folder import set_mode
-
-if TYPE_CHECKING:
-    from policyctx.store.local.folder import Descriptor, Folder
+from policyctx.store.local.folder import Descriptor, Folder, set_mode
 
 # The system releases the lock of a process that dies at once; a process that hangs keeps it.
 _PATIENCE_S = 30.0

@@ -17,6 +17,7 @@ from policyctx.store.local.folder import Folder, folder_mode, open_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 # The open folders of one root by their path below it, the one used last at the end.
 OpenFolders: TypeAlias = "OrderedDict[str, Folder]"
 

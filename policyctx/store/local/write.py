@@ -10,14 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from policyctx.store.backend import TEMPORARY, FileStatus, random_name
-from policyctx.store.local.folder import NEW_FILE, READING, check_regular, set_mode
-
-if TYPE_CHECKING:
-    from policyctx.store.local.folder import Descriptor, Folder
-    from policyctx.store.local.tree import Tree
+from policyctx.store.local.folder import (
+    NEW_FILE,
+    READING,
+    Descriptor,
+    Folder,
+    check_regular,
+    set_mode,
+)
+from policyctx.store.local.tree import Tree
 
 try:
     from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined,unused-ignore] # macOS has it

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, Self
 
 from policyctx.store.backend import AwayError, FileStatus
 from policyctx.store.content import STATE_FOLDER
@@ -14,11 +15,7 @@ from policyctx.store.remote.batch import ObjectBatch
 from policyctx.store.remote.client import ObjectClient
 from policyctx.store.remote.log import SegmentedLog
 from policyctx.store.remote.spill import Spill, SpillingClient, TakenOverError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.store.roots import StoreUrl
+from policyctx.store.roots import StoreUrl
 
 # The buckets, by scheme and name, in which this process saw that creating does not overwrite.
 _CREATES: set[tuple[str, str]] = set()

@@ -9,10 +9,9 @@ from __future__ import annotations
 import errno
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-if TYPE_CHECKING:
-    from policyctx.store.remote.client import ObjectClient
+from policyctx.store.remote.client import ObjectClient
 
 
 class ObjectBatch:

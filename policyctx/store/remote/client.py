@@ -11,18 +11,15 @@ import os
 import random
 import re
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from policyctx.errors import MissingExtraError, StoreError
 from policyctx.store.backend import AwayError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from policyctx.store.roots import StoreUrl
+from policyctx.store.roots import StoreUrl
 
 T = TypeVar("T")
 

@@ -18,13 +18,11 @@ import contextlib
 import re
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from policyctx.store.backend import FileStatus
 from policyctx.store.journal import line_start
-
-if TYPE_CHECKING:
-    from policyctx.store.remote.client import ObjectClient
+from policyctx.store.remote.client import ObjectClient
 
 PACK_SEGMENTS = 64
 # The larger packs keep the requests that open a long journal few.

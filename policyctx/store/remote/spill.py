@@ -9,25 +9,21 @@ moment.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from policyctx.errors import StoreError
-from policyctx.store.backend import AwayError, random_name
+from policyctx.store.backend import AwayError, Backend, random_name
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.index import GRACE_S
 from policyctx.store.journal import JOURNAL
 from policyctx.store.naming import is_temporary
 from policyctx.store.remote.client import ObjectClient, ObjectInfo
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from policyctx.store.backend import Backend
-    from policyctx.store.roots import StoreUrl
+from policyctx.store.roots import StoreUrl
 
 # Segments that can no longer be uploaded.
 _ASIDE = f"{STATE_FOLDER}/set-aside"

@@ -9,13 +9,15 @@ session ends this one.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from policyctx.errors import StoreError
-from policyctx.store.backend import random_name
+from policyctx.messages.json_text import JSON
+from policyctx.store.backend import Backend, random_name
 from policyctx.store.content import PACKED
-from policyctx.store.index import Index
+from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import (
     JOURNAL,
     Position,
@@ -25,17 +27,10 @@ from policyctx.store.journal import (
     open_journal,
     read_journal,
 )
+from policyctx.store.remote.backend import RemoteBackend
+from policyctx.store.roots import Root
+from policyctx.store.sessions import StateFolder
 from policyctx.store.state import Rebuilt, State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.messages.json_text import JSON
-    from policyctx.store.backend import Backend
-    from policyctx.store.index import IndexEntry
-    from policyctx.store.remote.backend import RemoteBackend
-    from policyctx.store.roots import Root
-    from policyctx.store.sessions import StateFolder
 
 # What only the writer of a session appends; the rest is upkeep, which may run beside it.
 _OF_A_SESSION = frozenset({"saved", "record"})

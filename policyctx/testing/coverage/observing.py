@@ -7,22 +7,18 @@ were old. A gate that stayed closed changes nothing in what its step says of an 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
+from policyctx.definitions.items import Item
+from policyctx.planning.compiled import OffloadPolicy, Treatment
+from policyctx.planning.decisions import Decision, ItemVerdict
 from policyctx.planning.paths import safe_part
-from policyctx.policy.lookup import RulePath, levels, matches, nearest_given, offload_given
+from policyctx.planning.plan import Outcome, Plan
+from policyctx.policy.lookup import Level, RulePath, levels, matches, nearest_given, offload_given
+from policyctx.policy.models import Step
 from policyctx.testing.coverage.rules import EXCERPT_KEYS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from policyctx.definitions.items import Item
-    from policyctx.planning.compiled import OffloadPolicy, Treatment
-    from policyctx.planning.decisions import Decision, ItemVerdict
-    from policyctx.planning.plan import Outcome, Plan
-    from policyctx.policy.lookup import Level
-    from policyctx.policy.models import Step
-    from policyctx.turns.compacting import Compacted
+from policyctx.turns.compacting import Compacted
 
 Side: TypeAlias = tuple[RulePath, str]
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from policyctx.errors import PolicyError, StoreError, visible
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.plan import Plan
 from policyctx.policy.loading import loaded
-from policyctx.testing.coverage.observing import carried_out_sides, decided_sides
+from policyctx.policy.sources import PolicySource
+from policyctx.testing.coverage.observing import Side, carried_out_sides, decided_sides
 from policyctx.testing.coverage.report import (
     Coverage,
     PolicyCoverage,
@@ -20,16 +24,8 @@ from policyctx.testing.coverage.report import (
     table_lines,
 )
 from policyctx.testing.coverage.rules import rules_of
+from policyctx.testing.fates import Turn
 from policyctx.testing.policies import named_source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from policyctx.planning.compiled import OffloadPolicy
-    from policyctx.planning.plan import Plan
-    from policyctx.policy.sources import PolicySource
-    from policyctx.testing.coverage.observing import Side
-    from policyctx.testing.fates import Turn
 
 _OUTPUT = "policyctx_coverage"
 

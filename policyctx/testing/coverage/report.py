@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from policyctx.policy.lookup import RulePath
+from policyctx.testing.coverage.observing import Side
 from policyctx.testing.coverage.rules import MISSING, CoverageRule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from policyctx.policy.lookup import RulePath
-    from policyctx.testing.coverage.observing import Side
 
 # The policies of one test run by the files that they are read from.
 Coverage: TypeAlias = dict[str, "PolicyCoverage"]

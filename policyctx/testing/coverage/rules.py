@@ -7,17 +7,14 @@ price or the window, is no rule.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from policyctx.errors import Location
+from policyctx.policy.lookup import RulePath
 from policyctx.policy.models.gates import COMPARISONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from policyctx.errors import Location
-    from policyctx.policy.lookup import RulePath
-    from policyctx.policy.nodes import Node
+from policyctx.policy.nodes import Node
 
 Sides: TypeAlias = tuple[str, ...]
 

@@ -7,26 +7,23 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from policyctx.errors import MutationError
+from policyctx.policy.lookup import RulePath
 from policyctx.policy.sources import read_source
 from policyctx.policy.yaml_reader import read_yaml
+from policyctx.testing.mutation.mutants import Mutant
 from policyctx.testing.mutation.running import Task
 from policyctx.testing.policies import ChangedPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from policyctx.policy.lookup import RulePath
-    from policyctx.testing.mutation.mutants import Mutant
 
 
 class Accepted(BaseModel):

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from policyctx.errors import PolicyError
 from policyctx.policy import values
 from policyctx.policy.loading import validated
+from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Policy
 from policyctx.policy.models.gates import COMPARISONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from policyctx.policy.lookup import RulePath
-    from policyctx.policy.nodes import Node, Path
+from policyctx.policy.nodes import Node, Path
 
 Scalar: TypeAlias = str | int | float | bool | None
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from policyctx.compaction.assembly import CompactStats
+from policyctx.compaction.assembly import CompactStats, SummaryRequest
 from policyctx.compaction.prompt import instructions, recorded_parts, transcript
 from policyctx.testing.contents import ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.fates import Returned
-from policyctx.testing.kinds import amount
+from policyctx.testing.kinds import Amount, Size, amount
 from policyctx.testing.step_definitions import given, then, when
 from policyctx.testing.summaries import ScriptedModel, ScriptedSummarizer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.compaction.assembly import SummaryRequest
-    from policyctx.testing.kinds import Amount, Size
-    from policyctx.testing.world import World
-    from policyctx.turns.compacting import Compacted
-    from policyctx.turns.result import Result
+from policyctx.testing.world import World
+from policyctx.turns.compacting import Compacted
+from policyctx.turns.result import Result
 
 # A wait is twice the one before it; jitter shortens each by up to a quarter.
 _LEAST_GROWTH = 1.5

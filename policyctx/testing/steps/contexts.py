@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.reading import request_of
 from policyctx.replay.readers.registered import LISTS
 from policyctx.replay.reading import recordings_of
-from policyctx.testing.contents import pieces
+from policyctx.replay.recording import Recording
+from policyctx.testing.contents import Message, Shape, pieces
 from policyctx.testing.failures import WordingError
+from policyctx.testing.kinds import Size
 from policyctx.testing.step_definitions import given
 from policyctx.testing.tables import messages_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.replay.recording import Recording
-    from policyctx.testing.contents import Message, Shape
-    from policyctx.testing.kinds import Size
-    from policyctx.testing.world import World
+from policyctx.testing.world import World
 
 
 @given("no messages", "no messages")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
 from policyctx.store.excerpts import read_offloaded, search_offloaded
@@ -11,11 +12,7 @@ from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError
 from policyctx.testing.step_definitions import when
 from policyctx.testing.tables import results_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.testing.world import World
+from policyctx.testing.world import World
 
 
 @when(

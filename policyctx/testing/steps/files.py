@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.kinds import BOUND, amount
+from policyctx.testing.fates import Fate
+from policyctx.testing.kinds import BOUND, Amount, amount
 from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled, like
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.testing.fates import Fate
-    from policyctx.testing.kinds import Amount
-    from policyctx.testing.world import World
+from policyctx.testing.world import World
 
 
 @then(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
+from policyctx.testing.fates import Fate
+from policyctx.testing.kinds import Amount
 from policyctx.testing.step_definitions import then
-
-if TYPE_CHECKING:
-    from policyctx.testing.fates import Fate
-    from policyctx.testing.kinds import Amount
-    from policyctx.testing.world import World
+from policyctx.testing.world import World
 
 
 class _Verdict(Protocol):

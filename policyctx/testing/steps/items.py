@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.actions import BY_STATE
 from policyctx.testing.failures import OutcomeError
+from policyctx.testing.fates import Fate
 from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled, like
-
-if TYPE_CHECKING:
-    from policyctx.testing.fates import Fate
-    from policyctx.testing.world import World
+from policyctx.testing.world import World
 
 
 @then(

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from policyctx.messages.markers import unmarked
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.fates import Turn
+from policyctx.testing.kinds import Amount
 from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.testing.fates import Turn
-    from policyctx.testing.kinds import Amount
-    from policyctx.testing.world import World
+from policyctx.testing.world import World
 
 
 def shared_parts(one: object, other: object) -> list[object]:

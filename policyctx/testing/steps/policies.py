@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from policyctx.testing import faults
@@ -11,13 +12,10 @@ from policyctx.testing.policies import named_source, written_source
 from policyctx.testing.reporting import shown_path
 from policyctx.testing.running import running_step
 from policyctx.testing.step_definitions import given, when
+from policyctx.testing.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pytest
-
-    from policyctx.testing.world import World
 
 
 @given(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from policyctx.testing.failures import OutcomeError
+from policyctx.testing.kinds import Amount
 from policyctx.testing.step_definitions import then
 from policyctx.testing.wordings import filled
-
-if TYPE_CHECKING:
-    from policyctx.testing.kinds import Amount
-    from policyctx.testing.world import World
+from policyctx.testing.world import World
 
 
 @then(

@@ -6,19 +6,16 @@ import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from policyctx.errors import StoreError
 from policyctx.messages.editing import block_of
+from policyctx.planning.paths import File
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
+from policyctx.testing.fates import Fate
 from policyctx.testing.step_definitions import then, when
-
-if TYPE_CHECKING:
-    from policyctx.planning.paths import File
-    from policyctx.testing.fates import Fate
-    from policyctx.testing.world import World
-    from policyctx.turns.context_items import ContextItem
+from policyctx.testing.world import World
+from policyctx.turns.context_items import ContextItem
 
 
 @when("the store is collected", "the store is collected")

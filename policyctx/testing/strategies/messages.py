@@ -8,18 +8,15 @@ that answer no call or that repeat an id, blocks of unknown kinds, texts that br
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from itertools import count
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from policyctx.definitions.items import Message
 from policyctx.messages.json_text import compact_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from policyctx.definitions.items import Message
 
 _Blocks = list[dict[str, Any]]
 

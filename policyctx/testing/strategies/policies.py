@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 
-from policyctx.definitions.actions import ITEM_ACTIONS
-from policyctx.definitions.gates import Gate
+from policyctx.definitions.actions import ITEM_ACTIONS, Action
+from policyctx.definitions.gates import Gate, Kind
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
+from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import metadata_of
 from policyctx.policy.models.gates import COMPARISONS, Gates
 from policyctx.policy.nodes import model_in
 from policyctx.policy.sources import PolicySource
-
-if TYPE_CHECKING:
-    from policyctx.definitions.actions import Action
-    from policyctx.definitions.gates import Kind
-    from policyctx.policy.models import Policy, Section
 
 _WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
 _ODD_WORDS = st.sampled_from(

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.replay.reading import recordings_in
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from tests.compaction.extractive.sessions import Message
+from tests.compaction.extractive.sessions import Message
 
 FOLDERS = ("claude-code", "codex", "pi", "gemini", "tau2", "openai-chat")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from benchmarks.inputs import tool_outputs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 Message = dict[str, Any]
 

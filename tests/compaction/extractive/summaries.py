@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, extractive_summary
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models.compaction import CompactionWording, Summary
-from tests.conversations import call, results
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.planning.compiled import OffloadPolicy
-    from tests.conversations import Message
+from tests.conversations import Message, call, results
 
 WORDING = CompactionWording()
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import Session, compact_messages, written_by
 from policyctx.compaction.extractive import Group
+from policyctx.definitions.items import Message
+from policyctx.planning.compiled import OffloadPolicy
 from tests.compaction.extractive.summaries import group, said, summary_of
 from tests.policies import policy as compiled
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
-    from policyctx.planning.compiled import OffloadPolicy
 
 SKILL = """Base directory for this skill: /skills/brewing
 

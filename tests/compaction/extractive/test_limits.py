@@ -6,8 +6,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,17 +20,13 @@ from policyctx.compaction.extractive import (
     ranked_units,
     summary_lines,
 )
+from policyctx.compaction.extractive.ranking import Unit
 from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
 from tests.compaction.extractive.sessions import facts_of, turns
 from tests.compaction.extractive.summaries import after, edited
 from tests.conversations import call, calls, picture, results, thinking, user
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policyctx.compaction.extractive.ranking import Unit
 
 Message = dict[str, Any]
 FACTS = [fact for name in ("migration", "pipeline", "journey") for fact in facts_of(name)]

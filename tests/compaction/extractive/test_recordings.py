@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
@@ -15,14 +15,10 @@ from tests.compaction.extractive.recorded import (
     pieces,
     recorded_messages,
 )
+from tests.compaction.extractive.sessions import Message
 from tests.compaction.extractive.summaries import after
 from tests.compaction.extractive.test_survival import COUNTER, ROUNDS, tokens
 from tests.recordings import each_recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.compaction.extractive.sessions import Message
 
 # A history of fewer tokens is no one's reason to compact.
 REALISTIC = 15_000

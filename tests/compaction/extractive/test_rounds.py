@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 import yaml
 
@@ -10,14 +10,9 @@ from benchmarks.inputs import tool_outputs
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.policy.models.compaction import Summary
-from tests.compaction.extractive.sessions import FACTS
+from tests.compaction.extractive.sessions import FACTS, Message
 from tests.compaction.extractive.summaries import after
 from tests.conversations import chat_calls, chat_result, user
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.compaction.extractive.sessions import Message
 
 TOOLS = ("search", "read_file", "run")
 ROUNDS = yaml.safe_load((FACTS / "rounds.yaml").read_text(encoding="utf-8"))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,11 +9,8 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
-from tests.compaction.extractive.sessions import facts_of, turns
+from tests.compaction.extractive.sessions import Fact, Message, facts_of, turns
 from tests.compaction.extractive.summaries import after
-
-if TYPE_CHECKING:
-    from tests.compaction.extractive.sessions import Fact, Message
 
 ROUNDS = 5
 # The agent's words are kept as far as there is room.

@@ -10,16 +10,14 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.integrations.openai_api import BYTES_PER_TOKEN, HIDDEN_TOKENS, Reply, saying
 from tests.serving import Answer, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _PATH = re.compile(r"/v1beta/models/[^:/]+:(generateContent|streamGenerateContent)")
 

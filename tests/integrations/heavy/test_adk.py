@@ -6,8 +6,10 @@ import asyncio
 import copy
 import gc
 import logging
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from google.adk.agents import LlmAgent
@@ -46,10 +48,6 @@ from tests.integrations.loops import (
 from tests.integrations.openai_api import Reply, calling, saying
 from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 DROP = """\
     steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from agent_framework import Content, Message
 
 from policyctx.integrations.agent_framework import AgentFrameworkShape
 from tests.hosts.agent_framework import AgentFramework
+from tests.hosts.hosts import Host
 from tests.hosts.test_host_shapes import (  # noqa: F401 - they run with the fixture below
     test_a_cleared_result_keeps_its_call,
     test_a_dropped_call_leaves_with_its_result,
@@ -29,9 +29,6 @@ from tests.hosts.test_host_shapes import (  # noqa: F401 - they run with the fix
     test_without_a_decision_the_list_is_the_same_object,
     test_without_the_shape_an_object_is_no_message,
 )
-
-if TYPE_CHECKING:
-    from tests.hosts.hosts import Host
 
 
 @pytest.fixture

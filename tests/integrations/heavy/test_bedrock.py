@@ -9,8 +9,11 @@ import asyncio
 import hashlib
 import hmac
 import json
+from collections.abc import Iterator
+from email.message import Message
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import anthropic
@@ -22,11 +25,6 @@ from tests.conversations import session_of
 from tests.integrations.loops import BIG, OLD, SECOND
 from tests.policies import policy
 from tests.serving import Answer, serving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from email.message import Message
-    from pathlib import Path
 
 SECRET = "secret"  # noqa: S105 - of no account
 TOOLS: Any = [{"name": "Bash", "input_schema": {"type": "object"}}]

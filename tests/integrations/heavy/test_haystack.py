@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from tests.integrations.examples import (
     printed_by,
 )
 from tests.integrations.openai_api import Reply, calling, openai_api, saying
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOOK = ', hooks={"before_llm": [PolicyHook(session)]}'
 

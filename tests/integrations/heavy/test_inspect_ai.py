@@ -8,8 +8,9 @@ import gzip
 import hashlib
 import json
 import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from inspect_ai import Task
@@ -59,9 +60,6 @@ from tests.integrations.loops import (
 from tests.integrations.openai_api import OpenAIAPI, Reply, calling, openai_api
 from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 DROP = """\
     steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]

@@ -7,10 +7,12 @@ import json
 import secrets
 import socket
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anthropic
 import openai
@@ -39,10 +41,6 @@ from tests.integrations.loops import (
 from tests.integrations.openai_api import OpenAIAPI, openai_api
 from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 HOOK = """\
 import os

@@ -7,7 +7,9 @@ import json
 import logging
 import pickle
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from smolagents import CodeAgent, OpenAIServerModel, Tool, ToolCallingAgent
@@ -47,10 +49,6 @@ from tests.integrations.loops import (
 )
 from tests.integrations.openai_api import OpenAIAPI, Reply, calling, openai_api, saying
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 DROP = """\
     steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]

@@ -17,8 +17,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -29,10 +30,6 @@ from policyctx.store.remote.log import PACK_SEGMENTS
 from tests.store.contents import result
 from tests.store.contract import StoreContract, offloaded
 from tests.store.faulty import Faults, faulty
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 BUCKET = "bucket"
 NUMBERS = itertools.count()

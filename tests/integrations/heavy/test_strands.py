@@ -6,7 +6,9 @@ import asyncio
 import copy
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from strands import Agent, tool
@@ -43,10 +45,6 @@ from tests.integrations.openai_api import (
 from tests.integrations.openai_examples import check_example, outputs
 from tests.integrations.openai_loops import long_reply
 from tests.policies import policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

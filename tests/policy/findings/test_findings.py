@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from policyctx.errors import Diagnostic
 from policyctx.policy.codes import FINDINGS
 from policyctx.policy.consistency import inconsistencies, path_in_inherited
 from policyctx.policy.findings import findings
@@ -13,9 +13,6 @@ from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, policy_source, preset_names
 from policyctx.policy.yaml_reader import read_yaml
 from tests.policies import HEAD
-
-if TYPE_CHECKING:
-    from policyctx.errors import Diagnostic
 
 
 def cases() -> list[tuple[str, list[str]]]:

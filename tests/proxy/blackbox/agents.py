@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import anthropic
 import openai
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Message = Any
 TASK = "Compile all modules, and look at what each command prints."

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.proxy.blackbox.proxies import PLACEHOLDER, SUMMARY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.proxy.blackbox.recorded import Recorded
+from tests.proxy.blackbox.recorded import Recorded
 
 _PATH = re.compile(re.escape(PLACEHOLDER) + r"(/[^\]]+)\]")
 _MARKER = re.compile(r',\s*"cache_control":\s*\{[^{}]*\}')

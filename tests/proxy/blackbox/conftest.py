@@ -1,17 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.proxy.blackbox.proxies import WINDOW, proxied
+from tests.proxy.blackbox.proxies import WINDOW, Proxy, proxied
 from tests.proxy.blackbox.upstream import Upstream, upstream
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.proxy.blackbox.proxies import Proxy
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 # `scripts/test-clients` installs there.

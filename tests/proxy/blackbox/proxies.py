@@ -7,15 +7,13 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from select import select
 from time import monotonic
-from typing import IO, TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import IO
 
 PLACEHOLDER = "[Offloaded to "
 SUMMARY = "[Conversation compressed]"

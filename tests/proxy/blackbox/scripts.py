@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from tests.proxy.blackbox.recorded import Recorded
+from tests.proxy.blackbox.recorded import Recorded
 
 # A call of a tool: its id, its name and its input.
 Call: TypeAlias = tuple[str, str, dict[str, Any]]

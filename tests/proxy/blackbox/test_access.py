@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
-from tests.proxy.blackbox.proxies import NOTHING, process, proxied
+from tests.proxy.blackbox.proxies import NOTHING, Proxy, process, proxied
 from tests.proxy.blackbox.scripts import task
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.proxy.blackbox.proxies import Proxy
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
 MODULE_POLICY = NOTHING

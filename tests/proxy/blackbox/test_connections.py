@@ -6,19 +6,15 @@ import json
 import re
 import socket
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import pytest
 
 from tests.conversations import session_of
-from tests.proxy.blackbox.proxies import EAGER, proxied
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.proxy.blackbox.proxies import Proxy
+from tests.proxy.blackbox.proxies import EAGER, Proxy, proxied
 
 pytestmark = pytest.mark.slow
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -7,8 +7,9 @@ import gzip
 import json
 import re
 import zlib
+from collections.abc import Callable
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import aiohttp
@@ -18,15 +19,9 @@ import pytest
 import zstandard
 
 from tests.proxy.blackbox.agents import AGENTS, Agent, AnthropicAgent
-from tests.proxy.blackbox.proxies import EAGER, proxied
+from tests.proxy.blackbox.proxies import EAGER, Proxy, proxied
 from tests.proxy.blackbox.scripts import DONE, LIMITED, OVERLOADED, Reply, always, in_order
-from tests.proxy.blackbox.upstream import upstream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.proxy.blackbox.proxies import Proxy
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream, upstream
 
 pytestmark = pytest.mark.slow
 MODULE_POLICY = EAGER

@@ -8,14 +8,14 @@ import json
 import resource
 import socket
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import zstandard
 
-from tests.proxy.blackbox.proxies import EAGER, proxied
+from tests.proxy.blackbox.proxies import EAGER, Proxy, proxied
 from tests.proxy.blackbox.test_connections import (
     CLOSE,
     OK,
@@ -25,12 +25,7 @@ from tests.proxy.blackbox.test_connections import (
     statuses,
 )
 from tests.proxy.blackbox.test_faults import body, posted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.proxy.blackbox.proxies import Proxy
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
 MODULE_POLICY = EAGER

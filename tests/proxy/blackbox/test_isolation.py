@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes
-from tests.proxy.blackbox.proxies import EAGER
+from tests.proxy.blackbox.proxies import EAGER, Proxy
 from tests.proxy.blackbox.scripts import task
 from tests.proxy.blackbox.sessions import LightAgent
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.proxy.blackbox.proxies import Proxy
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
 MODULE_POLICY = EAGER

@@ -8,21 +8,16 @@ import os
 import resource
 import signal
 from itertools import cycle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes
-from tests.proxy.blackbox.proxies import EAGER, NOTHING, proxied
+from tests.proxy.blackbox.proxies import EAGER, NOTHING, Proxy, proxied
 from tests.proxy.blackbox.scripts import DONE, Reply, always, task
 from tests.proxy.blackbox.sessions import LightAgent
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.proxy.blackbox.proxies import Proxy
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 import pytest
@@ -24,13 +23,10 @@ from tests.proxy.blackbox.programs import (
     READING,
     Program,
 )
-from tests.proxy.blackbox.proxies import EAGER, PLACEHOLDER, POLICY, WINDOW, proxied
+from tests.proxy.blackbox.proxies import EAGER, PLACEHOLDER, POLICY, WINDOW, Proxy, proxied
+from tests.proxy.blackbox.recorded import Recorded
 from tests.proxy.blackbox.scripts import Reply, always, reading_back, task
-
-if TYPE_CHECKING:
-    from tests.proxy.blackbox.proxies import Proxy
-    from tests.proxy.blackbox.recorded import Recorded
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream
 
 TURNS = 30
 # The instructions and tools of an agent alone take up to half of the window.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +10,7 @@ from tests.proxy.blackbox.agents import AGENTS, Agent, ClaudeCodeLike
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes
 from tests.proxy.blackbox.proxies import WINDOW, proxied
 from tests.proxy.blackbox.scripts import task
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
 

@@ -5,18 +5,13 @@ Each runs 30 commands that print 6,000 tokens each: nine windows in all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.proxy.blackbox.agents import AGENTS, Agent, AnthropicAgent, ClaudeCodeLike
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes
-from tests.proxy.blackbox.proxies import POLICY, WINDOW
+from tests.proxy.blackbox.proxies import POLICY, WINDOW, Proxy
 from tests.proxy.blackbox.scripts import task
-
-if TYPE_CHECKING:
-    from tests.proxy.blackbox.proxies import Proxy
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream
 
 TURNS = 30
 MODULE_POLICY = POLICY

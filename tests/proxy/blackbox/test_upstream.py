@@ -6,7 +6,6 @@ What fails here is a fault of the tests, not of the proxy.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,7 @@ from tests.proxy.blackbox.agents import AGENTS, Agent, ClaudeCodeLike
 from tests.proxy.blackbox.checks import prefixes
 from tests.proxy.blackbox.recorded import elements, list_text
 from tests.proxy.blackbox.scripts import task
-
-if TYPE_CHECKING:
-    from tests.proxy.blackbox.upstream import Upstream
+from tests.proxy.blackbox.upstream import Upstream
 
 
 @pytest.mark.parametrize("kind", AGENTS)

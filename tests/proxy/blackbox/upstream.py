@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zstandard
 from aiohttp import web
@@ -20,12 +21,7 @@ from aiohttp import web
 from tests.integrations import anthropic_rules, openai_api, openai_rules
 from tests.integrations.anthropic_api import events_of
 from tests.proxy.blackbox.recorded import LISTS, Body, Recorded
-from tests.proxy.blackbox.scripts import DONE, always
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.proxy.blackbox.scripts import Reply, Script
+from tests.proxy.blackbox.scripts import DONE, Reply, Script, always
 
 # The bytes of a prompt that are billed as one token.
 BYTES_PER_TOKEN = 4

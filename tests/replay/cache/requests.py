@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from policyctx.messages.cache_blocks import BlockKind
 from policyctx.replay.cache.requests import (
     Block,
     Breakpoint,
@@ -11,11 +12,6 @@ from policyctx.replay.cache.requests import (
     Prefixes,
     PrefixKeys,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.messages.cache_blocks import BlockKind
 
 MINUTES, HOUR = 300, 3600
 _KINDS: dict[str, BlockKind] = {"u": "tool_use", "r": "tool_result"}

@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import distributed
 import pytest
@@ -18,22 +20,16 @@ import pytest
 from policyctx.errors import ClusterError, MissingExtraError, ReaderError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.executing.choosing import executor
-from policyctx.replay.executing.executor import Here, Job, Lost, result_of_call, unpacked
+from policyctx.replay.executing.executor import Executor, Here, Job, Lost, result_of_call, unpacked
 from policyctx.replay.executing.processes import Processes
+from policyctx.replay.parts import Origin
 from policyctx.replay.places import files
+from policyctx.replay.recording import Recording
 from policyctx.replay.running import Done, LoadedPolicy, replayed, worked
 from policyctx.tuning.evaluating import Evaluator
 from tests.conversations import session_of
 from tests.replay.test_running import claude_code
 from tests.tuning.test_evaluating import CALLS, origins, outcomes, policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from policyctx.replay.executing.executor import Executor
-    from policyctx.replay.parts import Origin
-    from policyctx.replay.recording import Recording
 
 __all__ = ["origins"]
 pytestmark = pytest.mark.slow

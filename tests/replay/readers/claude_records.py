@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.replay.reading import recordings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.recording import ModelCall, Recording
+from policyctx.replay.recording import ModelCall, Recording
 
 Record = dict[str, Any]
 

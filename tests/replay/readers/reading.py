@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.replay.reading import recordings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from policyctx.replay.recording import Recording
+from policyctx.replay.recording import Recording
 
 
 def read_lines(records: Sequence[object]) -> list[Recording]:

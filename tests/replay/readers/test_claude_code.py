@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -23,9 +23,6 @@ from tests.replay.readers.claude_records import (
     text,
     user,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def test_a_plain_exchange_is_read_as_it_was() -> None:

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_lines, roles
-
-if TYPE_CHECKING:
-    from policyctx.replay.recording import Recording
 
 Record = dict[str, Any]
 HEAD: Record = {"type": "session", "id": "s", "cwd": "/w"}

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from policyctx.replay.recording import Recording
 from tests.conversations import call, results, user
 from tests.policies import policy
 from tests.replay.sessions import turn_by_turn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from policyctx.replay.recording import Recording
 
 CLEARS_OLD = policy("""
     items: {tool_result: {offload: true}}

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
 from tests.conversations import call, results, user
 from tests.policies import policy
 from tests.replay.sessions import recording, turn_by_turn
-
-if TYPE_CHECKING:
-    from policyctx.replay.simulated import SimulatedSession
 
 CLEARS_ALL_BUT_ONE = policy("""
     items: {tool_result: {offload: true}}

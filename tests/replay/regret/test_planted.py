@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
-from tests.replay.regret.planted import CLEARS_OLD, DECOYS, FACTS, KEEPS_ALL, decoy, planted
-
-if TYPE_CHECKING:
-    from policyctx.replay.recording import Recording
-    from tests.replay.regret.planted import Case
+from tests.replay.regret.planted import CLEARS_OLD, DECOYS, FACTS, KEEPS_ALL, Case, decoy, planted
 
 pytestmark = pytest.mark.slow
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -18,9 +18,6 @@ from policyctx.replay.regret.strings import (
     stands_in,
     words,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 

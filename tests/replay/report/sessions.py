@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.replay.report.page import write_report
+from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage
 from tests.conversations import call, results, user
 from tests.policies import policy
 from tests.replay.sessions import turn_by_turn
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.definitions.items import Message
-    from policyctx.replay.simulated import SimulatedSession
 
 STEPS = """
 items: {tool_result: {offload: true}}

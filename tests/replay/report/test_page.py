@@ -7,7 +7,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,6 @@ from policyctx.errors import install_command, visible
 from policyctx.replay.report.page import packed
 from tests.policies import policy
 from tests.replay.report.sessions import HOSTILE, PRICED, replayed, report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Elements and attributes by which a page would fetch something.
 LOADING = {"src", "srcset", "href", "action", "data", "poster", "background", "formaction", "ping"}

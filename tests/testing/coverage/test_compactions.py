@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from policyctx.policy.sources import PolicySource
+from policyctx.testing.contents import Message
 from policyctx.testing.coverage.observing import carried_out_sides, decided_sides
 from policyctx.testing.coverage.rules import rules_of
 from policyctx.testing.world import World
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from policyctx.testing.contents import Message
 
 POLICY = """
 apiVersion: policyctx/v1

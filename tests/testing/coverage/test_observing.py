@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.contents import pieces
 from policyctx.testing.coverage.observing import decided_sides
-from policyctx.testing.coverage.rules import rules_of
+from policyctx.testing.coverage.rules import CoverageRule, rules_of
 from policyctx.testing.world import World
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from policyctx.testing.coverage.rules import CoverageRule
 
 HEAD = "apiVersion: policyctx/v1\nname: x\nplaceholder: '[x]'\nitems: {tool_result: "
 PLAIN = HEAD + "{offload: true}}\n"

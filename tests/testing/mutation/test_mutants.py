@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
 
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.models.base import ByteSize, Count, Duration, Ratio
+from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.mutation.mutants import Change, Mutants, mutants_of, neighbours
-
-if TYPE_CHECKING:
-    from policyctx.policy.nodes import Node
 
 HEAD = "apiVersion: policyctx/v1\nname: x\n"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,6 @@ from policyctx.errors import MutationError
 from policyctx.testing.mutation.judging import Covered, accepted
 from tests.cli.running import policyctx
 from tests.testing.features_in import HOLDS, POLICY, feature, scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
