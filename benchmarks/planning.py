@@ -20,7 +20,7 @@ from benchmarks.runner import Ratio
 from policyctx.definitions.items import Message
 from policyctx.policy.loading import load_policy
 from policyctx.policy.models import Policy
-from policyctx.policy.models.store import Store
+from policyctx.policy.models.steps import Store
 from policyctx.session import Session
 from policyctx.store.filesystem import session_store
 from policyctx.turns.driving import run

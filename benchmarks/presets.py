@@ -22,15 +22,13 @@ from rich.table import Table
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import preset_names
-from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.common import Common
 from policyctx.replay.places import files
 from policyctx.replay.recording import Recording
-from policyctx.replay.running import worked
-from policyctx.tuning.choosing import by_project, differences
-from policyctx.tuning.outcomes import Outcome, Sums, outcome_of, sums
-from policyctx.tuning.projects import project_of
-from policyctx.tuning.statistics import Interval, bootstrap_interval
+from policyctx.replay.running import SUMMARISE_ONLY, summarise_only, worked
+from policyctx.tuning.outcomes import Interval, Outcome, Sums, bootstrap_interval, outcome_of, sums
+from policyctx.tuning.recordings import project_of
+from policyctx.tuning.search import by_project, differences
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
 # What a description may be off by: a share of the cost without a policy, and of the tokens.

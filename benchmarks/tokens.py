@@ -22,7 +22,7 @@ import tiktoken
 from benchmarks.inputs import tool_outputs
 from benchmarks.runner import Ratio
 from policyctx.tokens.counter import new_counter
-from policyctx.tokens.vocabulary import VOCABULARIES, built_encoding, encoding
+from policyctx.tokens.encoders import VOCABULARIES, built_encoding, encoding
 
 ENCODING = "o200k_base"
 # Characters of one tool result after another: most are small, most characters are in large ones.

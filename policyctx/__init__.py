@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from policyctx.compaction.assembly import CompactStats, SummaryRequest, SummaryUsage
     from policyctx.compaction.restoration import FileReader
     from policyctx.compaction.summarizers import Summarizer, register_summarizer
-    from policyctx.definitions.authors import written_by
-    from policyctx.definitions.items import Item, Medium
+    from policyctx.definitions.items import Item, Medium, written_by
     from policyctx.errors import (
         AmbiguousSessionError,
         CorruptContentError,
@@ -57,8 +56,7 @@ if TYPE_CHECKING:
     from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
     from policyctx.tokens.counter import register_tokenizer
     from policyctx.turns.asking import BeforeCompaction, CompactionAhead
-    from policyctx.turns.context_items import ContextItem
-    from policyctx.turns.result import Result
+    from policyctx.turns.result import ContextItem, Result
 
 __version__ = "0.2.0"
 
@@ -73,7 +71,7 @@ _HOMES = {
     "CompactStats": "policyctx.compaction.assembly",
     "CompactionAhead": "policyctx.turns.asking",
     "ContextFileSystem": "policyctx.store.filesystem",
-    "ContextItem": "policyctx.turns.context_items",
+    "ContextItem": "policyctx.turns.result",
     "CorruptContentError": "policyctx.errors",
     "Decision": "policyctx.planning.decisions",
     "FileReader": "policyctx.compaction.restoration",
@@ -119,7 +117,7 @@ _HOMES = {
     "register_summarizer": "policyctx.compaction.summarizers",
     "register_tokenizer": "policyctx.tokens.counter",
     "tool": "policyctx.policy.tools",
-    "written_by": "policyctx.definitions.authors",
+    "written_by": "policyctx.definitions.items",
 }
 
 __all__ = [

@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 
 from policyctx.messages.shapes.shape import Shape
-from policyctx.policy.agent_options import AgentOptions
+from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.agents import policy_for, read_agents
-from policyctx.policy.options import checks_options
 from policyctx.policy.sources import agents_source
 from policyctx.session import Session
 from policyctx.tokens.counter import TokenCounter

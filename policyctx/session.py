@@ -15,10 +15,8 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 
 from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer
-from policyctx.definitions.fields import SESSION_FIELDS
+from policyctx.definitions.actions import EXTRACTIVE, NONE, READ_TOOL, SESSION_FIELDS, recall_tool
 from policyctx.definitions.items import FileLines, Message
-from policyctx.definitions.recalling import READ_TOOL, recall_tool
-from policyctx.definitions.summarizers import EXTRACTIVE, NONE
 from policyctx.errors import InputError, PolicyctxError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
@@ -31,27 +29,23 @@ from policyctx.planning.facts import Facts, KnownParts
 from policyctx.planning.ledger import ItemKey, Ledger
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import BOTH, Moment
-from policyctx.planning.taken_out import taken_out
-from policyctx.policy.agent_options import AgentOptions
+from policyctx.planning.reapplying import taken_out
+from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
-from policyctx.policy.options import checks_options
 from policyctx.policy.templates import parsed_template
 from policyctx.store.filesystem import session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
-from policyctx.tokens.tool_schemas import tool_names
+from policyctx.tokens.media import tool_names
 from policyctx.tokens.usage import Correction, Usage, usage_of
 from policyctx.turns.asking import BeforeCompaction
 from policyctx.turns.breakpoints import Beside, Placing
-from policyctx.turns.context_items import ContextItem, context_items
 from policyctx.turns.driving import LockedStore, Steps, in_steps, run, run_async
 from policyctx.turns.effects import Recall, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
-from policyctx.turns.memory import Memory
-from policyctx.turns.notices import Notices, Writes, blindness, note
-from policyctx.turns.reporting import Reporting
-from policyctx.turns.result import Result, carry_out
-from policyctx.turns.totals import Totals
+from policyctx.turns.memory import Memory, Totals
+from policyctx.turns.reporting import Notices, Reporting, Writes, blindness, note
+from policyctx.turns.result import ContextItem, Result, carry_out, context_items
 
 T = TypeVar("T")
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from policyctx.policy.agents_schema import agents_schema
+from policyctx.policy.agents import agents_schema
 from policyctx.policy.codes import code_pages
 from policyctx.policy.presets import preset_record, record_path
 from policyctx.policy.reference import reference

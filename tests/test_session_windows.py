@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policyctx import Session
-from policyctx.integrations.agent_loop import AgentLoop
+from policyctx.integrations.host_sessions import AgentLoop
 from policyctx.messages.asked import Asked
 from policyctx.planning.gates import GateVerdict
 from tests.conversations import session_of

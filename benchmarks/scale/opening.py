@@ -15,9 +15,9 @@ from threading import Lock
 from typing import Any
 
 from benchmarks.runner import markdown_table
+from policyctx.store.backend import StoreUrl, store_root
 from policyctx.store.remote.client import ObjectClient
 from policyctx.store.remote.log import SegmentedLog
-from policyctx.store.roots import StoreUrl, store_root
 
 LATENCY_S = 0.03
 _LINE = b"x" * 1_200 + b"\n"

@@ -75,6 +75,6 @@ def _said(error: PolicyctxError) -> str:
     """The error for people: a policy's mistakes with their lines, any other in a paragraph."""
     if not isinstance(error, PolicyError):
         return f"error: {error}"
-    from policyctx.cli.diagnostics import Format, shown  # noqa: PLC0415 - seldom needed
+    from policyctx.cli.output import Format, shown  # noqa: PLC0415 - seldom needed
 
     return shown(error.diagnostics, Format.TEXT)

@@ -8,28 +8,20 @@ import typer
 
 import policyctx
 from policyctx.cli import (
-    agents,
-    apply,
     check,
     demo,
     diff,
     explain,
     exporting,
-    hook,
-    importing,
+    hosts,
     init,
-    mcp,
-    plan,
-    proxy,
     replay,
-    schema,
-    show,
     summary,
     test,
     tokens,
     tune,
 )
-from policyctx.cli.store.app import app as store
+from policyctx.cli.store.upkeep import app as store
 
 app = typer.Typer(
     name="policyctx",
@@ -40,27 +32,27 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("apply")(apply.apply)
-app.command("plan")(plan.plan)
+app.command("apply")(explain.apply)
+app.command("plan")(explain.plan)
 app.command("explain")(explain.explain)
 app.command("replay")(replay.replay)
 app.command("tune")(tune.tune)
 app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
 app.command("check")(check.check)
-app.command("show")(show.show)
+app.command("show")(check.show)
 app.command("summary")(summary.summary)
 app.command("tokens")(tokens.tokens)
 app.command("init")(init.init)
-app.command("agents")(agents.agents)
-app.command("schema")(schema.schema)
+app.command("agents")(check.agents)
+app.command("schema")(check.schema)
 app.command("test")(test.run)
-app.command("mcp")(mcp.mcp)
-app.command("proxy")(proxy.proxy)
+app.command("mcp")(hosts.mcp)
+app.command("proxy")(hosts.proxy)
 app.add_typer(store)
-app.add_typer(hook.app)
-app.add_typer(exporting.app)
-app.add_typer(importing.app)
+app.add_typer(hosts.app)
+app.add_typer(exporting.export_app)
+app.add_typer(exporting.import_app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from policyctx.cli import arguments
-from policyctx.cli.diagnostics import Format, shown
+from policyctx.cli.output import (
+    Directory,
+    ExtendsFrom,
+    Format,
+    Json,
+    Policy,
+    console,
+    json_text,
+    shown,
+    table,
+)
 from policyctx.errors import Diagnostic, PolicyError
+from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
+from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import resolved, validated
-from policyctx.policy.sources import policy_source
+from policyctx.policy.meant import origins, resolved_yaml
+from policyctx.policy.reference import explained
+from policyctx.policy.schema import policy_schema, schema_of
+from policyctx.policy.sources import agents_source, policy_source
 
 
 def check(
@@ -25,7 +41,7 @@ def check(
     ] = Format.TEXT,
     strict: Annotated[bool, typer.Option("--strict", help="Count warnings as errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    extends_from: arguments.ExtendsFrom = [],  # noqa: B006 - typer copies it
+    extends_from: ExtendsFrom = [],  # noqa: B006 - typer copies it
 ) -> None:
     """Check policies: every mistake, and what is probably a mistake.
 
@@ -61,3 +77,149 @@ def _summary(policies: int, errors: int, warnings: int) -> str:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def agents(
+    directory: Directory = Path(),
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format", help="For people, programs, or the errors alone as GitHub's annotations."
+        ),
+    ] = Format.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Show which agent gets which policy, from which line.
+
+    Reads the nearest policyctx.yaml, in the working directory or above it, and checks the policy
+    of every entry. Exits with 1 when one of them is wrong.
+
+    Example: policyctx agents
+    """
+    if form is Format.GITHUB and not as_json:
+        _annotate(directory)
+        return
+    file = read_agents(agents_source(directory))
+    mistakes = [(entry, _mistakes(entry, file)) for entry in file.entries]
+    out = console()
+    if as_json or form is Format.JSON:
+        report = {"file": file.path, "agents": [_report(*checked) for checked in mistakes]}
+        out.out(json_text(report), highlight=False)
+    elif not mistakes:
+        out.print(f"{file.path} has no entries", soft_wrap=True)
+    else:
+        rows = (_row(*checked) for checked in mistakes)
+        columns = ("agent", "policy", "written at", "loads")
+        out.print(table(columns, rows, numeric=set(), whole=set(columns)))
+    if found := in_order(d for _, of_entry in mistakes for d in of_entry):
+        raise PolicyError(found)
+
+
+def _annotate(directory: Path) -> None:
+    """Print each error as an annotation; exit with 1 if there is one."""
+    found: Sequence[Diagnostic]
+    try:
+        file = read_agents(agents_source(directory))
+        found = in_order(d for entry in file.entries for d in _mistakes(entry, file))
+    except PolicyError as error:
+        found = error.diagnostics
+    if found:
+        typer.echo(shown(found, Format.GITHUB))
+        raise typer.Exit(1)
+
+
+def _mistakes(entry: AgentEntry, file: AgentsFile) -> tuple[Diagnostic, ...]:
+    """What is wrong with an entry's policy; a glob stands for the agents that it matches."""
+    try:
+        entry_policy(entry, file, agent=entry.pattern)
+    except PolicyError as error:
+        return error.diagnostics
+    return ()
+
+
+def _row(entry: AgentEntry, mistakes: tuple[Diagnostic, ...]) -> tuple[object, ...]:
+    count = len(mistakes)
+    loads = "ok" if not count else "1 error" if count == 1 else f"{count} errors"
+    written_at = f"{entry.place.file}:{entry.place.line}"
+    return entry.pattern, entry.named or "written there", written_at, loads
+
+
+def _report(entry: AgentEntry, mistakes: tuple[Diagnostic, ...]) -> dict[str, Any]:
+    return {
+        "agent": entry.pattern,
+        "policy": entry.named,
+        "file": entry.place.file,
+        "line": entry.place.line,
+        "errors": json.loads(shown(mistakes, Format.JSON)),
+    }
+
+
+_Key = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[KEY]",
+        help="A key by its dotted path; names of types, tools and steps may be left out.",
+        show_default=False,
+    ),
+]
+
+
+def schema(
+    key: _Key = None,
+    agents: Annotated[
+        bool, typer.Option("--agents", help="Print the JSON Schema of a policyctx.yaml.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the JSON Schema of a policy, or explain one key.
+
+    The end of a path is enough: of a key that several maps have, the full paths are listed.
+
+    Example: policyctx schema items.keep_recent
+    """
+    out = console()
+    if agents:
+        if key is not None:
+            raise typer.BadParameter("--agents goes without a KEY")
+        out.out(json_text(agents_schema()), highlight=False)
+    elif key is None:
+        out.out(json_text(policy_schema()), highlight=False)
+    elif as_json:
+        out.out(json_text(schema_of(key)), highlight=False)
+    else:
+        text = Text(explained(key))
+        text.stylize("bold", 0, text.plain.find("\n"))
+        text.highlight_regex(r"`[^`]+`", "cyan")
+        out.print(text, soft_wrap=True)
+
+
+def show(
+    policy: Policy,
+    with_origins: Annotated[
+        bool, typer.Option("--origins", help="Show where each value was written.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a policy with all that it extends, as YAML.
+
+    The output loads to the same policy again. A value from the environment is shown as its
+    expression, such as ${NAME}, never as what the variable holds.
+
+    Example: policyctx show coding-agent --origins
+    """
+    root = resolved(policy_source(policy))
+    validated(root)
+    out = console()
+    if with_origins:
+        rows = origins(root)
+        if as_json:
+            report = [{"key": k, "value": v, "place": str(place)} for k, v, place in rows]
+            out.out(json_text(report), highlight=False)
+            return
+        cells = ((key, json_text(value, indent=None), place) for key, value, place in rows)
+        columns, whole = ("key", "value", "written at"), {"key", "written at"}
+        out.print(table(columns, cells, numeric=set(), whole=whole))
+        return
+    out.out(
+        json_text(root.as_written()) if as_json else resolved_yaml(root).rstrip(), highlight=False
+    )

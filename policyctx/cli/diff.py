@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments
 from policyctx.cli.net_output import net_dollars
-from policyctx.cli.numbers import percent, short, signed_dollars
 from policyctx.cli.output import (
+    Json,
     console,
     json_text,
+    percent,
     print_wrapped,
+    short,
     shortened,
+    signed_dollars,
     table,
     table_width,
 )
@@ -31,7 +33,7 @@ from policyctx.cli.replay import (
 from policyctx.cli.replay_output import figures_report, outcome_report
 from policyctx.errors import visible
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared
-from policyctx.replay.executing.choosing import executor
+from policyctx.replay.executing.processes import executor
 from policyctx.replay.summing import Figures, figures_of, total
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def diff(
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     prices: Prices = "recorded",
-    as_json: arguments.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Replay recorded sessions under two policies; show what differs, and why.
 

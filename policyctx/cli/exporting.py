@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments
-from policyctx.cli.output import console, json_text
-from policyctx.integrations.context_management.edits import BETAS
+from policyctx.cli.output import Json, Policy, console, json_text
+from policyctx.errors import Diagnostic, Location, PolicyError
+from policyctx.integrations.context_management.edits import BETAS, read_edits
 from policyctx.integrations.context_management.exporting import LeftBehind, exported
+from policyctx.integrations.context_management.importing import imported
 from policyctx.policy.loading import loaded
-from policyctx.policy.sources import policy_source
+from policyctx.policy.sources import MAX_BYTES, PolicySource, policy_source, read_source
 
-app = typer.Typer(
+export_app = typer.Typer(
     name="export",
     help="Write a policy in the words of a server that edits contexts.",
     no_args_is_help=True,
@@ -25,15 +28,13 @@ Strict = Annotated[
 ]
 
 
-@app.callback()
+@export_app.callback()
 def exports() -> None:
     """Take the options that belong to no server."""
 
 
-@app.command("anthropic")
-def anthropic(
-    policy: arguments.Policy, strict: Strict = False, as_json: arguments.Json = False
-) -> None:
+@export_app.command("anthropic")
+def export_anthropic(policy: Policy, strict: Strict = False, as_json: Json = False) -> None:
     """Print the context_management that says what a policy says, as far as the server can.
 
     Each step and key that stays behind is listed on stderr with the reason. Exits with 1 under
@@ -73,3 +74,62 @@ def print_left(left: Sequence[LeftBehind]) -> None:
     for one in left:
         place = f"{one.place}: " if one.place else "by default: "
         out.print(f"  {place}{one.key}: {one.reason}", soft_wrap=True, markup=False)
+
+
+import_app = typer.Typer(
+    name="import",
+    help="Make a policy of what a server that edits contexts is asked to do.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@import_app.callback()
+def imports() -> None:
+    """Take the options that belong to no server."""
+
+
+@import_app.command("anthropic")
+def import_anthropic(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A JSON file: a context_management, its edits, or a request body. `-` is stdin.",
+        ),
+    ],
+    name: Annotated[str, typer.Option(help="What the policy is called.")] = "imported",
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Print a policy that does what the edits of a context_management ask the server to do.
+
+    Each key that stays behind is listed on stderr with the reason. Exits with 1 under --strict if
+    there is one.
+
+    Example: policyctx import anthropic request.json > policy.yaml
+    """
+    made = imported(read_edits(_source(file)), name)
+    if as_json:
+        report = {"policy": made.document, "left_behind": reports(made.left)}
+        console().out(json_text(report), highlight=False)
+    else:
+        console().out(made.text.rstrip(), highlight=False)
+        print_left(made.left)
+    if strict and made.left:
+        raise typer.Exit(1)
+
+
+def _source(file: str) -> PolicySource:
+    if file != "-":
+        return read_source(Path(file), file, allow_pipe=True)
+    raw = sys.stdin.buffer.read(MAX_BYTES + 1)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        sentence = f"not UTF-8: byte {error.start} cannot be read"
+    else:
+        if len(raw) <= MAX_BYTES:
+            return PolicySource("stdin", text)
+        sentence = f"larger than {MAX_BYTES // 1024} KiB"
+    raise PolicyError([Diagnostic(Location("stdin"), "PC001", sentence)])

@@ -14,18 +14,16 @@ from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments
-from policyctx.cli.output import console, json_text
-from policyctx.definitions.wordings import DEFAULT
+from policyctx.cli.output import Directory, console, json_text
+from policyctx.definitions.actions import DEFAULT
 from policyctx.errors import Diagnostic, Location, PolicyError, StoreError
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.loading import extended
+from policyctx.policy.meant import resolved_yaml
 from policyctx.policy.models import Model
-from policyctx.policy.models.store import Store
-from policyctx.policy.nodes import Node
-from policyctx.policy.showing import resolved_yaml
+from policyctx.policy.models.steps import Store
+from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.sources import AGENTS_FILE, PolicySource, policy_source, preset_names
-from policyctx.policy.yaml_reader import read_yaml
 
 _SIZES = {
     "min_tokens": "From this size on an item is worth offloading, in tokens; a share such as 1% is"
@@ -107,7 +105,7 @@ def init(
     name: Annotated[
         str, typer.Option(help="What the policy is called; its file is NAME.yaml.")
     ] = "policy",
-    directory: arguments.Directory = Path(),
+    directory: Directory = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Write a policy to start from, and a policyctx.yaml that runs every agent under it.

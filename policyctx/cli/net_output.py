@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from policyctx.cli.numbers import percent, short, signed_dollars
-from policyctx.cli.output import counted, table
-from policyctx.replay.baselines import SUMMARISE_ONLY
-from policyctx.replay.net import Charge, Net
-from policyctx.replay.summing import Figures, Worst
+from policyctx.cli.output import counted, percent, short, signed_dollars, table
+from policyctx.replay.running import SUMMARISE_ONLY
+from policyctx.replay.summing import Charge, Figures, Net, Worst
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import textwrap
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
@@ -18,14 +23,14 @@ from rich.text import Text
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
-from policyctx.errors import HIDDEN, visible
+from policyctx.errors import HIDDEN, Diagnostic, visible
 from policyctx.planning.anchors import Breakpoint, Why
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.gates import GateVerdict
 from policyctx.planning.plan import Plan
 from policyctx.policy.lookup import RulePath
-from policyctx.turns.notices import fullness_ahead
+from policyctx.turns.reporting import fullness_ahead
 
 # The actions that the summary line of a plan counts beside the offloaded items.
 _OTHERS = tuple(action for action in ITEM_ACTIONS if action is not Action.OFFLOAD)
@@ -389,3 +394,167 @@ def plan_report(plan: Plan) -> dict[str, Any]:
         "compaction": compaction_report(plan),
         "decisions": [decision_report(decision, policy) for decision in plan.decisions],
     }
+
+
+Policy: TypeAlias = Annotated[
+    str, typer.Argument(metavar="POLICY", help="A preset's name or a policy file's path.")
+]
+Messages: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="MESSAGES",
+        help="A JSON file: an array of messages, a request body, or a recorded session of"
+        " Claude Code, Codex and others. `-` is stdin.",
+    ),
+]
+Root: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Folder for offloaded content, in place of the policy's own.")
+]
+Directory: TypeAlias = Annotated[
+    Path,
+    typer.Option(
+        help="A folder in place of the working directory.",
+        exists=True,
+        file_okay=False,
+        show_default=False,
+    ),
+]
+ExtendsFrom: TypeAlias = Annotated[
+    list[Path],
+    typer.Option(
+        help="A folder outside of the project that `extends` may read from, also given by"
+        " POLICYCTX_EXTENDS_FROM. May be repeated.",
+        show_default=False,
+    ),
+]
+SessionId: TypeAlias = Annotated[
+    str | None, typer.Option(help="The session's id; a new one by default.")
+]
+Recorded: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="NAME",
+        help="Which session of a file with several: its name, the part after `#`, or its number;"
+        " the first by default. `?` lists them.",
+        show_default=False,
+    ),
+]
+Call: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="The list that call N of a recorded session was made with; by default the list at the"
+        " session's end.",
+        show_default=False,
+    ),
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
+
+
+# The word that a place is at: a quoted scalar, or all up to where YAML ends a plain one.
+_WORD = re.compile(
+    r"""'[^']*'|"[^"]*"|[^\s,\[\]{}#][^,\[\]{}#]*?(?=\s*(?::\s|:$|[,\[\]{}#]|$))|."""
+)
+# A longer line is shown around its place only.
+_SHOWN_CHARS = 120
+
+
+class Format(StrEnum):
+    """How to show diagnostics."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+
+
+def shown(diagnostics: Iterable[Diagnostic], form: Format) -> str:
+    """Return the diagnostics in the given form, without a newline at the end.
+
+    Control and hidden characters are shown as escapes.
+    """
+    if form is Format.JSON:
+        return json_text([_plain(d) for d in diagnostics])
+    one = _for_github if form is Format.GITHUB else _for_people
+    return "\n".join(map(one, diagnostics))
+
+
+def _for_people(diagnostic: Diagnostic) -> str:
+    """`file:line:column: code: sentence`, then the line with a caret under the word."""
+    place = diagnostic.place
+    if not place.line or not place.source_line.strip():
+        return visible(str(diagnostic))
+    start = max(0, place.column - 1 - _SHOWN_CHARS // 2)
+    line = place.source_line[start : start + _SHOWN_CHARS]
+    before, rest = line[: place.column - 1 - start], line[place.column - 1 - start :]
+    word = _WORD.match(rest)
+    under_word = visible(word.group() if word else "^")
+    number, carets = f"{place.line:5}", "^" * max(1, _width(under_word))
+    margin = " " * len(number)
+    under = "".join("\t" if char == "\t" else " " * _width(char) for char in visible(before))
+    said, line = visible(str(diagnostic)), visible(line)
+    return f"{said}\n{number} | {line}\n{margin} | {under}{carets}"
+
+
+def _width(text: str) -> int:
+    """Columns that a terminal gives the text: CJK characters take two."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _for_github(diagnostic: Diagnostic) -> str:
+    """A workflow command, which GitHub shows beside the line of a pull request."""
+    place, text = diagnostic.place, diagnostic.sentence
+    text = f"{text}; {diagnostic.hint}" if diagnostic.hint else text
+    fields = f"file={_property(place.file)},title={diagnostic.code}"
+    if place.line:
+        fields += f",line={place.line},col={place.column}"
+    return f"::{diagnostic.severity} {fields}::{_escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    return visible(text).replace("%", "%25").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _plain(diagnostic: Diagnostic) -> dict[str, Any]:
+    return {
+        "file": diagnostic.place.file,
+        "line": diagnostic.place.line,
+        "column": diagnostic.place.column,
+        "code": diagnostic.code,
+        "severity": diagnostic.severity,
+        "sentence": diagnostic.sentence,
+        "hint": diagnostic.hint,
+    }
+
+
+_THOUSAND = 1_000
+
+
+def short(number: int) -> str:
+    """Return a number in at most five characters: `812`, `16.2k`, `1.35M`."""
+    if number < _THOUSAND:
+        return str(number)
+    for unit in "kMG":
+        value = number / _THOUSAND ** ("kMG".index(unit) + 1)
+        if value < _THOUSAND - 0.5 or unit == "G":
+            return f"{value:.3g}{unit}" if value < 100 else f"{value:.0f}{unit}"  # noqa: PLR2004
+    raise AssertionError
+
+
+def percent(share: float, *, digits: int = 0) -> str:
+    """Return a signed share: `−45 %`, `+2 %`, `0 %`."""
+    if share in {float("inf"), float("-inf")}:
+        return "all"
+    text = f"{100 * share:+.{digits}f} %".replace("-", "−")
+    return text[1:] if float(f"{100 * share:.{digits}f}") == 0 else text
+
+
+def signed_dollars(amount: float, unit: str = "") -> str:
+    """Return signed dollars: `−12.34`, `+0.41`, `0.00`; with a unit it follows the sign."""
+    sign = "" if float(f"{amount:.2f}") == 0 else "+" if amount > 0 else "−"
+    return f"{sign}{unit}{abs(amount):,.2f}"

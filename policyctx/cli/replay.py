@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from policyctx.cli import arguments
-from policyctx.cli.output import console, json_text
+from policyctx.cli.output import Json, Policy, console, json_text
 from policyctx.cli.progress import Progressed, gathered, missing, replay_policy, tell
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
-from policyctx.replay.executing.choosing import executor
+from policyctx.replay.executing.processes import executor
 from policyctx.replay.report.page import check_writable, write_report
 from policyctx.replay.running import replayed
 from policyctx.replay.shown import ShownSessions, in_one_line, shown
@@ -60,7 +59,7 @@ _EXCERPT = 4_000
 
 
 def replay(
-    policy: arguments.Policy,
+    policy: Policy,
     paths: Recordings,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
@@ -83,7 +82,7 @@ def replay(
         typer.Option(metavar="N", min=0, help="Characters of each item that the report shows."),
     ] = _EXCERPT,
     prices: Prices = "recorded",
-    as_json: arguments.Json = False,
+    as_json: Json = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Report as CSV, one row for each session.")
     ] = False,

@@ -12,14 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.net_output import net_lines, net_report, net_row, print_net
-from policyctx.cli.numbers import percent, short, signed_dollars
-from policyctx.cli.output import counted, saving, shortened, table, table_width
+from policyctx.cli.output import (
+    counted,
+    percent,
+    saving,
+    short,
+    shortened,
+    signed_dollars,
+    table,
+    table_width,
+)
 from policyctx.cli.progress import Progressed
 from policyctx.pricing.rows import prices_date
-from policyctx.replay import layouts
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
 from policyctx.replay.answer import answer_of, day_of, titles
-from policyctx.replay.cost import Cost
+from policyctx.replay.cost import LAYOUT_MEANINGS, Cost
 from policyctx.replay.shown import FEW, ShownSessions
 from policyctx.replay.simulated import Need, Regret, SimulatedSession
 from policyctx.replay.summing import Figures, SummedSession, contradicting, figures_of, total
@@ -252,7 +259,7 @@ def _print_layouts(out: Console, whole: Figures) -> None:
     out.print("the prompt cache by layout of breakpoints, without the policy and with it:")
     out.print(table(_PRICED, rows, numeric=set(_PRICED[1:])))
     for layout in whole.costs.layouts:
-        out.print(f"{layout}: {layouts.MEANINGS[layout]}", soft_wrap=is_wide)
+        out.print(f"{layout}: {LAYOUT_MEANINGS[layout]}", soft_wrap=is_wide)
 
 
 def _print_checks(out: Console, checks: Checks) -> None:

@@ -9,9 +9,8 @@ import typer
 from pydantic import ValidationError
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from policyctx.cli import arguments
 from policyctx.cli.conversation import Given, RecordedChoice, read_messages
-from policyctx.cli.output import console, counted, json_text
+from policyctx.cli.output import Call, Json, Messages, Recorded, console, counted, json_text
 from policyctx.compaction.rounds import Round, SourcedLine, rounds
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models.compaction import Summary
@@ -23,7 +22,7 @@ _ANY_WORDS = 10**9
 
 
 def summary(
-    messages: arguments.Messages,
+    messages: Messages,
     policy: Annotated[
         str,
         typer.Option(
@@ -57,9 +56,9 @@ def summary(
         bool,
         typer.Option("--sources", help="Show for each line the message that it comes from."),
     ] = False,
-    recorded: arguments.Recorded = None,
-    call: arguments.Call = None,
-    as_json: arguments.Json = False,
+    recorded: Recorded = None,
+    call: Call = None,
+    as_json: Json = False,
 ) -> None:
     """Print the summary that a compaction would leave of a conversation.
 

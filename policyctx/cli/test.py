@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from policyctx.cli import arguments
-from policyctx.cli.output import console
+from policyctx.cli.output import Json, console
 from policyctx.errors import install_command, visible
 
 # pytest's exit codes, as this command's: a feature that is broken, or none at all, is wrong input.
@@ -74,7 +73,7 @@ def run(
             dir_okay=False,
         ),
     ] = None,
-    as_json: arguments.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Test policies by feature files, without a line of Python.
 

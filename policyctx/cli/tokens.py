@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyctx.cli import arguments
 from policyctx.cli.conversation import RecordedChoice, read_messages
-from policyctx.cli.output import console, json_text, table
+from policyctx.cli.output import Call, Json, Messages, Recorded, console, json_text, table
 from policyctx.definitions.items import Item, Medium, Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
-from policyctx.messages.pieces import request_content
+from policyctx.messages.editing import request_content
 from policyctx.messages.reading import items_of
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
 from policyctx.replay.recording import ModelCall
@@ -28,7 +27,7 @@ _SHOWN_CALLS = 10
 
 
 def tokens(
-    messages: arguments.Messages,
+    messages: Messages,
     tokenizer: Annotated[
         Tokenizer, typer.Option(help="What counts; `anthropic` asks the provider.")
     ] = DEFAULT_TOKENIZER,
@@ -36,9 +35,9 @@ def tokens(
         str | None,
         typer.Option("--model", help="The model's name, such as claude-opus-4-8, where known."),
     ] = None,
-    recorded: arguments.Recorded = None,
-    call: arguments.Call = None,
-    as_json: arguments.Json = False,
+    recorded: Recorded = None,
+    call: Call = None,
+    as_json: Json = False,
 ) -> None:
     """Show what a conversation weighs, by type and by tool.
 

@@ -24,7 +24,7 @@ from policyctx.compaction.sdk_summarizer import (
     with_objection,
 )
 from policyctx.errors import SummaryError
-from policyctx.messages.in_place import in_place_anthropic
+from policyctx.messages.editing import in_place_anthropic
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.values import Share
 

@@ -14,11 +14,10 @@ from typing import Any, Literal
 
 from policyctx.compaction.file_access import PathFields
 from policyctx.compaction.restoration import RestoredFile
-from policyctx.definitions.authors import Author
-from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.actions import RESTORED_FIELDS, SUMMARY_FIELDS
+from policyctx.definitions.items import Author, Item, Message
 from policyctx.errors import MessagesError, SummaryError
-from policyctx.messages.in_place import SessionRequest
+from policyctx.messages.editing import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.policy.models.compaction import CompactionWording, Summary

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.ranking import Unit
-from policyctx.compaction.extractive.values import values_in
+from policyctx.compaction.extractive.texts import values_in
 from policyctx.compaction.extractive.writing import Group
-from policyctx.tokens.words import CJK
+from policyctx.tokens.encoders import CJK
 
 # A line says an order if it has this share of the words that the order is about.
 _ENOUGH = 0.6

@@ -15,9 +15,8 @@ from itertools import chain
 from typing import Literal
 from unicodedata import normalize
 
-from policyctx.compaction.answers import SUMMARY_TAG, THOUGHTS
 from policyctx.compaction.assembly import History, SummaryRequest
-from policyctx.definitions.fields import PROMPT_FIELDS
+from policyctx.definitions.actions import PROMPT_FIELDS
 from policyctx.definitions.items import UNKNOWN, Item
 from policyctx.errors import SummaryError
 from policyctx.messages.reading import items_of
@@ -25,7 +24,39 @@ from policyctx.policy.models.compaction import Summary, SummaryCheck
 from policyctx.policy.templates import Template, parsed_template
 from policyctx.policy.values import Share
 from policyctx.tokens.counter import TokenCounter
-from policyctx.tokens.words import words_in
+from policyctx.tokens.encoders import words_in
+
+SUMMARY_TAG = "summary"
+THOUGHTS = ("analysis", "thinking", "think")
+"""The elements in which a model may think. The first is asked for; some models write the others."""
+
+_THOUGHT = re.compile(rf"\s*<({'|'.join(THOUGHTS)})>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_UNFINISHED = re.compile(rf"\s*<(?:{'|'.join(THOUGHTS)})>", re.IGNORECASE)
+_START = re.compile(rf"<{SUMMARY_TAG}>", re.IGNORECASE)
+_END = re.compile(rf"</{SUMMARY_TAG}>", re.IGNORECASE)
+
+
+def summary_in(answer: str) -> str:
+    """Return the summary in an answer; "" if the answer holds nothing but thoughts.
+
+    Thoughts are cut off at the beginning only. Of the rest, what the element `summary` holds is
+    the summary; without that element all of it is.
+    """
+    at = 0
+    while (thought := _THOUGHT.match(answer, at)) is not None:
+        at = thought.end()
+    unfinished = _UNFINISHED.match(answer, at)
+    start = _START.search(answer, at)
+    if start is None:
+        return "" if unfinished else _without_end(answer[at:])
+    return _without_end(answer[start.end() :])
+
+
+def _without_end(text: str) -> str:
+    """Return the text up to the last end of the element, or all of it."""
+    ends = [found.start() for found in _END.finditer(text)]
+    return (text[: ends[-1]] if ends else text).strip()
+
 
 _HEADING = "## Pinned"
 _BETWEEN = "\n\n"

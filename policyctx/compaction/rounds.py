@@ -13,13 +13,12 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.fitting import SummaryLine
 from policyctx.compaction.extractive.summary import summary_lines
 from policyctx.compaction.file_access import PathFields
-from policyctx.definitions.authors import Author
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.items import Author, Item, Message
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter
-from policyctx.tokens.words import words_in
+from policyctx.tokens.encoders import words_in
 
 
 class SourcedLine(NamedTuple):

@@ -21,9 +21,8 @@ from importlib.util import find_spec
 from math import isfinite
 from typing import Any, ClassVar
 
-from policyctx.compaction.answers import summary_in
 from policyctx.compaction.assembly import SummaryRequest
-from policyctx.compaction.prompt import objection, with_pinned
+from policyctx.compaction.prompt import objection, summary_in, with_pinned
 from policyctx.compaction.summarizers import ModelSummarizer, in_thread
 from policyctx.errors import MissingExtraError, SummaryError, UsageError
 from policyctx.policy.models.compaction import Summary

@@ -14,9 +14,9 @@ from typing import Protocol, TypeAlias, cast, runtime_checkable
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import with_pinned, without_pinned
-from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, EXTRACTIVE, NONE
+from policyctx.definitions.actions import BUILT_IN_SUMMARIZERS, EXTRACTIVE, NONE
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
-from policyctx.tokens.words import words_in
+from policyctx.tokens.encoders import words_in
 
 # An answer of more than this many times the words asked for is none; so is one of longer words
 # than any text has. A few words are never too many.

@@ -16,7 +16,7 @@ from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.summary import ranked_units
 from policyctx.compaction.extractive.writing import Group
 from policyctx.policy.models.compaction import Summary
-from policyctx.tokens.words import words_in
+from policyctx.tokens.encoders import words_in
 
 HEADING = "## Not said above"
 

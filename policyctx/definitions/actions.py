@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
+
+DEFAULT = "[Content offloaded]\nPath: {path}"
+# Follows a line that is cut, and a line's number, where a policy does not say.
+CUT_MARK = "…"
+NUMBER_SEPARATOR = "\t"
+# A line after the default wording when the session knows a tool that reads the file.
+HOW_TO_READ = "Use {tool} tool to view details."
+# What `{how_to_read}` shows while the session knows no tool of its own that does.
+READ_AGAIN = "Read that file when you need it again."
+
 
 # The words of `do:`.
 Do: TypeAlias = Literal["offload", "clear", "drop", "compact"]
@@ -131,3 +142,207 @@ BY_STATE: dict[str, Action] = {action.past: action for action in Action}
 STEP_ACTIONS: dict[str, Action] = {action.do: action for action in Action if action.do}
 # The actions of steps that take items.
 ITEM_ACTIONS: tuple[Action, ...] = tuple(a for a in STEP_ACTIONS.values() if not a.takes_messages)
+
+
+# What a field shows: the item itself, its file, how to read the file, its content, an excerpt of
+# its content, or the file that the agent read it from.
+Source: TypeAlias = Literal["item", "file", "reading", "content", "excerpt", "origin"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceholderField:
+    """One field of a placeholder: where its value comes from, and its least length in characters.
+
+    `extent` says that the field shows nothing without the key of its name beside the text.
+    """
+
+    source: Source
+    least_chars: int = 0
+    extent: bool = False
+
+
+FIELDS: dict[str, PlaceholderField] = {
+    "item_id": PlaceholderField("item"),
+    "item_type": PlaceholderField("item", least_chars=1),
+    "tool_name": PlaceholderField("item"),
+    "tool_use_id": PlaceholderField("item"),
+    "session_id": PlaceholderField("item"),
+    "path": PlaceholderField("file", least_chars=2),
+    "relative_path": PlaceholderField("file", least_chars=3),
+    "store_path": PlaceholderField("file", least_chars=1),
+    "cwd_path": PlaceholderField("file", least_chars=1),
+    "how_to_read": PlaceholderField("reading", least_chars=len(READ_AGAIN)),
+    "tokens": PlaceholderField("content", least_chars=1),
+    "chars": PlaceholderField("content", least_chars=1),
+    "lines": PlaceholderField("content", least_chars=1),
+    "sha256": PlaceholderField("content", least_chars=64),
+    "head": PlaceholderField("excerpt", extent=True),
+    "tail": PlaceholderField("excerpt", extent=True),
+    "gap": PlaceholderField("excerpt"),
+    "omitted_lines": PlaceholderField("excerpt", least_chars=1),
+    "omitted_chars": PlaceholderField("excerpt", least_chars=1),
+    "source_path": PlaceholderField("origin"),
+    "source_first_line": PlaceholderField("origin", least_chars=1),
+    "source_last_line": PlaceholderField("origin", least_chars=1),
+}
+
+
+def _of(*sources: Source) -> tuple[str, ...]:
+    return tuple(name for name, field in FIELDS.items() if field.source in sources)
+
+
+PLACEHOLDER_FIELDS = tuple(FIELDS)
+FILE_FIELDS = _of("file")
+# What nothing can be shown for where an item has no file.
+SAVED_FIELDS = _of("file", "reading")
+EXCERPT_FIELDS = frozenset(_of("excerpt"))
+# What tells of a text itself: in the input of a call, of each string that is replaced. A hash is
+# for the file, which holds the whole input.
+TEXT_FIELDS = frozenset(_of("content", "excerpt")) - {"sha256"}
+# Of a text between the head and the tail.
+GAP_FIELDS = ("omitted_lines", "omitted_chars", "lines", "chars")
+EXTENT_FIELDS = tuple(name for name, field in FIELDS.items() if field.extent)
+
+PATH_FIELDS = (*_of("item"), "ext")
+ROOT_FIELDS = ("session_id",)
+SESSION_FIELDS = ("date", "time", "random")
+SUMMARY_FIELDS = ("summary", "archive_path")
+PROMPT_FIELDS = ("sections", "rules", "max_words", "earlier_summary")
+RESTORED_FIELDS = ("path", "content")
+
+
+# What kind of number a gate compares, which decides how it is shown and how it may be written.
+Kind: TypeAlias = Literal["tokens", "count", "ratio", "seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What is special about one gate.
+
+    `whole` says that its number is an integer. No number is above `highest`, and `why_highest` says
+    why; for `kind="tokens"` the limit is the context window. `why_never_zero` says why the gate
+    stays closed where its number would be 0. `sizes` names what planning sums up for it over all
+    that the step selects: the tokens `freed`, or the unit that the gate's own key `of` gives.
+    `holds_gates` says that its keys are gates themselves; its own kind then means nothing.
+    """
+
+    kind: Kind
+    whole: bool = False
+    highest: int | None = None
+    why_highest: str = ""
+    why_never_zero: str = ""
+    sizes: Literal["", "freed", "of"] = ""
+    needs_price: bool = False
+    holds_gates: bool = False
+
+
+class _Noted(Protocol):
+    """A map of gates, as a model or as a record of its values."""
+
+    def noted(self, kind: type[Gate]) -> Mapping[str, Gate]: ...
+
+
+def gates_in(gates: _Noted) -> Iterator[tuple[str, Any, Gate]]:
+    """Yield the name, the value and the definition of each gate that a map gives.
+
+    A gate in a gate that holds gates is named `outer.inner`.
+    """
+    for name, gate in gates.noted(Gate).items():
+        given = getattr(gates, name)
+        if given is None:
+            continue
+        if not gate.holds_gates:
+            yield name, given, gate
+            continue
+        for inner, value, definition in gates_in(given):
+            yield f"{name}.{inner}", value, definition
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One key of a gate: its sign, and its sign when it does not hold.
+
+    `is_lower` says that the number must be above the limit, `is_open` that the limit itself does
+    not count.
+    """
+
+    sign: str
+    opposite: str
+    is_lower: bool
+    is_open: bool
+
+
+class Nothing(StrEnum):
+    """Why a gate had no number to compare; the value is in reports."""
+
+    MEASURED = "nothing_measured"
+    SELECTED = "nothing_selected"
+    CALLED = "no_call_yet"
+    SAVED = "never"
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Nothing.MEASURED: "there is nothing in the messages",
+    Nothing.SELECTED: "nothing is selected",
+    Nothing.CALLED: "no model was called yet",
+    Nothing.SAVED: "nothing would be saved",
+}
+
+
+READ_TOOL = "read_offloaded"
+SEARCH_TOOL = "search_offloaded"
+
+# A host may put the name of the tool's server before it: `mcp__policyctx__read_offloaded`.
+_RECALL = re.compile(rf"(?:.*[^A-Za-z0-9])?({READ_TOOL}|{SEARCH_TOOL})", re.DOTALL)
+
+
+def recall_tool(name: str | None) -> str | None:
+    """Return which of the two tools has this name, with or without a prefix; None for another."""
+    if name is None or not name.endswith("_offloaded"):
+        return None
+    found = _RECALL.fullmatch(name)
+    return None if found is None else found[1]
+
+
+SCHEMES = ("s3", "gs", "az", "file")
+# The scheme whose URLs name no bucket but a folder.
+_FOLDER = "file"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
+
+
+def is_url(root: str) -> bool:
+    """Whether a root is written as a URL; every other text is the path of a folder."""
+    return _URL.fullmatch(root) is not None
+
+
+def url_problem(root: str) -> str:
+    """Return what is wrong with the URL of a store; "" for nothing."""
+    found = _URL.fullmatch(root)
+    scheme, bucket, below = found.groups("") if found else ("", "", "")
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{one}://" for one in SCHEMES)
+        return f"expected a folder, or a URL that begins with one of {known}"
+    inner = below.strip("/")
+    problems = {
+        "a URL must not contain credentials; they come from the environment alone": "@" in bucket,
+        "a URL of a store has no query and no fragment": not {"?", "#"}.isdisjoint(root),
+        "expected file:///FOLDER, with an absolute path": scheme == _FOLDER
+        and bool(bucket or not inner),
+        f"expected {scheme}://BUCKET/PREFIX": scheme != _FOLDER and not bucket,
+        "a URL of a store has no empty, `.` or `..` parts": bool(inner)
+        and not {"", ".", ".."}.isdisjoint(inner.split("/")),
+    }
+    return next((text for text, is_so in problems.items() if is_so), "")
+
+
+EXTRACTIVE = "extractive"
+# Leaves the policy's wording alone in place of the history.
+NONE = "none"
+# Those that ask a model.
+MODEL_SUMMARIZERS = ("anthropic", "openai")
+BUILT_IN_SUMMARIZERS = (EXTRACTIVE, NONE, *MODEL_SUMMARIZERS)

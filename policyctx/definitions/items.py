@@ -2,10 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from enum import Enum
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
-from policyctx.definitions.authors import Author
+Author: TypeAlias = Literal["user", "program", "summary"]
+"""`user`: the user's own words. `program`: put there by a program, such as a skill. `summary`: what
+another writer's compaction left of the conversation before."""
+AUTHORS: tuple[Author, ...] = get_args(Author)
+
+
+class Authored(dict[str, Any]):
+    """A message or a block that says who wrote it; it equals the dict without the mark."""
+
+    __slots__ = ("author",)
+
+    author: Author | Literal[""]
+
+    def __init__(self, fields: Mapping[str, Any] = {}, author: Author | Literal[""] = "") -> None:
+        super().__init__(fields)
+        self.author = author
+
+    def __copy__(self) -> Authored:
+        return Authored(self, self.author)
+
+
+def written_by(author: Author, message: Mapping[str, Any]) -> Authored:
+    """Return a message, or a block of one, marked with who wrote it.
+
+    The mark is for summaries, which keep the user's words longest. A provider is sent the same
+    fields as before. Raises `ValueError` for an unknown author.
+    """
+    if author not in AUTHORS:
+        raise ValueError(f"expected one of {', '.join(AUTHORS)}, got {author!r}")
+    return Authored(message, author)
+
+
+def author_of(message: object) -> Author | Literal[""]:
+    """Return who wrote a message or block, empty if it does not say."""
+    return message.author if isinstance(message, Authored) else ""
+
 
 # A message of any shape: a dict as a provider takes it, or an object of an SDK or a framework.
 Message: TypeAlias = Any
@@ -154,3 +191,115 @@ class FileLines:
     path: str
     first: int
     last: int
+
+
+BuiltInType: TypeAlias = Literal[
+    "system_prompt",
+    "user_message",
+    "assistant_message",
+    "thinking",
+    "tool_call",
+    "tool_result",
+    "image",
+    "document",
+    "compaction_summary",
+    "restored_file",
+    "recalled",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemType:
+    """One built-in item type.
+
+    `has_tool` is None where an item may have a tool or not. `never_taken` says why no step takes
+    an item, `never_on_arrival` why no step on arrival does, `never_replaced` why no text can stand
+    in its place. `keep_recent` holds where a policy gives none.
+    """
+
+    meaning: str
+    has_tool: bool | None = None
+    refines: BuiltInType | None = None
+    keep_recent: int | None = None
+    never_taken: str = ""
+    never_on_arrival: str = ""
+    never_replaced: str = ""
+
+
+ITEM_TYPES: dict[str, ItemType] = {
+    "system_prompt": ItemType(
+        meaning="What is in the system prompt.",
+        has_tool=False,
+        never_taken="the system prompt stays",
+    ),
+    "user_message": ItemType(meaning="What the user wrote.", has_tool=False),
+    "assistant_message": ItemType(meaning="What the model wrote.", has_tool=False),
+    "thinking": ItemType(
+        meaning="What the model thought; its bytes are signed.",
+        has_tool=False,
+        never_replaced="the bytes of thinking are signed",
+    ),
+    "tool_call": ItemType(meaning="A call of a tool, with its input.", has_tool=True),
+    "tool_result": ItemType(meaning="What a tool answered.", has_tool=True),
+    "image": ItemType(meaning="An image."),
+    "document": ItemType(meaning="A document such as a PDF."),
+    "compaction_summary": ItemType(
+        meaning="The summary that a compaction left.",
+        has_tool=False,
+        never_taken="the summary stays until the next compaction",
+    ),
+    "restored_file": ItemType(meaning="A file that came back after a compaction."),
+    # What an agent read back it still needs.
+    "recalled": ItemType(
+        meaning="A result that read something back from the store; it refines `tool_result`.",
+        refines="tool_result",
+        keep_recent=3,
+        never_on_arrival="what was read back is not taken on arrival",
+    ),
+}
+BUILT_IN_TYPES: tuple[BuiltInType, ...] = get_args(BuiltInType)
+
+# The kinds of items that never have a tool, and those that always have one.
+WITHOUT_TOOL = frozenset(name for name, it in ITEM_TYPES.items() if it.has_tool is False)
+WITH_TOOL = frozenset(name for name, it in ITEM_TYPES.items() if it.has_tool)
+# What no step takes, with the reason; `unknown` is the kind of a block that is not understood.
+NEVER_TAKEN: dict[str, str] = {
+    name: it.never_taken for name, it in ITEM_TYPES.items() if it.never_taken
+} | {"unknown": "a block of a kind not known here stays"}
+# What no text can stand in the place of, with the reason.
+NEVER_REPLACED: dict[str, str] = NEVER_TAKEN | {
+    name: it.never_replaced for name, it in ITEM_TYPES.items() if it.never_replaced
+}
+
+
+class Mark(Enum):
+    """Something that an API adds around the texts of a request; its size depends on the API."""
+
+    MESSAGE = "message"
+    """The role of a message and what separates it from the next."""
+    SPEAKER = "speaker"
+    """Added to a message that names who speaks, beside the name."""
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+
+
+Piece: TypeAlias = str | Mark | Medium
+"""A part of a request that has a size: a text, a mark of the API, or a medium."""
+
+
+class RequestContent(NamedTuple):
+    """The messages and the system prompt of a request."""
+
+    pieces: Sequence[Piece]
+    """Everything that has a size, in the order of the request."""
+    provider: Provider
+    """The provider in whose shape the messages are."""
+    body: Mapping[str, Any] | None = None
+    """The fields `messages` and `system` of a request to Anthropic's Messages API.
+
+    None if a message cannot be sent there, as an item of OpenAI's Responses API.
+    """
+
+
+Ttl: TypeAlias = Literal["5m", "1h"]
+"""How long a provider keeps an entry of its cache after the last use."""

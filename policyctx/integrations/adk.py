@@ -18,8 +18,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.integrations.host_sessions import PolicyLike, options_below
+from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of

@@ -22,12 +22,10 @@ from typing import Any, TypeAlias
 
 from policyctx.definitions.items import Path
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import SentTurn
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, compact_json
-from policyctx.messages.shapes.block_texts import BlockList
-from policyctx.messages.shapes.media import medium_of
+from policyctx.messages.shapes.block_texts import BlockList, medium_of
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, Shape, kind_of_text
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage

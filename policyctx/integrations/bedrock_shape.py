@@ -13,8 +13,7 @@ from typing import Any
 
 from policyctx.definitions.items import Message, Path
 from policyctx.messages.json_text import JSON
-from policyctx.messages.shapes.block_texts import BlockList, joined_text
-from policyctx.messages.shapes.media import medium_of
+from policyctx.messages.shapes.block_texts import BlockList, joined_text, medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 
 _ROLES = frozenset({"user", "assistant"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
-from policyctx.tokens.body_usage import BodyUsage
+from policyctx.tokens.usage import BodyUsage
 
 # The methods that hand out a body in pieces, and what ends a piece in the body.
 _PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}

@@ -2,23 +2,231 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakValueDictionary
+from threading import Lock, get_ident
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from policyctx.definitions.store_urls import is_url
-from policyctx.errors import InputError
-from policyctx.integrations.agent_loop import AgentLoop
-from policyctx.messages.asked import Asked
+from policyctx.definitions.actions import is_url
+from policyctx.definitions.items import Message
+from policyctx.errors import InputError, UsageError
+from policyctx.messages.asked import Asked, is_alike
 from policyctx.messages.shapes.shape import Shape
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.paths import safe_part
 from policyctx.policy.models import Policy
 from policyctx.session import Session
+from policyctx.turns.result import Result
+
+_log = logging.getLogger(__name__)
+
+# The lists that are kept for a repeated attempt, for each session; one is enough for one loop.
+_MOST_KEPT = 8
+# How often an asynchronous request asks whether another one has ended its turn, in seconds.
+_POLL = 0.005
+_applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class SentTurn:
+    """What is sent for a request, in the turn of this number."""
+
+    given: list[Message]
+    messages: Sequence[Message]
+    turn: int
+    system: object = None
+    tools: object = None
+    sets_breakpoints: bool = False
+    """Whether the policy has set the cache breakpoints of the request."""
+
+
+class AgentLoop:
+    """The requests of one session: one turn at a time, and one decision for each request.
+
+    `AgentLoop.of(session)` is the same object for all clients and threads that use the session.
+    """
+
+    _loops: ClassVar[WeakKeyDictionary[Session, AgentLoop]] = WeakKeyDictionary()
+    _guard = Lock()
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._thread_of_task: int | None = None
+        """The thread in which a task holds the lock."""
+        self._turn = 0
+        self._last: Asked | None = None
+        self._is_established = False
+        self._kept: dict[str, SentTurn] = {}
+        self._has_warned = False
+
+    @classmethod
+    def of(cls, session: Session) -> AgentLoop:
+        """Return the loop of a session."""
+        with cls._guard:
+            return cls._loops.setdefault(session, cls())
+
+    @property
+    def is_applying(self) -> bool:
+        """Whether this code runs inside a turn of the session, such as its own summarizer."""
+        return self in _applying.get()
+
+    def is_own(self, session: Session, asked: Asked) -> bool:
+        """Return whether a request belongs to the session's conversation, and warn once if not.
+
+        It does if two of three agree with the last request that did: the system prompt, the names
+        of the tools, and the messages, which begin with the same message or contain the last one.
+        Without a system prompt and tools in both, the messages must agree. Where the agents have
+        names, the agent or the messages agree. Until a request with a reply in it has come, every
+        request of a nameless agent belongs to the session.
+        """
+        last = self._last
+        if last is None or (asked.agent is None and not self._is_established):
+            return True
+        if is_alike(last, asked):
+            return True
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "session %s: a request was sent unchanged, since it is not of this conversation:"
+                " at least two of its system prompt, its tools and its messages are others",
+                session.session_id,
+            )
+        return False
+
+    def apply(self, session: Session, asked: Asked) -> SentTurn:
+        """Return what to send for a request, by a turn of the session or as it was sent before."""
+        with self._in_turn():
+            if (sent := self._sent_before(asked)) is None:
+                self._begin(session, asked)
+                result = session.apply(asked.messages, system=asked.system, tools=asked.tools)
+                sent = self._keep(session, asked, result)
+            return sent
+
+    async def apply_async(self, session: Session, asked: Asked) -> SentTurn:
+        """Return what to send as `apply` does, without blocking the event loop."""
+        async with self._in_turn_async():
+            if (sent := self._sent_before(asked)) is None:
+                self._begin(session, asked)
+                result = await session.apply_async(
+                    asked.messages, system=asked.system, tools=asked.tools
+                )
+                sent = self._keep(session, asked, result)
+            return sent
+
+    def preview(self, session: Session, asked: Asked) -> Sequence[Message]:
+        """Return the list that a turn would send now; nothing is decided."""
+        with self._in_turn():
+            _name_model(session, asked)
+            return session.preview(asked.messages, system=asked.system, tools=asked.tools)
+
+    async def preview_async(self, session: Session, asked: Asked) -> Sequence[Message]:
+        """Return the list as `preview` does, without blocking the event loop."""
+        async with self._in_turn_async():
+            _name_model(session, asked)
+            return await session.preview_async(
+                asked.messages, system=asked.system, tools=asked.tools
+            )
+
+    def finish(self, asked: Asked) -> None:
+        """Forget what was sent for a request that was answered: no attempt follows."""
+        self._kept.pop(asked.key, None)
+
+    def observe(self, session: Session, sent: SentTurn, usage: object) -> None:
+        """Learn from a usage, unless another turn has begun since; waits for nothing."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if sent.turn == self._turn:
+                    with suppress(UsageError):
+                        session.observe(usage)
+            finally:
+                self._lock.release()
+
+    async def observe_async(self, session: Session, sent: SentTurn, usage: object) -> None:
+        """Learn from a usage as `observe` does, without blocking the event loop."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if sent.turn == self._turn:
+                    with suppress(UsageError):
+                        await session.observe_async(usage)
+            finally:
+                self._lock.release()
+
+    def _begin(self, session: Session, asked: Asked) -> None:
+        _name_model(session, asked)
+        self._turn += 1
+        self._last = asked
+        self._is_established = self._is_established or asked.has_reply()
+
+    def _sent_before(self, asked: Asked) -> SentTurn | None:
+        sent = self._kept.get(asked.key)
+        return sent if sent is not None and sent.given == asked.messages else None
+
+    def _keep(self, session: Session, asked: Asked, result: Result) -> SentTurn:
+        for warning in result.warnings:
+            _log.warning("session %s: %s", session.session_id, warning)
+        while len(self._kept) >= _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        sent = SentTurn(
+            asked.messages,
+            result.messages,
+            self._turn,
+            result.system,
+            result.tools,
+            sets_breakpoints=bool(result.breakpoints),
+        )
+        self._kept[asked.key] = sent
+        return sent
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            if self._thread_of_task == get_ident():
+                raise RuntimeError(
+                    "a synchronous request waits for an asynchronous request of the same session"
+                    " in the same thread, which could never end; use the asynchronous client"
+                )
+            self._lock.acquire()
+        try:
+            with self._marked():
+                yield
+        finally:
+            self._lock.release()
+
+    @asynccontextmanager
+    async def _in_turn_async(self) -> AsyncIterator[None]:
+        # A lock of asyncio would only serve one event loop, and no thread without one.
+        while not self._lock.acquire(blocking=False):  # noqa: ASYNC110 - see above
+            await asyncio.sleep(_POLL)
+        self._thread_of_task = get_ident()
+        try:
+            with self._marked():
+                yield
+        finally:
+            self._thread_of_task = None
+            self._lock.release()
+
+    @contextmanager
+    def _marked(self) -> Iterator[None]:
+        token = _applying.set(_applying.get() | {self})
+        try:
+            yield
+        finally:
+            _applying.reset(token)
+
+
+def _name_model(session: Session, asked: Asked) -> None:
+    """Let a session know which model is called; a host that does not say it changes nothing."""
+    if asked.model is not None:
+        session.called_model = asked.model
+
 
 PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
 SessionOf: TypeAlias = Callable[[Any], Session | None]

@@ -23,8 +23,7 @@ from weakref import WeakValueDictionary
 
 from policyctx.definitions.items import Medium, Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop
-from policyctx.integrations.host_sessions import PolicyLike, options_below
+from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, options_below
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.blocks import result_parts

@@ -22,12 +22,11 @@ from weakref import WeakValueDictionary
 
 from policyctx.definitions.items import Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.integrations.host_sessions import PolicyLike, options_below
+from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, compact_json
+from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, medium_of
 from policyctx.messages.shapes.blocks import as_half, result_parts
-from policyctx.messages.shapes.media import DOCUMENTS, IMAGES, medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage

@@ -24,8 +24,7 @@ from weakref import WeakValueDictionary
 
 from policyctx.definitions.items import Message
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.integrations.host_sessions import PolicyLike, options_below
+from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session

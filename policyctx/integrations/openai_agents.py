@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from policyctx.definitions.items import Message
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, SentTurn
+from policyctx.integrations.host_sessions import AgentLoop, SentTurn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage

@@ -23,12 +23,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Path
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import SentTurn
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
-from policyctx.messages.shapes.block_texts import BlockList, joined_text
-from policyctx.messages.shapes.media import medium_of
+from policyctx.messages.shapes.block_texts import BlockList, joined_text, medium_of
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage

@@ -24,8 +24,7 @@ from uuid import uuid4
 
 from policyctx.definitions.items import Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import AgentLoop, SentTurn
-from policyctx.integrations.host_sessions import PolicyLike
+from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.shape import Part, Shape

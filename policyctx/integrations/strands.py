@@ -21,9 +21,8 @@ from weakref import WeakKeyDictionary
 
 from policyctx.definitions.items import Message
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.agent_loop import SentTurn
 from policyctx.integrations.bedrock_shape import BedrockShape
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from itertools import accumulate, takewhile
 from typing import Any
 
-from policyctx.definitions.recalling import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.actions import READ_TOOL, SEARCH_TOOL
 from policyctx.session import Session
 from policyctx.store.excerpts import (
     MOST_CHARS,

@@ -9,13 +9,36 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from policyctx.definitions.items import UNKNOWN, Item, Message
-from policyctx.errors import MessagesError, ShapeError
-from policyctx.messages.json_text import JSON, compact_json
+from policyctx.definitions.items import (
+    UNKNOWN,
+    Item,
+    Mark,
+    Medium,
+    Message,
+    Piece,
+    Provider,
+    RequestContent,
+)
+from policyctx.errors import MessagesError, ShapeError, SummaryError
+from policyctx.messages.json_text import JSON, compact_json, text_of
+from policyctx.messages.markers import (
+    cache_blocks,
+    is_plain,
+    marked_beside,
+    marked_with,
+    markers_of,
+    new_marker,
+    unmarked,
+    with_markers,
+)
+from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, blocks_of, medium_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.sdk_objects import as_message
+from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES
 
 _MEDIA = frozenset({"image", "document"})
 # A string in a JSON text, and whether it is a key.
@@ -144,3 +167,294 @@ def _is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (RecursionError, ValueError):
         return False
+
+
+# The breakpoints that a request may have.
+_MOST_MARKERS = 4
+_SYSTEM_ROLES = ("system", "developer")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """The request that the session would send up to the end of what is summarised."""
+
+    messages: Sequence[Message]
+    system: object = None
+    """What the caller sends beside the messages; None for nothing."""
+    tools: object = None
+
+
+def in_place_anthropic(request: SessionRequest, instruction: str) -> dict[str, Any]:
+    """Return `system`, `tools` and `messages` of a request to Anthropic's endpoint.
+
+    The last block of the conversation has a cache breakpoint, so that the provider looks for what
+    it has cached from there on back. Raises `SummaryError` for messages of another API.
+    """
+    messages, system = [*request.messages], request.system
+    head = _leading(messages)
+    if head and system is None:
+        system = "\n\n".join(str(message.get("content") or "") for message in messages[:head])
+    messages = messages[head:]
+    if not messages or any(not _is_anthropic(message) for message in messages):
+        raise _unsendable("anthropic", "Anthropic's messages API")
+    beside = len(marked_beside(system)) + len(marked_beside(request.tools))
+    messages = _with_breakpoint(messages, _MOST_MARKERS - beside)
+    found: dict[str, Any] = {"messages": [*messages, {"role": "user", "content": instruction}]}
+    found |= {} if system in (None, "", []) else {"system": system}
+    return found | ({"tools": request.tools} if request.tools else {})
+
+
+def in_place_chat(request: SessionRequest, instruction: str) -> dict[str, Any]:
+    """Return `messages` and `tools` of a request to OpenAI's chat completions endpoint.
+
+    Raises `SummaryError` for messages of another API.
+    """
+    messages = [*request.messages]
+    if any(not _is_chat(message) for message in messages):
+        raise _unsendable("openai", "OpenAI's chat API")
+    if isinstance(request.system, str) and request.system:
+        messages.insert(0, {"role": "system", "content": request.system})
+    asked = {"role": "user", "content": instruction}
+    found: dict[str, Any] = {"messages": [*messages, asked]}
+    return found | ({"tools": request.tools} if request.tools else {})
+
+
+def _unsendable(by: str, api: str) -> SummaryError:
+    why = f"`reuse_cache: true` with `by: {by}` sends the session's messages as they are, and these"
+    return SummaryError(f"{why} are not messages of {api}", is_final=True)
+
+
+def _leading(messages: Sequence[Message]) -> int:
+    """Return how many system messages a list begins with."""
+    for i, message in enumerate(messages):
+        if not isinstance(message, Mapping) or message.get("role") not in _SYSTEM_ROLES:
+            return i
+    return len(messages)
+
+
+def _is_anthropic(message: Message) -> bool:
+    return (
+        isinstance(message, Mapping)
+        and message.get("role") in ("user", "assistant")
+        and not message.get("tool_calls")
+    )
+
+
+def _is_chat(message: Message) -> bool:
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        return False
+    content = message.get("content")
+    blocks = content if isinstance(content, list | tuple) else ()
+    kinds = {block.get("type") for block in blocks if isinstance(block, Mapping)}
+    return not kinds & {"tool_use", "tool_result", "input_text", "output_text"}
+
+
+def _with_breakpoint(messages: list[Message], room: int) -> list[Message]:
+    """Return the messages with a marker on the last block that may have one.
+
+    Of the markers that there are, those of the newest messages stay, as far as there is room.
+    """
+    last = next((i for i in reversed(range(len(messages))) if _markable(messages[i])), None)
+    if last is None or room < 1:
+        return messages
+    kept = 1
+    for i in reversed(range(len(messages))):
+        if i == last:
+            messages[i] = _marked(messages[i])
+        elif there := len(markers_of(messages[i])):
+            kept += there
+            messages[i] = messages[i] if kept <= room else unmarked(messages[i])
+    return messages
+
+
+def _markable(message: Message) -> list[int]:
+    """Return the indices of the blocks of a message that may have a marker."""
+    if not isinstance(message.get("content"), str | list):
+        return []
+    return [i for i, block in enumerate(cache_blocks(message)) if block.kind != "unmarkable"]
+
+
+def _marked(message: Message) -> Message:
+    """Return a message with one marker, on the last block that may have one."""
+    at, content = _markable(message)[-1], message["content"]
+    if isinstance(content, str):
+        block = {"type": "text", "text": content, "cache_control": new_marker("5m")}
+        return {**message, "content": [block]}
+    if is_plain(message):
+        return with_markers(message, {("content", at): new_marker("5m")})
+    blocks = [marked_with(block, "5m") if i == at else block for i, block in enumerate(content)]
+    return {**message, "content": blocks}
+
+
+Fields: TypeAlias = Mapping[str, Any]
+
+_OPENAI_ROLES = (*SYSTEM_ROLES, *RESULT_ROLES)
+_OPENAI_PARTS = ("image_url", "input_image", "file", "input_file", "input_text", "output_text")
+
+
+def request_content(messages: Sequence[Fields], system: object = None) -> RequestContent:
+    """Return the content of a request with these messages and this system prompt.
+
+    `system` is a text or a list of blocks. The messages are not checked; SDK objects are accepted.
+    """
+    given = [as_message(message) for message in messages]
+    pieces = [piece for message in given for piece in pieces_of(message)]
+    pieces += _content(system)
+    body = None if any(map(_is_item, given)) else _body(given, system)
+    return RequestContent(pieces, provider_of(given), body)
+
+
+def pieces_of(message: Fields) -> Iterator[Piece]:
+    """Yield everything of a message that has a size; its order is that of the message."""
+    message = as_message(message)
+    if _is_item(message):
+        yield from _ITEMS.get(message["type"], _other_item)(message)
+    else:
+        yield from _message(message)
+
+
+def provider_of(messages: Sequence[Fields]) -> Provider:
+    """Return the provider in whose shape the messages are; `anthropic` if they do not tell."""
+    seen = map(as_message, messages)
+    return "openai" if any(map(_is_openai, seen)) else "anthropic"
+
+
+def _is_openai(message: Fields) -> bool:
+    if message.get("role") in _OPENAI_ROLES or "tool_calls" in message or _is_item(message):
+        return True
+    return any(block.get("type") in _OPENAI_PARTS for block in blocks_of(message.get("content")))
+
+
+def _is_item(message: Fields) -> bool:
+    """Whether this is an item of the Responses API without a role."""
+    return message.get("role") is None and isinstance(message.get("type"), str)
+
+
+def _body(messages: Sequence[Fields], system: object) -> Fields:
+    body: dict[str, Any] = {"messages": [dict(message) for message in messages]}
+    return body | {"system": system} if system else body
+
+
+def _message(message: Fields) -> Iterator[Piece]:
+    yield Mark.MESSAGE
+    if message.get("role") in RESULT_ROLES:
+        yield Mark.TOOL_RESULT
+    if name := message.get("name"):
+        yield Mark.SPEAKER
+        yield text_of(name)
+    content = message.get("content")
+    yield from _content(_with_refusals(content) if message.get("type") == "message" else content)
+    for call in blocks_of(message.get("tool_calls")):
+        function = call.get("function")
+        function = function if isinstance(function, Mapping) else call
+        yield Mark.TOOL_CALL
+        yield text_of(function.get("name"))
+        yield text_of(function.get("arguments"))
+
+
+def _with_refusals(content: object) -> object:
+    """Return the content of a Responses message with the text of each refusal in its place."""
+    if not isinstance(content, list | tuple):
+        return content
+    return [
+        text_of(part.get("refusal")) if part.get("type") == "refusal" else part
+        for part in blocks_of(content)
+    ]
+
+
+def _content(content: object) -> Iterator[Piece]:
+    if isinstance(content, str):
+        yield content
+    for block in blocks_of(content):
+        yield from _block(block)
+
+
+def _block(block: Fields) -> Iterator[Piece]:
+    kind = block.get("type")
+    if kind in IMAGES or kind in DOCUMENTS:
+        yield medium_of(block)
+    elif kind == "tool_use":
+        yield from _call(block.get("name"), block.get("input"))
+    elif kind == "tool_result":
+        yield Mark.TOOL_RESULT
+        yield from _content(block.get("content"))
+    elif kind in {"thinking", "redacted_thinking"}:
+        yield text_of(block.get("thinking") or block.get("data"))
+    elif isinstance(block.get("text"), str):
+        yield block["text"]
+    else:
+        yield text_of(block)
+
+
+def _call(*texts: object) -> Iterator[Piece]:
+    yield Mark.TOOL_CALL
+    yield from map(text_of, texts)
+
+
+def _function_call(item: Fields) -> Iterator[Piece]:
+    return _call(item.get("name"), item.get("arguments"))
+
+
+def _custom_call(item: Fields) -> Iterator[Piece]:
+    return _call(item.get("name"), item.get("input"))
+
+
+def _shell_call(item: Fields) -> Iterator[Piece]:
+    return _call(item.get("action"))
+
+
+def _output(item: Fields) -> Iterator[Piece]:
+    output = item.get("output")
+    yield Mark.MESSAGE
+    yield Mark.TOOL_RESULT
+    yield from _content(output if isinstance(output, list | tuple) else text_of(output))
+
+
+def _screenshot(item: Fields) -> Iterator[Piece]:
+    output = item.get("output")
+    if isinstance(output, Mapping) and isinstance(url := output.get("image_url"), str):
+        yield Mark.MESSAGE
+        yield Mark.TOOL_RESULT
+        yield medium_of({"type": "input_image", "image_url": url})
+    else:
+        yield from _other_item(item)
+
+
+def _reasoning(item: Fields) -> Iterator[Piece]:
+    """Yield the texts of the reasoning, which stand for the encrypted content if there are any."""
+    holders = (item.get("summary"), item.get("content"))
+    texts = [piece for held in holders for piece in _content(held) if piece]
+    yield from texts or _encrypted(item)
+
+
+def _compaction(item: Fields) -> Iterator[Piece]:
+    encrypted = list(_encrypted(item))
+    yield from encrypted or _other_item(item)
+
+
+def _encrypted(item: Fields) -> Iterator[Piece]:
+    if isinstance(encrypted := item.get("encrypted_content"), str):
+        yield Medium("reasoning", "openai", encrypted)
+
+
+def _other_item(item: Fields) -> Iterator[Piece]:
+    yield text_of(item)
+
+
+_ITEMS: dict[str, Callable[[Fields], Iterator[Piece]]] = {
+    "message": _message,
+    "function_call": _function_call,
+    "custom_tool_call": _custom_call,
+    "local_shell_call": _shell_call,
+    "shell_call": _shell_call,
+    "function_call_output": _output,
+    "custom_tool_call_output": _output,
+    "local_shell_call_output": _output,
+    "shell_call_output": _output,
+    "apply_patch_call_output": _output,
+    "computer_call_output": _screenshot,
+    "reasoning": _reasoning,
+    "compaction": _compaction,
+    "compaction_summary": _compaction,
+    "context_compaction": _compaction,
+}

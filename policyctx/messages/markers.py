@@ -13,10 +13,11 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import is_
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from policyctx.definitions.items import Message, Path
-from policyctx.definitions.request_content import Ttl
+from policyctx.definitions.items import Message, Path, Ttl
+from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.sdk_objects import as_mapping, as_message
 from policyctx.messages.shapes.shape import RESULT_ROLES
 
 MARKER = "cache_control"
@@ -183,3 +184,144 @@ def _with_field(holder: Any, name: str, value: object) -> Any:  # noqa: ANN401 -
         with suppress(AttributeError):
             delattr(new, name)
     return new
+
+
+BlockKind: TypeAlias = Literal["tool_use", "tool_result", "other", "unmarkable"]
+"""`unmarkable`: thinking or an empty text, on which a provider takes no marker."""
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_TTLS = {"5m": 300, "1h": 3600}
+
+
+class CacheBlock(NamedTuple):
+    """One block as a cache knows it."""
+
+    text: str
+    """Equal for equal blocks of messages with the same role, without their markers."""
+    kind: BlockKind = "other"
+
+
+class MarkedBlock(NamedTuple):
+    """A block that a `cache_control` marker is on, or in."""
+
+    block: int
+    ttl: int | None = None
+    """In seconds; None for the provider's default."""
+
+
+def cache_blocks(message: Message) -> list[CacheBlock]:
+    """Return the blocks of a message, at least one, in the order in which a model reads them."""
+    plain = unmarked(as_message(message))
+    role, content = plain.get("role"), plain.get("content")
+    if _has_blocks(plain):
+        return [_block(role, as_mapping(block)) for block in content]
+    if isinstance(content, str) and plain.keys() == {"role", "content"}:
+        return [_block(role, {"type": "text", "text": content})]
+    return [CacheBlock(compact_json(plain), "tool_result" if role in RESULT_ROLES else "other")]
+
+
+def block_at(message: Message, path: Path) -> int:
+    """Return the index of the block in which the item or the marker at a path stands."""
+    in_content = len(path) > 1 and path[0] == "content" and isinstance(path[1], int)
+    return int(path[1]) if in_content and _has_blocks(as_message(message)) else 0
+
+
+def marked_blocks(message: Message) -> list[MarkedBlock]:
+    """Return the marked blocks of a message; a marker on the message is on its last block."""
+    plain = as_message(message)
+    last = len(cache_blocks(plain)) - 1
+    return [
+        MarkedBlock(block_at(plain, path) if path else last, _ttl(marker))
+        for path, marker in markers_of(plain).items()
+    ]
+
+
+def blocks_beside(part: object) -> list[CacheBlock]:
+    """Return the blocks of a system prompt or of tool schemas: a text, a list, or another value."""
+    if isinstance(part, list | tuple):
+        return [CacheBlock(compact_json(unmarked_block(block))) for block in part]
+    return [] if part is None else [CacheBlock(compact_json(part))]
+
+
+def marked_beside(part: object) -> list[MarkedBlock]:
+    """Return the marked blocks of a system prompt or of tool schemas."""
+    blocks: Sequence[object] = part if isinstance(part, list | tuple) else ()
+    markers = ((i, marker_of(block)) for i, block in enumerate(blocks))
+    return [MarkedBlock(i, _ttl(marker)) for i, marker in markers if marker is not None]
+
+
+def _has_blocks(message: Message) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and bool(content) and not message.get("tool_calls")
+
+
+def _block(role: object, block: Mapping[str, object]) -> CacheBlock:
+    text = compact_json([role, block])
+    if block.get("type") == "tool_use":
+        return CacheBlock(text, "tool_use")
+    if block.get("type") == "tool_result":
+        return CacheBlock(text, "tool_result")
+    is_empty = block.get("type") == "text" and not str(block.get("text") or "").strip()
+    is_markable = not is_empty and block.get("type") not in _THINKING
+    return CacheBlock(text, "other" if is_markable else "unmarkable")
+
+
+def _ttl(marker: object) -> int | None:
+    ttl = marker.get("ttl") if isinstance(marker, Mapping) else None
+    return _TTLS.get(ttl) if isinstance(ttl, str) else None
+
+
+def blocks_of_system(system: object) -> list[Any] | None:
+    """Return the blocks of a system prompt, None for one that may have no markers.
+
+    A text is one block.
+    """
+    if isinstance(system, str):
+        return [{"type": "text", "text": system}] if system else []
+    if system is None:
+        return None
+    return _request_blocks(system)
+
+
+def blocks_of_tools(tools: object) -> list[Any] | None:
+    """Return the schemas of tools, None where they may have no markers, as OpenAI's."""
+    found = _request_blocks(tools)
+    if found is None or any(_field(tool, "type") == "function" for tool in found):
+        return None
+    return found
+
+
+def places_for_text(blocks: list[Any]) -> list[int]:
+    """Return the indices of the blocks of a system prompt that may have a marker."""
+    texts = ((i, _field(block, "text")) for i, block in enumerate(blocks))
+    return [i for i, text in texts if isinstance(text, str) and text.strip()]
+
+
+def places_for_tools(tools: list[Any]) -> list[int]:
+    """Return the indices of the tools that may have a marker: those that are not deferred."""
+    return [i for i, tool in enumerate(tools) if not _field(tool, "defer_loading")]
+
+
+def ttls_of(blocks: list[Any]) -> dict[int, Ttl]:
+    """Return the TTL of each block that has a marker, by its index."""
+    found = ((i, marker_of(block)) for i, block in enumerate(blocks))
+    return {i: ttl_of(marker) for i, marker in found if marker is not None}
+
+
+def with_ttls(given: Any, blocks: list[Any], ttls: Mapping[int, Ttl]) -> Any:  # noqa: ANN401
+    """Return the blocks with markers of these TTLs and no others; `given` if nothing changes.
+
+    `given` is what the blocks were read from.
+    """
+    new = [marked_with(block, ttls.get(i)) for i, block in enumerate(blocks)]
+    return given if all(map(is_, new, blocks)) else new
+
+
+def _request_blocks(given: object) -> list[Any] | None:
+    if not isinstance(given, list | tuple):
+        return None
+    is_block = (isinstance(b, Mapping) or hasattr(b, "model_dump") for b in given)
+    return list(given) if all(is_block) else None
+
+
+def _field(block: object, name: str) -> object:
+    return block.get(name) if isinstance(block, Mapping) else getattr(block, name, None)

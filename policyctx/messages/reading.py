@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from policyctx.definitions.authors import author_of
-from policyctx.definitions.items import UNKNOWN, Item, Message
+from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.blocks import named

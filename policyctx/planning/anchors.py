@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from policyctx.definitions.request_content import Ttl
+from policyctx.definitions.items import Ttl
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision
 from policyctx.planning.select import Candidates

@@ -20,7 +20,7 @@ from policyctx.planning.select import Shape, shape_of
 from policyctx.policy.models import Step
 from policyctx.policy.models.compaction import Compaction, Summary
 from policyctx.policy.values import Share
-from policyctx.tokens.words import words_in
+from policyctx.tokens.encoders import words_in
 
 
 @dataclass(frozen=True, slots=True)

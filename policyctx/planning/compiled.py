@@ -11,11 +11,8 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from policyctx.definitions.authors import Author
-from policyctx.definitions.gates import Comparison, gates_in
-from policyctx.definitions.item_types import BUILT_IN_TYPES
-from policyctx.definitions.items import Item
-from policyctx.definitions.recalling import READ_TOOL, recall_tool
+from policyctx.definitions.actions import READ_TOOL, Comparison, gates_in, recall_tool
+from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
 from policyctx.errors import Location
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit
@@ -37,7 +34,7 @@ from policyctx.policy.lookup import (
 from policyctx.policy.models import KeepRecent, Model, Policy, Step
 from policyctx.policy.models.compaction import Compaction, FileSource
 from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
-from policyctx.policy.models.store import Store
+from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node
 from policyctx.policy.presets import Preset, digest_of, recorded_preset
 from policyctx.policy.sources import PolicyName, PolicySource, policy_source

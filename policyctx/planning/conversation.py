@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeAlias
 
-from policyctx.definitions.actions import Action
+from policyctx.definitions.actions import Action, recall_tool
 from policyctx.definitions.items import Item, Message
-from policyctx.definitions.recalling import recall_tool
 from policyctx.messages.editing import strings_in
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
@@ -23,10 +22,9 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
-from policyctx.planning.marks import Marks
 from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
-from policyctx.planning.reapplying import all_held_back, held_back, may_apply_with
+from policyctx.planning.reapplying import Marks, all_held_back, held_back, may_apply_with
 
 
 class Tally:

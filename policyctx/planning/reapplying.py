@@ -8,12 +8,17 @@ message stays, and so do messages without which the order of the roles would be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
-from policyctx.definitions.items import Item
-from policyctx.messages.reading import Reading
+from policyctx.definitions.items import Item, Message
+from policyctx.messages.reading import Reading, items_of
+from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.ledger import Identities, ItemKey, Ledger, Mark
 
 _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
@@ -181,3 +186,120 @@ class _HeldBack:
 
     def _touched(self) -> list[int]:
         return sorted({self._items[i].message for i in self._drops})
+
+
+class Marked(Protocol):
+    """What marks ask of a conversation."""
+
+    policy: OffloadPolicy
+    ledger: Ledger
+    items: list[Item]
+
+    def is_there(self, position: int) -> bool:
+        """Return whether anything of the item is left in the list."""
+        ...
+
+    def key_and_chars(self, position: int) -> tuple[ItemKey, int]:
+        """Return the key of an item, and the characters of its text."""
+        ...
+
+    def has_key(self, position: int, key: ItemKey, chars: int) -> bool:
+        """Return whether an item has this key, and its text so many characters."""
+        ...
+
+
+class Marks:
+    """The marks of the steps that count what came since, in a conversation that grows."""
+
+    def __init__(self, conversation: Marked) -> None:
+        self._in = conversation
+        self._known = conversation.ledger.marks
+        self._at: dict[str, int] = {}
+
+    def message(self, step: str) -> int:
+        """Return the position of the message that the list ended with; -1 if it is not known.
+
+        That is so before the step took anything, and where the list lacks that message.
+        """
+        position = self._at.get(step)
+        return -1 if position is None else self._in.items[position].message
+
+    def see(self, position: int) -> None:
+        """Find the marks of earlier turns in an item that is read."""
+        for mark in self._known.values():
+            if self._in.has_key(position, mark.key, mark.chars):
+                self._at[mark.step] = position
+
+    def after(self, decisions: Collection[Decision]) -> dict[Mark, int]:
+        """Return the marks that decisions set or move, with the positions of their items.
+
+        A step that takes something is marked at the end of the list. Where the item of another mark
+        leaves, the newest item before it that still stands takes over.
+        """
+        counting = self._in.policy.counting_since
+        if not counting:
+            return {}
+        gone = {d.position for d in decisions if d.action.leaves_nothing}
+        starts = {step: at for step, at in self._at.items() if at in gone}
+        newest = len(self._in.items) - 1
+        starts |= {d.step: newest for d in decisions if d.step in counting}
+        return self._marked(starts, gone)
+
+    def at_end(self, step: str) -> dict[Mark, int]:
+        """Return the mark of a step at the end of the list; none for a step that counts nothing."""
+        counts = step in self._in.policy.counting_since
+        return self._marked({step: len(self._in.items) - 1}, ()) if counts else {}
+
+    def adopt(self, marks: Mapping[Mark, int]) -> None:
+        """Remember the marks of decisions that are carried out."""
+        for mark, position in marks.items():
+            self._known[mark.step] = mark
+            self._at[mark.step] = position
+
+    def _marked(self, starts: Mapping[str, int], gone: Collection[int]) -> dict[Mark, int]:
+        found = {}
+        for step, start in starts.items():
+            standing = (i for i in range(start, -1, -1) if self._stands(i, gone))
+            if (position := next(standing, None)) is not None:
+                found[Mark(step, *self._in.key_and_chars(position))] = position
+        return found
+
+    def _stands(self, position: int, gone: Collection[int]) -> bool:
+        is_outermost = self._in.items[position].inside is None
+        return is_outermost and position not in gone and self._in.is_there(position)
+
+
+def taken_out(
+    messages: Sequence[Message],
+    ledger: Ledger,
+    summarised: frozenset[ItemKey] = frozenset(),
+    shapes: Shapes = BUILT_IN,
+) -> frozenset[ItemKey]:
+    """Return the keys of the dropped items that are missing from an unknown list.
+
+    A dropped item is missing when the list has fewer equal ones than the list that it was dropped
+    from. Where it has as many, they may have been said since. A call or result with an id was not;
+    words were when something that was dropped later is missing, and more is missing than is there.
+    What was `summarised` is in no list and tells nothing.
+    """
+    entries = ledger.entries.values()
+    dropped = [e for e in entries if e.action.leaves_nothing and e.key not in summarised]
+    if not dropped:
+        return frozenset()
+    items = list(map(ledger.as_decided, items_of(messages, shapes)))
+    identities = Identities(items, ledger)
+    known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
+    present = Counter(key[:3] for key in summarised)
+    present.update(identities.key(i)[:3] for i in known)
+    missing = {entry.key for entry in dropped if present[entry.key[:3]] < entry.alike}
+    said_since: list[ItemKey] = []
+    unsure: list[ItemKey] = []
+    for entry in dropped:
+        if entry.key in missing:
+            said_since += unsure
+            unsure.clear()
+        elif entry.key.tool_use_id is None:
+            unsure.append(entry.key)
+        else:
+            break
+    return frozenset(missing.union(said_since if len(said_since) <= len(missing) else ()))

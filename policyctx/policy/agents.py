@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
 from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown, word
@@ -19,9 +20,9 @@ from policyctx.policy.loading import (
     with_bases,
 )
 from policyctx.policy.models import VERSIONS, Policy
-from policyctx.policy.nodes import Node
+from policyctx.policy.nodes import Node, read_policy_yaml
+from policyctx.policy.schema import DIALECT, policy_schema, schema_id
 from policyctx.policy.sources import AGENTS_FILE, PolicySource, environment, policy_source
-from policyctx.policy.yaml_reader import read_policy_yaml
 
 _KEYS = ("apiVersion", "agents")
 # What the file says for an entry that is a policy itself.
@@ -170,3 +171,52 @@ def _no_entry(agent: str, file: AgentsFile) -> PolicyError:
     said = f"{likely} {names[0].upper()}{names[1:]}" if likely else names
     sentence = f"no entry for the agent {agent!r}"
     return PolicyError([Diagnostic(file.place, "PC206", sentence, said)])
+
+
+# What a policy in an entry does not have: both stand elsewhere in the file.
+_NAMED = {
+    "type": "string",
+    "minLength": 1,
+    "description": "A preset's name, or the path of a policy file from the folder of this file.",
+    "examples": ["coding-agent", "./policies/reviewer.yaml"],
+}
+
+
+def agents_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a `policyctx.yaml`, as plain values.
+
+    It accepts what `read_agents` and `entry_policy` accept, as far as one file shows.
+    """
+    policy = policy_schema()
+    version = policy["properties"]["apiVersion"]
+    definitions = policy["$defs"]
+    entry = {
+        key: value
+        for key, value in policy.items()
+        if key not in {"$schema", "$id", "title", "$defs", "required"}
+    }
+    entry["description"] = "A policy of the agent's own."
+    entry["properties"] = {
+        name: part for name, part in policy["properties"].items() if name not in _NOT_IN_AN_ENTRY
+    }
+    agents = {
+        "description": (
+            "Each agent's policy by its name or a glob. The exact name comes first, then the globs"
+            " in the order written."
+        ),
+        "type": "object",
+        "propertyNames": {"minLength": 1},
+        "additionalProperties": {"anyOf": [_NAMED, {"$ref": "#/$defs/Entry"}]},
+        "examples": [{"coder": "coding-agent", "*": "./policies/others.yaml"}],
+    }
+    return {
+        "$schema": DIALECT,
+        "$id": schema_id("agents"),
+        "title": "Agents and their policies",
+        "description": "Which agent runs under which policy.",
+        "type": "object",
+        "required": ["apiVersion", "agents"],
+        "properties": {"apiVersion": version, "agents": agents},
+        "additionalProperties": False,
+        "$defs": {"Entry": entry, **definitions},
+    }

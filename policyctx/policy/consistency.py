@@ -10,24 +10,25 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
-from policyctx.definitions.actions import STEP_ACTIONS, Action
-from policyctx.definitions.fields import (
+from policyctx.definitions.actions import (
     EXTENT_FIELDS,
+    MODEL_SUMMARIZERS,
+    NONE,
     PLACEHOLDER_FIELDS,
     SAVED_FIELDS,
+    STEP_ACTIONS,
     SUMMARY_FIELDS,
+    Action,
+    is_url,
 )
-from policyctx.definitions.item_types import BUILT_IN_TYPES
-from policyctx.definitions.store_urls import is_url
-from policyctx.definitions.summarizers import MODEL_SUMMARIZERS, NONE
+from policyctx.definitions.items import BUILT_IN_TYPES
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import RulePath, compaction_of
 from policyctx.policy.models import ItemRule, Policy, Prices, Section, Step
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import GATES
-from policyctx.policy.models.placeholder import Placeholder
-from policyctx.policy.models.rules import KeepRecent
+from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Node, sections
 from policyctx.policy.reach import (
     Checked,

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
+from policyctx.policy.agent_options import checks_options
 from policyctx.policy.consistency import (
     inconsistencies,
     path_in_inherited,
@@ -24,10 +25,8 @@ from policyctx.policy.consistency import (
 )
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
-from policyctx.policy.nodes import Node, Path
-from policyctx.policy.options import checks_options
+from policyctx.policy.nodes import Node, Path, read_policy_yaml, typed
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
-from policyctx.policy.yaml_reader import read_policy_yaml, typed
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
 

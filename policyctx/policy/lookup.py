@@ -12,12 +12,11 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
-from policyctx.definitions.item_types import ITEM_TYPES, NEVER_REPLACED, NEVER_TAKEN
+from policyctx.definitions.items import ITEM_TYPES, NEVER_REPLACED, NEVER_TAKEN
 from policyctx.policy.models import Policy, Step, ToolRule
 from policyctx.policy.models.base import Section
 from policyctx.policy.models.compaction import Compaction
-from policyctx.policy.models.placeholder import Placeholder
-from policyctx.policy.models.rules import ItemRule
+from policyctx.policy.models.rules import ItemRule, Placeholder
 
 
 @cache

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias, get_args, get_origin
+from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin
 
-from policyctx.errors import Location
+import yaml
+
+from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.models import Policy, Section
+from policyctx.policy.sources import PolicySource
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -187,3 +191,193 @@ def keys_below(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[tup
         inner = model_in(field.annotation if values is None else values)
         if inner is not None:
             yield from keys_below(inner, (*path, name) if values is None else (*path, name, "*"))
+
+
+# A full-width sign stands so far above its half-width twin.
+_FULL_WIDTH = {chr(ord(sign) + 0xFEE0): sign for sign in ":,{}[]"} | {"“": '"', "”": '"'}
+# By what the parser says; the first that is part of it counts.
+_HINTS = {
+    "mapping values are not allowed": "quote a text that has a colon and a space in it",
+    "expected alphabetic or numeric": "quote a text that begins with `*` or `&`",
+    "could not find expected ':'": "a key ends with a colon and a space, one line above perhaps",
+    "unknown escape character": "use single quotes where a backslash is meant as one",
+    "did not find expected key": "quote a text that begins with `{` or `[`; indent keys of one map"
+    " alike",
+}
+
+
+def hint_for(error: Any, lines: Sequence[str]) -> str:  # noqa: ANN401 - PyYAML's errors
+    """Return what to mend for an error of the parser, empty when nothing likely is known."""
+    mark, context = error.problem_mark, error.context_mark
+    first = (context or mark).line if context or mark else 0
+    for char in "".join(lines[first : mark.line + 1 if mark else first + 1]):
+        if char in _FULL_WIDTH:
+            return f"{char!r} is a full-width sign; use {_FULL_WIDTH[char]!r}"
+    problem = str(error.problem)
+    if "cannot start any token" in problem and mark:
+        return _about_character(lines[mark.line][mark.column])
+    if context and ("end of stream" in problem or "expected ',' or" in problem):
+        opened = lines[context.line][context.column]
+        return f"the {opened} at {context.line + 1}:{context.column + 1} may not be closed"
+    return next((hint for said, hint in _HINTS.items() if said in problem), "")
+
+
+def _about_character(char: str) -> str:
+    return "indent with spaces, not with a tab" if char == "\t" else f"quote a text with {char!r}"
+
+
+MAX_DEPTH = 32
+
+# What the `apiVersion` of a policy begins with, and how a text says so that need not be YAML.
+_OWNER = "policyctx/"
+_CLAIM = re.compile(rf"""(?m)^[\s{{]*["']?apiVersion["']?\s*:\s*["']?{_OWNER}""")
+
+# A number of more digits than any key could mean stays a string, and is refused as one.
+_INT = re.compile(r"[-+]?[0-9]{1,300}|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
+_FLOAT = re.compile(r"[-+]?((\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
+_INFINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
+_WORDS |= {word: word[0] in "tT" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
+
+# libyaml reads ten times faster; a build of PyYAML without it gives the same events.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_yaml(source: PolicySource) -> Node:
+    """Parse a text by the rules of policy files; an empty text is a node of None.
+
+    Raises `PolicyError` with all mistakes up to where the text stops being YAML.
+    """
+    return _Reader(source).document()
+
+
+def read_policy_yaml(source: PolicySource) -> Node:
+    """Parse the text of a policy; an empty text is a node of None.
+
+    Raises `PolicyError` as `read_yaml` does. Of a file that is not a policy, and that the user need
+    not know, the error says that alone.
+    """
+    try:
+        root = read_yaml(source)
+    except PolicyError:
+        if _CLAIM.search(source.text) or not source.is_indirect:
+            raise
+        why = "it is not YAML"
+    else:
+        version = root.child("apiVersion")
+        if version is not None and _OWNER in str(version.value):
+            return root
+        if not source.is_indirect:
+            return root
+        why = f"it has no `apiVersion` that begins with `{_OWNER}`"
+    raise PolicyError([Diagnostic(Location(source.name), "PC208", f"is not a policy: {why}")])
+
+
+class _Reader:
+    def __init__(self, source: PolicySource) -> None:
+        self.source = source
+        self.lines = source.text.splitlines()
+        self.events: Iterator[Any] = yaml.parse(source.text, Loader=_Loader)
+        self.problems: list[Diagnostic] = []
+
+    def document(self) -> Node:
+        try:
+            return self._only_document()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            hint = hint_for(error, self.lines)
+            self._refuse("PC002", f"not YAML: {error.problem}", mark, hint)
+        except yaml.reader.ReaderError:
+            raise PolicyError([self._forbidden_character()]) from None
+
+    def _forbidden_character(self) -> Diagnostic:
+        text = self.source.text
+        found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+        at = found.start() if found else 0
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        place = Location(self.source.name, line, column, self._line(line))
+        sentence = f"the character U+{ord(text[at]):04X} is not allowed in YAML"
+        return Diagnostic(place, "PC002", sentence)
+
+    def _only_document(self) -> Node:
+        found: Node | None = None
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if found is not None:
+                    self._refuse("PC002", "a policy is one document", event.start_mark)
+                found = self._node(next(self.events), depth=1)
+        if self.problems:
+            raise PolicyError(self.problems)
+        return found or Node(None, Location(self.source.name, 1, 1, self._line(1)))
+
+    def _node(self, event: Any, depth: int, key: Location | None = None) -> Node:  # noqa: ANN401
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            sentence = "anchors and aliases are not allowed"
+            self._note("PC003", sentence, event, "quote a text that begins with `*` or `&`")
+        if getattr(event, "tag", None) is not None:
+            self._note("PC003", "tags are not allowed", event, "quote a text that begins with `!`")
+        if depth > MAX_DEPTH:
+            self._refuse("PC006", f"nested deeper than {MAX_DEPTH} levels", event.start_mark)
+        place = self._place(event.start_mark)
+        if isinstance(event, yaml.AliasEvent):
+            return Node(None, place, key)
+        if isinstance(event, yaml.MappingStartEvent):
+            return Node(self._map(depth, place), place, key)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return Node(self._list(depth), place, key)
+        return Node(event.value if event.style else typed(event.value), place, key)
+
+    def _list(self, depth: int) -> list[Node]:
+        found: list[Node] = []
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            found.append(self._node(event, depth + 1))
+        return found
+
+    def _map(self, depth: int, place: Location) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self._node(event, depth + 1)
+            value = self._node(next(self.events), depth + 1, key.place)
+            if isinstance(event, yaml.AliasEvent):
+                continue  # told already
+            if not isinstance(key.value, str):
+                self._note("PC005", "a key must be a string", event, "quote it")
+            elif key.value == "<<":
+                self._note("PC003", "merge keys are not allowed", event, "use `extends`")
+            elif key.value in found:
+                first = found[key.value].key or place
+                where = first.seen_from(self._place(event.start_mark))
+                sentence = f"the key {key.value!r} stands twice"
+                self._note("PC004", sentence, event, f"the first is at {where}; keep one of them")
+            else:
+                found[key.value] = value
+        return found
+
+    def _note(self, code: str, sentence: str, event: Any, hint: str) -> None:  # noqa: ANN401
+        """Remember a mistake after which the rest can still be read."""
+        place = self._place(event.start_mark)
+        self.problems.append(Diagnostic(place, code, sentence, hint))
+
+    def _place(self, mark: Any) -> Location:  # noqa: ANN401 - PyYAML's marks have no type
+        line = mark.line + 1
+        return Location(self.source.name, line, mark.column + 1, self._line(line))
+
+    def _line(self, line: int) -> str:
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+
+    def _refuse(self, code: str, sentence: str, mark: Any, hint: str = "") -> NoReturn:  # noqa: ANN401
+        place = self._place(mark) if mark else Location(self.source.name, 1, 1, self._line(1))
+        raise PolicyError([*self.problems, Diagnostic(place, code, sentence, hint)]) from None
+
+
+def typed(text: str) -> Any:  # noqa: ANN401 - the core schema's scalars
+    """Type a plain scalar by the YAML 1.2 core schema."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _INFINITE.fullmatch(text):
+        return float(text.replace(".", ""))
+    return text

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from policyctx.definitions.actions import Action
-from policyctx.definitions.recalling import READ_TOOL
-from policyctx.definitions.wordings import HOW_TO_READ, READ_AGAIN
+from policyctx.definitions.actions import HOW_TO_READ, READ_AGAIN, READ_TOOL, Action
+from policyctx.policy.meant import inline
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
     PolicyKey,
@@ -19,7 +18,6 @@ from policyctx.policy.schema import (
     policy_schema,
     properties,
 )
-from policyctx.policy.showing import inline
 
 TITLE = "# What a policy may say"
 

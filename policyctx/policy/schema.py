@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
+from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import Policy, Section

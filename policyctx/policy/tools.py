@@ -19,8 +19,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 from pydantic import PydanticUserError, TypeAdapter
 
 from policyctx.errors import InputError, Location
+from policyctx.policy.agent_options import checks_options
 from policyctx.policy.models.rules import ToolRule
-from policyctx.policy.options import checks_options
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

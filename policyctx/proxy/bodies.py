@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from policyctx.definitions.items import Message
-from policyctx.proxy.limits import Limits
-from policyctx.proxy.scanning import Member, Scanner, Span, UntouchableError
+from policyctx.proxy.scanning import Limits, Member, Scanner, Span, UntouchableError
 
 _SPACE = b" \t\r\n"
 # The name under which the end of a list is read; a body with such a field is not touched.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
+import secrets
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,17 +17,65 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from policyctx.errors import InputError, visible
-from policyctx.proxy.clients import Client, ReadBack, is_elsewhere, is_loopback
+from policyctx.errors import InputError, SettingsError, StoreError, visible
+from policyctx.proxy.clients import Client, Endpoint, ReadBack, is_elsewhere, is_loopback
 from policyctx.proxy.conversations import Registry
-from policyctx.proxy.credentials import root_key, token_in
 from policyctx.proxy.history import saved_end
-from policyctx.proxy.limits import Limits
-from policyctx.proxy.pages import Pages
+from policyctx.proxy.page import Pages
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.reading import Endpoint
+from policyctx.proxy.scanning import Limits
 from policyctx.proxy.server import Proxy, Settings
 from policyctx.proxy.turning import Turning
+
+_KEY_BYTES = 32
+_LEAST_TOKEN_CHARS = 16
+
+
+def root_key(root: Path) -> bytes:
+    """Return the key in `proxy.key` below the root, made and readable by its owner alone.
+
+    Raises `StoreError` if it can be neither read nor written.
+    """
+    path = root / "proxy.key"
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            _write_once(path)
+        key = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot keep the key of the proxy: {error}", path=str(path)) from error
+    if len(key) != _KEY_BYTES:
+        raise StoreError("the key of the proxy is damaged; remove the file", path=str(path))
+    return key
+
+
+def _write_once(path: Path) -> None:
+    """Write a new key, unless another process does so first."""
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=".proxy-key-")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(secrets.token_bytes(_KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        Path(name).unlink()
+
+
+def token_in(path: Path) -> str:
+    """Return the token in a file; raises `SettingsError` for one that is too short to be secret."""
+    try:
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read the token file: {error}", path=str(path)) from error
+    if len(token) < _LEAST_TOKEN_CHARS or not token.isascii() or not token.isprintable():
+        raise SettingsError(
+            f"the token has to be {_LEAST_TOKEN_CHARS} or more printable ASCII characters",
+            path=str(path),
+        )
+    return token
+
 
 _NO_TOOL = (
     "the proxy adds no tool to requests: it would have to hold back every response until it knows"

@@ -18,7 +18,7 @@ import aiohttp
 from aiohttp import http_writer
 from aiohttp.client_proto import ResponseHandler
 
-from policyctx.proxy.limits import Limits
+from policyctx.proxy.scanning import Limits
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -17,8 +17,8 @@ from yarl import URL
 
 from policyctx.proxy.connections import SENT_AT, StaleError, client_session
 from policyctx.proxy.encodings import decoder, readable
-from policyctx.proxy.limits import Limits
-from policyctx.tokens.body_usage import BodyUsage
+from policyctx.proxy.scanning import Limits
+from policyctx.tokens.usage import BodyUsage
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.agents import AgentsFile, entry_policy, policy_for, read_agents
 from policyctx.policy.sources import read_source
 from policyctx.proxy.clients import for_elsewhere
-from policyctx.proxy.identity import Identity
+from policyctx.proxy.conversations import Identity
 
 _log = logging.getLogger(__name__)
 

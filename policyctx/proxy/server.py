@@ -21,9 +21,9 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from policyctx.proxy.apis import Api, api_of, upstream_of
-from policyctx.proxy.clients import is_loopback
+from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import Client
-from policyctx.proxy.conversations import Registry
+from policyctx.proxy.conversations import Registry, credential_of, scope_of
 from policyctx.proxy.encodings import TooLargeError, decoded
 from policyctx.proxy.forwarding import (
     Forwarder,
@@ -31,12 +31,9 @@ from policyctx.proxy.forwarding import (
     keep_headers,
     pieces_in_time,
 )
-from policyctx.proxy.identity import credential_of, scope_of
-from policyctx.proxy.limits import Limits
-from policyctx.proxy.pages import Pages
+from policyctx.proxy.page import Pages
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.reading import Endpoint, OwnTexts
-from policyctx.proxy.scanning import UntouchableError
+from policyctx.proxy.scanning import Limits, UntouchableError
 from policyctx.proxy.turning import LARGE, Request, Turned, Turning, at
 from policyctx.turns.driving import Steps, finished
 

@@ -16,33 +16,36 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from policyctx.compaction.summarizers import summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
 from policyctx.errors import UsageError
 from policyctx.messages.asked import model_name
+from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import MARKER
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
 from policyctx.pricing.rows import row_of
 from policyctx.proxy.apis import Api
 from policyctx.proxy.bodies import Body, read_body, shared_bytes, shared_messages
-from policyctx.proxy.conversations import Conversation, Registry, Sent, has_reply
-from policyctx.proxy.history import (
-    end_record,
-    last_call,
-    owner_of,
-    owner_record,
-    turn_record,
+from policyctx.proxy.conversations import (
+    Conversation,
+    Registry,
+    Sent,
+    has_reply,
+    header_identity,
+    identity_of,
 )
-from policyctx.proxy.identity import header_identity, identity_of
-from policyctx.proxy.limits import Limits
+from policyctx.proxy.history import end_record, last_call, owner_of, owner_record, turn_record
 from policyctx.proxy.money import Spent
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.scanning import UntouchableError
+from policyctx.proxy.scanning import Limits, UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
+from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.driving import Steps, finished
+from policyctx.turns.effects import Record
 from policyctx.turns.result import Result
 from policyctx.turns.sources import Sources, joined
 
@@ -391,8 +394,6 @@ class Turning:
     def _new_session(self, policy: OffloadPolicy, name: str) -> Session:
         if not self._dry_run:
             return Session(policy, root=self._root / name, session_id=name, on_invalid="keep")
-        from policyctx.proxy.dry_run import dry_session  # noqa: PLC0415 - seldom needed
-
         return dry_session(policy, self._root / name, name)
 
     def _count(self, outcome: str) -> None:
@@ -463,3 +464,37 @@ def _again(last: Sent | None, body: Body) -> tuple[Sequence[Message], Sources] |
     count = sum(1 if one is None else len(one) for one in sources)
     messages = [*last.messages[:count], *body.messages[shared:]]
     return messages, joined([*sources, range(shared, len(body.messages))])
+
+
+# It asks no model.
+_OFFLINE = "extractive"
+
+
+class UnwrittenRecords(UnwrittenStore):
+    """A store that writes nothing, and keeps the records of its session."""
+
+    def __init__(self, root: Path, policy: OffloadPolicy) -> None:
+        super().__init__(root, policy.store)
+        self._records: list[dict[str, JSON]] = []
+
+    def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
+        """Keep records of the session in memory."""
+        del flush
+        self._records += map(dict, records)
+
+    def records(self) -> list[dict[str, JSON]]:
+        """Return every record kept, oldest first."""
+        return [*self._records]
+
+
+def dry_session(policy: OffloadPolicy, root: Path, name: str) -> Session:
+    """Return a session that writes no file and asks no model for a summary."""
+    summarizer = None if policy.compacting_step is None else summarizer_for(_OFFLINE)
+    return Session(
+        policy,
+        session_id=name,
+        store=UnwrittenRecords(root, policy),
+        on_invalid="keep",
+        summarizer=summarizer,
+        expects_usage=False,
+    )

@@ -12,9 +12,8 @@ from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.messages.shapes.shape import Shape
-from policyctx.policy.agent_options import AgentOptions, with_options
+from policyctx.policy.agent_options import AgentOptions, check_options, with_options
 from policyctx.policy.loading import resolved, validated
-from policyctx.policy.options import check_options
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.turns.result import Result

@@ -17,11 +17,11 @@ from policyctx.errors import Location, MessagesError, PolicyError
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
+from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import not_one_of
 from policyctx.policy.loading import load_policy, parsed_policy
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
-from policyctx.policy.options import checks_options
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore

@@ -10,7 +10,7 @@ from operator import add
 from statistics import median
 from typing import Literal, TypeAlias
 
-from policyctx.messages.pieces import request_content
+from policyctx.messages.editing import request_content
 from policyctx.replay.cost import BilledCall
 from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import TokenCounter

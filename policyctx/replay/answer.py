@@ -2,16 +2,179 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
-from typing import Any
+from statistics import median
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from policyctx.replay.advice import Advice, advice
+from policyctx.definitions.actions import Action
+from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.replay.simulated import Regret, SimulatedSession
-from policyctx.replay.summing import Figures
+from policyctx.replay.summing import Figures, Net, contradicting
+
+About: TypeAlias = Literal[
+    "contradiction", "breakpoints", "baseline", "dearer", "regret", "window", "untouched"
+]
+
+# Less is not worth a change: $, and a share of the cost without a policy.
+_DOLLARS, _SHARE = 0.01, 0.01
+# A tool is named from so many regretted items and such a share of the regretted tokens on.
+_ITEMS, _OF_TOKENS, _TOOLS = 2, 0.2, 2
+# Of the sessions, where the policy never acted.
+_MANY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One change of the policy, and the figures that speak for it."""
+
+    about: About
+    sentence: str
+    dollars: float | None = None
+    """What it would save by the figures of this replay; None where they do not say."""
+
+
+def advice(
+    sessions: Sequence[SimulatedSession], figures: Sequence[Figures], whole: Figures
+) -> tuple[Advice, ...]:
+    """Return what the figures speak for, what saves most first; empty where nothing stands out.
+
+    `figures` are those of each session, `whole` those of all together. What contradicts the
+    recordings comes before everything else, since it falsifies the other figures.
+    """
+    first = [Advice("contradiction", f"{one}.") for one in contradicting(whole)]
+    found = [
+        *_breakpoints(whole),
+        *_baseline(whole),
+        *_dearer(figures),
+        *_regrets(sessions, whole),
+        *_window(whole),
+        *_untouched(whole),
+    ]
+    found.sort(key=lambda one: -(one.dollars or 0))
+    return (*first, *found)
+
+
+def _least(net: Net) -> float:
+    return max(_DOLLARS, _SHARE * net.without.dollars.prompt)
+
+
+def _breakpoints(whole: Figures) -> Iterator[Advice]:
+    costs = whole.costs
+    if not whole.priced or "auto" not in costs.layouts:
+        return
+    now, then = costs.edited.dollars.prompt, costs.of("auto").edited.dollars.prompt
+    if now - then > _least(whole.net):
+        yield Advice(
+            "breakpoints",
+            "Let the policy place its cache breakpoints, where the provider takes markers"
+            f" (`model.cache.breakpoints: auto`): its prompts then cost ${then:,.2f} in place of"
+            f" ${now:,.2f}.",
+            now - then,
+        )
+
+
+def _baseline(whole: Figures) -> Iterator[Advice]:
+    alone = whole.baselines.get(SUMMARISE_ONLY)
+    if alone is None or not whole.priced:
+        return
+    more = whole.net.dollars - alone.net.dollars
+    if more > _least(whole.net):
+        yield Advice(
+            "baseline",
+            "Gate the steps that remove items, for example with `when: {idle: …}` or"
+            " `when: {frees: …}`, or leave them out: summaries alone would cost"
+            f" ${more:,.2f} less.",
+            more,
+        )
+
+
+def _dearer(figures: Sequence[Figures]) -> Iterator[Advice]:
+    dearer = [one for one in figures if one.dearer]
+    others = [one for one in figures if one.priced and not one.dearer and one.removed]
+    if not dearer or not others:
+        return
+    lengths = [median(one.calls for one in those) for those in (dearer, others)]
+    if lengths[0] < lengths[1]:
+        dollars = sum(one.net.dollars for one in dearer)
+        of = "1 session gets" if len(dearer) == 1 else f"{len(dearer):,} sessions get"
+        yield Advice(
+            "dearer",
+            f"Let the steps act later, for example with `when: {{tokens: …}}`: {of} dearer, by"
+            f" ${dollars:,.2f} in all, and short sessions lose: their median is"
+            f" {lengths[0]:,.0f} calls, that of the others in which it acted {lengths[1]:,.0f}.",
+            dollars,
+        )
+
+
+class _Taken(NamedTuple):
+    """What was taken from where."""
+
+    step: str
+    what: str
+    """The tool, or else the item type."""
+    action: Action
+
+
+def _regrets(sessions: Sequence[SimulatedSession], whole: Figures) -> Iterator[Advice]:
+    found: dict[_Taken, list[Regret]] = defaultdict(list)
+    for session in sessions:
+        for regret in session.regrets:
+            gone = regret.removal
+            found[_Taken(gone.step, gone.tool or gone.item_type, gone.action)].append(regret)
+    most = sorted(found.items(), key=lambda one: -sum(regret.tokens for regret in one[1]))
+    for taken, regrets in most[:_TOOLS]:
+        tokens = sum(regret.tokens for regret in regrets)
+        if len(regrets) >= _ITEMS and tokens >= _OF_TOKENS * whole.regretted_tokens:
+            yield Advice("regret", _regret_sentence(taken, regrets, tokens, whole))
+
+
+def _regret_sentence(taken: _Taken, regrets: Sequence[Regret], tokens: int, whole: Figures) -> str:
+    after = median(one.needs[0].call - one.removal.call for one in regrets)
+    what = f"items of {taken.what}"
+    change = (
+        "Let the summary keep more of the newest messages (`compaction.keep_recent`)"
+        if taken.action.takes_messages
+        else f"Keep more of the newest {what} (`keep_recent`), or raise their `min_tokens`"
+    )
+    within = "at once" if after < 1 else f"within {_counted(round(after), 'call')}"
+    return (
+        f"{change}: {len(regrets):,} of them were needed after step {taken.step} had"
+        f" {taken.action.past} them, {tokens:,} of {whole.regretted_tokens:,} tokens to read again;"
+        f" half of them {within}."
+    )
+
+
+def _window(whole: Figures) -> Iterator[Advice]:
+    over = whole.edited.over_window
+    if over:
+        of = f"{_counted(over, 'call')} of {whole.calls:,}"
+        yield Advice(
+            "window",
+            f"Let a step act earlier: with the policy {of} would still be larger than the window.",
+        )
+
+
+def _untouched(whole: Figures) -> Iterator[Advice]:
+    if not whole.untouched:
+        return
+    sessions = sum(whole.untouched.values())
+    if sessions < _MANY * whole.sessions:
+        return
+    why, number = min(whole.untouched.items(), key=lambda one: (-one[1], one[0]))
+    yield Advice(
+        "untouched",
+        f"The policy never acted in {sessions:,} of {_counted(whole.sessions, 'session')}; the most"
+        f" frequent reason ({number:,}): {why}.",
+    )
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
+
 
 _SESSIONS, _REGRETS = 5, 5
 # Of each string that shows a need.

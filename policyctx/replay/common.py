@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from policyctx.planning.facts import Facts
 from policyctx.replay.cost import UneditedCosts
 from policyctx.replay.recording import Recording
-from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.needs import Lost, needs_of
+from policyctx.replay.regret.strings import Memo
 from policyctx.replay.sent_list import MessageBlocks
 from policyctx.replay.simulated import Need
 from policyctx.replay.timeline import SessionPart

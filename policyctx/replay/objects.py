@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import BinaryIO, NamedTuple
 
+from policyctx.store.backend import StoreUrl
 from policyctx.store.remote.client import ObjectClient
-from policyctx.store.roots import StoreUrl
 
 # Seconds for one request, repetitions included.
 _TIMEOUT_S = 60.0

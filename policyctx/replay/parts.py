@@ -8,10 +8,13 @@ from functools import partial
 from itertools import pairwise
 
 from policyctx.replay.executing.executor import Executor, Job, Lost
-from policyctx.replay.lines import NamedRange, Range, Survey, named_ranges
 from policyctx.replay.places import RecordingFile
 from policyctx.replay.reading import (
+    NamedRange,
+    Range,
+    Survey,
     format_in_lines,
+    named_ranges,
     recordings_in,
     recordings_in_range,
     survey,

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Item, Message
-from policyctx.messages.cache_blocks import MarkedBlock
+from policyctx.messages.markers import MarkedBlock
 from policyctx.planning.compact import Partition
 from policyctx.planning.conversation import Conversation
 from policyctx.tokens.usage import Usage

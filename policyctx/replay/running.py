@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingError
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
+from policyctx.policy.models import Step
 from policyctx.replay.common import Common
 from policyctx.replay.executing.executor import Executor, Here, Job, Lost, unexpected
 from policyctx.replay.parts import PART_BYTES, Part, parts
@@ -18,6 +18,28 @@ from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import SummedSession, figures_of, summed
 from policyctx.replay.terms import PricesOf
+
+SUMMARISE_ONLY = "summarise-only"
+
+# What summarises where a policy has no step that does.
+_STEP = Step.model_validate(
+    {"name": SUMMARISE_ONLY, "do": "compact", "when": {"tokens": {"at_least": "80%"}}}
+)
+
+
+@lru_cache(maxsize=8)  # a process replays many recordings under few policies
+def summarise_only(policy: OffloadPolicy) -> OffloadPolicy:
+    """Return the policy with none of its steps but those that summarise.
+
+    A policy without such a step gets one that summarises at 80 % of the context window, with the
+    policy's own settings for compaction. A policy that has no other step is returned as it is.
+    """
+    document = policy.policy
+    steps = tuple(step for step in document.steps if step.action.takes_messages)
+    if steps and steps == document.steps:
+        return policy
+    alone = document.model_copy(update={"steps": steps or (_STEP,)})
+    return OffloadPolicy(alone, hints=policy.hints, root=policy.tree)
 
 
 def replayed(

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Item, Message
-from policyctx.messages.cache_blocks import (
+from policyctx.messages.markers import (
     CacheBlock,
     MarkedBlock,
     block_at,

@@ -11,7 +11,7 @@ from policyctx.definitions.actions import Action
 from policyctx.pricing.dollars import CallPrices
 from policyctx.replay.cache.requests import LAYOUTS, LayoutName
 from policyctx.replay.recording import SYSTEM_AND_NEWEST, Anew, ClientLayout, SummedBill
-from policyctx.replay.regret.ranges import Range
+from policyctx.replay.regret.strings import Range
 from policyctx.replay.sent_list import Prompt
 from policyctx.replay.terms import CallTerms, Contradiction
 from policyctx.tokens.usage import Usage

@@ -13,15 +13,22 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from policyctx.compaction.prompt import instructions, instructions_in_place
+from policyctx.definitions.actions import BUILT_IN_SUMMARIZERS, NONE, is_url
 from policyctx.definitions.items import Item, Message
-from policyctx.definitions.store_urls import is_url
-from policyctx.definitions.summarizers import NONE
+from policyctx.messages.markers import MarkedBlock, block_at
+from policyctx.planning.anchors import Removable
+from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts
 from policyctx.planning.plan import Plan
 from policyctx.policy.models import Step
-from policyctx.policy.models.compaction import Compaction
-from policyctx.policy.models.store import Store
+from policyctx.policy.models.compaction import Compaction, Summary
+from policyctx.policy.models.steps import Store
+from policyctx.policy.values import Share
+from policyctx.pricing.dollars import CallPrices, prices_of
+from policyctx.pricing.rows import row_of
 from policyctx.replay.cache.requests import LAYOUTS, LayoutName
 from policyctx.replay.common import Common
 from policyctx.replay.provider_tokens import call_shares
@@ -38,19 +45,98 @@ from policyctx.replay.simulated import (
     SummaryCall,
     TypeTokens,
 )
-from policyctx.replay.summary_calls import OFFLINE, summary_call
 from policyctx.replay.terms import CallTerms, Contradiction, PricesOf, contradictions, terms_of
 from policyctx.replay.timeline import SessionPart, Timeline, seen_items
 from policyctx.replay.titles import first_words
-from policyctx.replay.to_come import EditsToCome
 from policyctx.replay.untouched import why_untouched
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
+from policyctx.store.backend import Root, store_root
 from policyctx.store.filesystem import written_root
-from policyctx.store.roots import Root, store_root
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
 from policyctx.turns.result import Result
+from policyctx.turns.sources import position_of
+
+
+class EditsToCome:
+    """Follows a session; a call costs what is new in it."""
+
+    def __init__(self) -> None:
+        self._in: Conversation | None = None
+        self._removable: Removable | None = None
+
+    def first(self, result: Result) -> MarkedPlace | None:
+        """Return the first block behind the newest edit that could still change, None if none."""
+        plan = result.plan
+        if self._removable is None or self._in is not plan.conversation:
+            self._in = plan.conversation
+            self._removable = Removable(plan.conversation, plan.candidates.values())
+        if result.compacted or (position := self._removable.first()) is None:
+            return None
+        item = plan.conversation.items[position]
+        place = position_of(result.source_ranges, item.message)
+        if place is None:
+            return None
+        return MarkedPlace(place, MarkedBlock(block_at(result.messages[place], item.path)))
+
+
+# Makes a summary from the text alone.
+OFFLINE = "extractive"
+
+
+def summary_call(
+    number: int,
+    replaced: Replacing,
+    summary: str,
+    *,
+    policy: OffloadPolicy,
+    terms: CallTerms,
+    facts: Facts,
+    at: float | None,
+    sent: int = 0,
+) -> SummaryCall | None:
+    """Return the call that would have written a summary; None where no model is asked.
+
+    Its prompt is the instructions and what is replaced, shortened to `max_input`. Its output is
+    taken to be as large as `summary`, which the text alone gave. It costs `summary.price`, else
+    `model.price`, else what `summary.model` costs on that day, else what the recorded model costs.
+
+    With `reuse_cache` its prompt is the session's own: what the last call was `sent`, in tokens, is
+    read from the cache unless that has expired, and the rest is written to it.
+    """
+    step = policy.compacting_step
+    if step is None:
+        return None
+    settings = policy.compaction(step).summary
+    if settings.by in (OFFLINE, NONE):
+        return None
+    if settings.reuse_cache:
+        own = facts.tokens_beside + replaced.tokens
+        has_expired = facts.idle is not None and facts.idle > terms.ttl
+        read = 0 if terms.cache is None or has_expired else min(own, sent)
+        written = own - read if terms.cache is not None and terms.cache.bills_writes else 0
+        prompt = own + facts.length(instructions_in_place(settings), "tokens")
+        named = row_of(settings.model, at=at) if "model" in settings.model_fields_set else None
+        prices = _prices(settings, policy, terms, None if named is None else named.prices)
+        output = facts.length(summary, "tokens")
+        return SummaryCall(number, prompt, output, prices, read=read, written=written)
+    row = row_of(settings.model, at=at) if settings.by in BUILT_IN_SUMMARIZERS else None
+    window = terms.window if row is None else row.context_window
+    most = settings.max_input
+    room = most.of(window) if isinstance(most, Share) else most
+    prompt = facts.length(instructions(settings), "tokens") + min(replaced.tokens, int(room))
+    prices = _prices(settings, policy, terms, None if row is None else row.prices)
+    return SummaryCall(number, prompt, facts.length(summary, "tokens"), prices)
+
+
+def _prices(
+    settings: Summary, policy: OffloadPolicy, terms: CallTerms, of_model: CallPrices | None
+) -> CallPrices | None:
+    written = settings.price or policy.model.price
+    if written is not None:
+        return prices_of(written)
+    return terms.prices if of_model is None else of_model
 
 
 def online_summarizers(policy: OffloadPolicy) -> tuple[str, ...]:

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from policyctx.policy.derived import ASSUMED_TTL
 from policyctx.policy.models import Model
-from policyctx.policy.values import Duration
-from policyctx.pricing.cache_rules import CacheRules
+from policyctx.policy.values import ASSUMED_TTL, Duration
 from policyctx.pricing.dollars import CallPrices, Dollars, dollars, prices_of
-from policyctx.pricing.rows import ModelRow, row_of
+from policyctx.pricing.rows import CacheRules, ModelRow, row_of
 from policyctx.pricing.windows import window_of
 from policyctx.tokens.usage import HOUR, Usage
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File, FreePaths
-from policyctx.policy.models.store import Store
+from policyctx.policy.models.steps import Store
+from policyctx.store.backend import Root
 from policyctx.store.content import Content, encoded, sha256_of
-from policyctx.store.roots import Root
 from policyctx.turns.effects import Record
 
 

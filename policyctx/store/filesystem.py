@@ -11,22 +11,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
 
-from policyctx.definitions.actions import Action
-from policyctx.definitions.fields import ROOT_FIELDS
+from policyctx.definitions.actions import ROOT_FIELDS, Action
 from policyctx.definitions.items import Item
 from policyctx.errors import AmbiguousSessionError, InputError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File, item_path, path_parts, safe_part
 from policyctx.policy.templates import TemplateError, parsed_template
-from policyctx.store.backend import AwayError, Backend
+from policyctx.store.backend import AwayError, Backend, Root, StoreUrl, absolute_root, store_root
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
-from policyctx.store.roots import Root, StoreUrl, absolute_root, store_root
-from policyctx.store.save import Saver, SaveRules
-from policyctx.store.sessions import (
+from policyctx.store.naming import (
     INDEX,
     StateFolder,
     lines_in,
@@ -34,6 +31,7 @@ from policyctx.store.sessions import (
     session_of,
     state_folders,
 )
+from policyctx.store.save import Saver, SaveRules
 from policyctx.store.state import Rebuilt, State
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import Generic, Literal, TypeVar
 
 from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import numbered
-from policyctx.store.content import Origin, is_inside
-from policyctx.store.hollow import Hollow
+from policyctx.store.content import Hollow, Origin, is_inside
 from policyctx.store.in_flight import InFlight
 
 K = TypeVar("K", bound="Hashable")

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from policyctx.errors import StoreError
+from policyctx.store.backend import StoreUrl, store_root
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import ContextFileSystem, stores_in
 from policyctx.store.retain import CollectionReport, Limits, StoredFile, chosen
-from policyctx.store.roots import StoreUrl, store_root
 
 
 @dataclass(frozen=True, slots=True)

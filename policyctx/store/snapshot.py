@@ -6,6 +6,7 @@ after it; policyctx 0.1 wrote no checksum.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from policyctx.store.content import encoded
 from policyctx.store.index import Index
 from policyctx.store.journal import (
     JOURNAL,
+    KINDS,
     Fold,
     Position,
     encode,
@@ -27,7 +29,7 @@ from policyctx.store.journal import (
     open_journal,
     values_of_kind,
 )
-from policyctx.store.sessions import INDEX, state_folders
+from policyctx.store.naming import INDEX, state_folders
 
 _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()
@@ -407,3 +409,79 @@ def _values(journal: bytes, kind: str, number: int) -> list[bytes] | None:
     """Return the values of one kind in a journal; None when some are out of date or damaged."""
     found = values_of_kind(journal, kind)
     return found if found is not None and len(found) == number else None
+
+
+_RECORD = line_start("record")
+_NO_RECORD = tuple(line_start(kind) for kind in sorted(KINDS - {"record"}))
+_NUMBER = b',"n":'
+# Bytes of JSON from which on it pays to load a faster reader.
+_LONG = 200_000
+_LINE_END_BYTES = len(b',"crc32":"00000000"}')
+
+
+def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[str, Any]] | None:
+    """Return the records of the journal in a folder, oldest first; None where it must be repaired.
+
+    `snapshot` is the path of its snapshot. Raises `FileNotFoundError` without a journal.
+    """
+    try:
+        found = checked_parts(backend, snapshot)
+    except FileNotFoundError:
+        found = None
+    else:
+        if found is None:
+            return None
+    with contextlib.closing(open_journal(backend, folder, writing=False)) as log:
+        content = log.read()
+    start, number = content.find(b"\n") + 1, 0
+    ids = head_ids(content[:start])
+    records: list[bytes] = []
+    if found is not None:
+        fold, folded = found
+        if fold.number is None or (fold.journal_id,) != ids[:1]:
+            return None
+        if zlib.crc32(memoryview(content)[: fold.bytes]) != fold.checksum:
+            return None
+        start, number, records = fold.bytes, fold.number, [folded] if folded else []
+    lines = content[start:].split(b"\n")
+    if not ids or lines.pop():
+        return None
+    later = _records_in(lines, number)
+    return None if later is None else _parsed([*records, *later])
+
+
+def _records_in(lines: Sequence[bytes], after: int) -> list[bytes] | None:
+    """Return the JSON of the records in the lines after a number; None where one may be lost.
+
+    A line of another kind is checked if it is the last one: no number after it shows what it lacks.
+    """
+    found = []
+    crc32 = zlib.crc32
+    last = after + len(lines)
+    for number, line in enumerate(lines, after + 1):
+        if line.startswith(_NO_RECORD) and number != last:
+            continue
+        text = line[:-_LINE_END_BYTES]
+        if not line.endswith(b',"n":%d,"crc32":"%08x"}' % (number, crc32(text))):
+            return None
+        if text.startswith(_RECORD):
+            found.append(text[len(_RECORD) : text.rindex(_NUMBER)])
+    return found
+
+
+def _parsed(records: Sequence[bytes]) -> list[dict[str, Any]] | None:
+    text = b"[%b]" % b",".join(records)
+    try:
+        found = json.loads(text) if len(text) < _LONG else _read_fast(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if all(isinstance(record, dict) for record in found) else None
+
+
+def _read_fast(text: bytes) -> Any:  # noqa: ANN401 - any JSON
+    from pydantic_core import from_json  # noqa: PLC0415 - it loads longer than short texts take
+
+    try:
+        return from_json(text, cache_strings="keys")
+    except ValueError:  # such as a lone surrogate
+        return json.loads(text)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
-from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, ExclusiveLock
+from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, ExclusiveLock, Root
 from policyctx.store.files import is_stored
 from policyctx.store.in_flight import (
     OpenBatches,
@@ -39,10 +39,8 @@ from policyctx.store.journal import (
     read_journal,
     write_journal,
 )
-from policyctx.store.recalling import recalled_records
-from policyctx.store.roots import Root
-from policyctx.store.sessions import StateFolder, lines_in
-from policyctx.store.snapshot import IndexSnapshot, Snapshots
+from policyctx.store.naming import StateFolder, lines_in
+from policyctx.store.snapshot import IndexSnapshot, Snapshots, recalled_records
 
 _LOCK = "lock"
 # A journal names this many of the journals that it replaces.

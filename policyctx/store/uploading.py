@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policyctx.errors import StoreError
+from policyctx.store.backend import absolute_root
 from policyctx.store.content import URL_FILE
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.roots import absolute_root
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File, FreePaths
+from policyctx.store.backend import absolute_root
 from policyctx.store.content import Content
-from policyctx.store.roots import absolute_root
 
 
 class FileWriter(Protocol):

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from policyctx.compaction.summarizers import Summarizer
+from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.yaml_reader import read_yaml
 from policyctx.recipes import compacting, offloading
 from policyctx.testing.contents import Message
 from policyctx.testing.failures import WordingError
-from policyctx.testing.fates import Returned
+from policyctx.testing.selecting import Returned
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "compact_messages": compacting.compact_messages,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.fates import Turn
+from policyctx.testing.selecting import Turn
 
 
 def pytest_policyctx_plan(plan: Plan, policy: OffloadPolicy, scenario: str) -> None:

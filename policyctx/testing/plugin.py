@@ -20,9 +20,9 @@ _COLLECTING = "policyctx.testing.collecting"
 _RUNNING = "policyctx.testing.running"
 _REPORTING = "policyctx.testing.reporting"
 _LISTING = "policyctx.testing.listing"
-_COVERAGE = "policyctx.testing.coverage.plugin"
-_MUTANTS = "policyctx.testing.mutation.running"
-_TERMINAL = "policyctx.testing.terminal"
+_COVERAGE = "policyctx.testing.coverage.report"
+_MUTANTS = "policyctx.testing.mutation.judging"
+_TERMINAL = "policyctx.testing.reporting"
 _STEPS = "policyctx.testing.steps"
 
 

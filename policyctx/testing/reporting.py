@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable
 from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
 
 import pytest
-from _pytest._code.code import (
-    ExceptionChainRepr,
-    ReprEntryNative,
-    ReprFileLocation,
-    ReprTraceback,
-)
+from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
+from _pytest.terminal import TerminalReporter
 
 from policyctx.errors import Diagnostic, PolicyctxError, visible
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.running import RUNNING, RunningStep
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def shown_path(path: Path, config: pytest.Config) -> str:
@@ -97,3 +98,107 @@ def _as_traceback(
     crash = ReprFileLocation(shown_path(place.feature, config), place.step.line_number, summary)
     shown = ReprTraceback([ReprEntryNative([text])], None, "native")
     return ExceptionChainRepr([(shown, crash, None)])
+
+
+_ROW = re.compile(r"(?P<name>.*?)(?:\[(?P<row>.*)\])?", re.DOTALL)
+_COLOURS = {"passed": "green", "failed": "red", "error": "red"}
+
+
+def install(config: pytest.Config) -> None:
+    """Take the place of pytest's own report, where there is one: xdist's workers have none."""
+    current = config.pluginmanager.get_plugin("terminalreporter")
+    if current is not None:
+        config.pluginmanager.unregister(current)
+        config.pluginmanager.register(ScenarioReporter(config), "terminalreporter")
+
+
+class ScenarioReporter(TerminalReporter):  # type: ignore[misc] # pytest-bdd's own does so, too
+    """A line for each scenario, below the name of its file; the rows of an outline in one line."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        super().__init__(config)
+        self._started = perf_counter()
+        self._shown: tuple[str, str] = ("", "")
+        encoding = getattr(getattr(self._tw, "_file", None), "encoding", None) or "ascii"
+        self._signs = _signs(encoding)
+
+    def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
+        """Say nothing before the outcome is known."""
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Say nothing more."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Show how one scenario, or one row of an outline, went."""
+        self._tests_ran = True
+        category, letter, word = self.config.hook.pytest_report_teststatus(
+            report=report, config=self.config
+        )
+        self._add_stats(category, [report])
+        if not letter and not word:
+            return
+        file, _, scenario = report.nodeid.partition("::")
+        match = _ROW.fullmatch(scenario)
+        name, row = (match["name"], match["row"]) if match else (scenario, None)
+        self._show_file(visible(file))
+        self._show_name(file, name, has_rows=row is not None)
+        colour = {_COLOURS.get(category, "yellow"): True}
+        text = self._signs.get(category, self._signs["other"])
+        self._tw.write(f"{text} {row}" if row is not None else f"  {text} {name}", **colour)
+        self._tw.write("  " if row is not None else "")
+        self.flush()
+
+    def _show_file(self, file: str) -> None:
+        if file != self._shown[0]:
+            self.ensure_newline()
+            self._end_line()
+            self._tw.line(file if not self._shown[0] else f"\n{file}", bold=True)
+            self._shown = (file, "")
+
+    def _show_name(self, file: str, name: str, *, has_rows: bool) -> None:
+        if (file, name) != self._shown:
+            self._end_line()
+            if has_rows:
+                self._tw.write(f"    {name}: ")
+            self._shown = (file, name)
+
+    def _end_line(self) -> None:
+        if self._shown[1]:
+            self._tw.line()
+
+    def summary_errors(self) -> None:
+        """Show what kept features from being collected, or tests from being set up."""
+        self._show_failures(self.stats.get("error", ()))
+
+    def summary_failures(self) -> None:
+        """Show what failed and why."""
+        self._show_failures(self.stats.get("failed", ()))
+
+    def _show_failures(self, reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> None:
+        for report in reports:
+            self._tw.line()
+            name = report.nodeid.partition("::")[2] or "cannot be run"
+            self._tw.line(f"{self._signs['failed']} {name}", red=True, bold=True)
+            self._outrep_summary(report)
+
+    def short_test_summary(self) -> None:
+        """Nothing is said twice."""
+
+    def summary_stats(self) -> None:
+        """Show how many scenarios passed and failed, and in which time."""
+        parts, colour = self.build_summary_stats_line()
+        counts = ", ".join(text for text, _ in parts)
+        if not any(self.stats.get(outcome) for outcome in ("passed", "failed", "error", "skipped")):
+            deselected = self.stats.get("deselected")
+            counts = "no scenario was selected" if deselected else "no feature file was found"
+        self._tw.line()
+        self._tw.line(f"{counts} in {perf_counter() - self._started:.1f} s", **{colour: True})
+
+
+def _signs(encoding: str) -> dict[str, str]:
+    signs = {"passed": "✓", "failed": "✗", "error": "✗", "other": "○"}
+    try:
+        "".join(signs.values()).encode(encoding)
+    except UnicodeEncodeError:
+        return {"passed": "ok", "failed": "FAILED", "error": "FAILED", "other": "-"}
+    return signs

@@ -12,7 +12,7 @@ import pytest
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.fates import Turn
+from policyctx.testing.selecting import Turn
 from policyctx.testing.world import World
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from policyctx.definitions.request_content import RequestContent
+from policyctx.definitions.items import RequestContent
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import MissingExtraError
 from policyctx.tokens.counter import (
@@ -23,8 +23,8 @@ from policyctx.tokens.counter import (
     utf8_bytes,
 )
 from policyctx.tokens.encoders import measure_for
+from policyctx.tokens.media import schemas_of
 from policyctx.tokens.provider_models import ProviderModel
-from policyctx.tokens.tool_schemas import schemas_of
 
 if TYPE_CHECKING:
     import anthropic

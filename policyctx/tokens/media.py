@@ -6,12 +6,93 @@ Their base64 text is never counted.
 from __future__ import annotations
 
 import binascii
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
-from policyctx.definitions.items import Medium
-from policyctx.tokens.provider_models import ProviderModel, provider_model
+from policyctx.definitions.items import Mark, Medium, Piece
+from policyctx.tokens.provider_models import ProviderModel, ToolMarks, provider_model
+
+Schema: TypeAlias = Mapping[str, Any]
+
+
+def schemas_of(tools: object) -> Iterator[Schema]:
+    """Yield the schema of each tool in a list as a map.
+
+    An SDK's object becomes the map that it stands for, and a bare string a text block. Values that
+    are neither are skipped.
+    """
+    for tool in tools if isinstance(tools, list | tuple) else ():
+        if type(tool) is dict or isinstance(tool, Mapping):  # the first test is the quick one
+            yield tool
+        elif isinstance(tool, str):
+            yield {"type": "text", "text": tool}
+        elif callable(dump := getattr(tool, "model_dump", None)):
+            yield dump(mode="json")
+
+
+def tool_names(tools: object) -> tuple[str, ...]:
+    """Return the name of each tool in a list that has one, nested in `function` or not."""
+    found = []
+    for schema in schemas_of(tools):
+        function = schema.get("function")
+        name = (function if isinstance(function, Mapping) else schema).get("name")
+        found += [name] if isinstance(name, str) else []
+    return tuple(found)
+
+
+def schema_parts(tool: Schema, model: ProviderModel) -> Iterator[Part]:
+    """Yield the texts and the numbers of tokens that one tool adds to a request."""
+    marks = model.tool_marks
+    if marks is None:
+        yield _text(tool)
+        return
+    function = tool.get("function")
+    function = function if isinstance(function, Mapping) else tool
+    yield marks.tool
+    yield f"{function.get('name', '')}:{_description(function)}"
+    yield from _properties(function.get("parameters"), marks)
+    if isinstance(form := function.get("format"), Mapping):  # of a custom tool: a grammar
+        yield _text(form.get("definition"))
+
+
+def _properties(schema: object, marks: ToolMarks) -> Iterator[Part]:
+    """Yield the properties in an object's schema, and those of its inner objects."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not properties or not isinstance(properties, Mapping):
+        return
+    yield marks.properties
+    for name, value in properties.items():
+        inner = value if isinstance(value, Mapping) else {}
+        yield marks.property
+        yield f"{name}:{_text(inner.get('type'))}:{_description(inner)}"
+        choices = inner.get("enum")
+        if isinstance(choices, list) and choices:
+            yield marks.enum
+            for choice in choices:
+                yield marks.value
+                yield _text(choice)
+        yield from _properties(inner, marks)
+        yield from _properties(inner.get("items"), marks)
+
+
+def _description(schema: Schema) -> str:
+    return _text(schema.get("description")).removesuffix(".")
+
+
+def _text(value: object) -> str:
+    """Return a string unchanged, nothing as an empty text, and any other value as compact JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    try:
+        return _encode(value)
+    except (RecursionError, ValueError):
+        return str(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
 
 Size: TypeAlias = tuple[int, int]
 
@@ -184,3 +265,44 @@ def _bytes_of(medium: Medium, most: int | None = None) -> bytes:
         return binascii.a2b_base64(raw[: len(raw) // 4 * 4])
     except ValueError:
         return b""
+
+
+def request_tokens(
+    counter: Counts, pieces: Iterable[Piece], tools: object, model: ProviderModel
+) -> int:
+    """Return the tokens of a request, by the documented constants of its provider.
+
+    `pieces` are those of its messages and of its system prompt, `tools` the schemas of the
+    available tools, in the form in which any of the APIs takes them.
+    """
+    return total(_request_parts(pieces, tools, model), counter)
+
+
+def piece_tokens(counter: Counts, pieces: Iterable[Piece], model: ProviderModel) -> int:
+    """Return what these pieces add to a request; the request's own parts are not included."""
+    return total(_parts(pieces, model), counter)
+
+
+def _request_parts(pieces: Iterable[Piece], tools: object, model: ProviderModel) -> Iterator[Part]:
+    yield model.request
+    yield from _parts(pieces, model)
+    if tools:
+        yield model.tools
+        for schema in schemas_of(tools):
+            yield from schema_parts(schema, model)
+
+
+def _parts(pieces: Iterable[Piece], model: ProviderModel) -> Iterator[Part]:
+    marks = {
+        Mark.MESSAGE: model.message,
+        Mark.SPEAKER: model.speaker,
+        Mark.TOOL_CALL: model.tool_call,
+        Mark.TOOL_RESULT: model.tool_result,
+    }
+    for piece in pieces:
+        if isinstance(piece, Mark):
+            yield marks[piece]
+        elif isinstance(piece, Medium):
+            yield from medium_parts(piece, model)
+        else:
+            yield piece

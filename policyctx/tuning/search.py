@@ -3,14 +3,117 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import random
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from policyctx.tuning.choosing import Candidate, Constraints, front, promoted, violated
-from policyctx.tuning.outcomes import Outcome
-from policyctx.tuning.settings import Setting, Value
-from policyctx.tuning.space import Space
+from policyctx.tuning.evaluating import TunedSession
+from policyctx.tuning.outcomes import Outcome, layers, standard_error, sums
+from policyctx.tuning.space import Setting, Space, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What a setting must not do."""
+
+    never_dearer: bool = False
+    """No session may get dearer."""
+    max_regret: float | None = None
+    """The most regretted tokens, as a multiple of the incumbent's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A setting, and its outcomes in the same sessions as those of the others."""
+
+    setting: Setting
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def net(self) -> float:
+        """$ less than without a policy, as a number below 0."""
+        return math.fsum(one.net for one in self.outcomes)
+
+    @property
+    def regret_tokens(self) -> int:
+        """Tokens that must be read again."""
+        return sum(one.regret_tokens for one in self.outcomes)
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """What it is judged by: net dollars and regretted tokens, the less the better."""
+        return self.net, self.regret_tokens
+
+
+def violated(
+    candidate: Candidate, incumbent: Candidate, constraints: Constraints
+) -> tuple[str, ...]:
+    """Return the constraints that a candidate violates, each as a word."""
+    found = sums(candidate.outcomes)
+    most = constraints.max_regret
+    broken = {
+        "over the window": found.over_window > 0,
+        "dearer": constraints.never_dearer and found.dearer > 0,
+        "regret": most is not None and found.regret_tokens > most * incumbent.regret_tokens,
+    }
+    return tuple(word for word, is_broken in broken.items() if is_broken)
+
+
+def promoted(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+    """Return the first `count` candidates, front by front, in each the cheapest first."""
+    layer_of = layers([candidate.point for candidate in candidates])
+    order = sorted(
+        range(len(candidates)),
+        key=lambda i: (layer_of[i], *candidates[i].point, candidates[i].setting.changes, i),
+    )
+    return [candidates[i] for i in order[:count]]
+
+
+def front(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that none dominates, the cheapest first; of equal ones the nearest."""
+    layer_of = layers([candidate.point for candidate in candidates])
+    best: dict[tuple[float, float], Candidate] = {}
+    for candidate, layer in zip(candidates, layer_of, strict=True):
+        known = best.get(candidate.point)
+        if layer == 0 and (known is None or candidate.setting.changes < known.setting.changes):
+            best[candidate.point] = candidate
+    return [best[point] for point in sorted(best)]
+
+
+def by_project(differences: Sequence[float], projects: Sequence[str]) -> list[float]:
+    """Return the sum of the differences of each project, in the order of their first sessions."""
+    found: Mapping[str, list[float]] = defaultdict(list)
+    for difference, project in zip(differences, projects, strict=True):
+        found[project].append(difference)
+    return [math.fsum(of_one) for of_one in found.values()]
+
+
+def differences(one: Sequence[Outcome], other: Sequence[Outcome]) -> list[float]:
+    """Return by how many $ the first costs more in each session; below 0 where it costs less."""
+    return [a.net - b.net for a, b in zip(one, other, strict=True)]
+
+
+def is_beyond_one_error(
+    one: Sequence[Outcome], other: Sequence[Outcome], projects: Sequence[str]
+) -> bool:
+    """Whether the first costs less by more than one standard error of the paired difference."""
+    clusters = by_project(differences(one, other), projects)
+    return math.fsum(clusters) < -standard_error(clusters)
+
+
+def chosen(candidates: Sequence[Candidate], projects: Sequence[str]) -> Candidate:
+    """Return the candidate nearest to the incumbent of those as good as the cheapest.
+
+    As good is within one standard error of the paired difference. Of those with as few changes the
+    cheapest is chosen, then the one with less regret.
+    """
+    best = min(candidates, key=lambda one: (*one.point, one.setting.changes, str(one.setting)))
+    as_good = [
+        one for one in candidates if not is_beyond_one_error(best.outcomes, one.outcomes, projects)
+    ]
+    return min(as_good, key=lambda one: (one.setting.changes, *one.point, str(one.setting)))
 
 
 class Outcomes(Protocol):
@@ -97,3 +200,79 @@ class Search:
         others = [Candidate(s, o) for s, o in outcomes.items() if s != Setting()]
         valid = [one for one in others if not violated(one, incumbent, self.constraints)]
         return [incumbent, *valid]
+
+
+# Sessions are small, middling or large among those of their format.
+_SIZES = 3
+
+
+class Fold(NamedTuple):
+    """Numbers of sessions; no project is in both."""
+
+    train: tuple[int, ...]
+    test: tuple[int, ...]
+
+
+def stratified(sessions: Sequence[TunedSession], *, seed: int) -> list[int]:
+    """Return the numbers of the sessions so that each beginning of the list has all kinds.
+
+    The kinds are formats, and small, middling and large sessions in each. The order within a kind
+    is drawn.
+    """
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    by_format: dict[str, list[TunedSession]] = defaultdict(list)
+    for session in sessions:
+        by_format[session.format].append(session)
+    places: list[tuple[float, float, int]] = []
+    for _, of_format in sorted(by_format.items()):
+        ordered = sorted(of_format, key=lambda one: (one.calls, one.number))
+        for size in range(_SIZES):
+            bounds = (len(ordered) * i // _SIZES for i in (size, size + 1))
+            kind = ordered[slice(*bounds)]
+            chance.shuffle(kind)
+            places += [
+                ((i + 0.5) / len(kind), chance.random(), one.number) for i, one in enumerate(kind)
+            ]
+    return [number for *_, number in sorted(places)]
+
+
+def subset(
+    ordered: Sequence[int], share: float, among: Collection[int] | None = None
+) -> tuple[int, ...]:
+    """Return the first share of a stratified list, at least one.
+
+    With `among`, those of the share that are among these numbers, so that the subsets of a fold
+    are parts of the subsets of all: what was replayed in the ones is not replayed for the others.
+    """
+    found = tuple(ordered[: max(1, math.ceil(share * len(ordered)))])
+    if among is None:
+        return found
+    wanted = [number for number in ordered if number in among]
+    return tuple(number for number in found if number in among) or tuple(wanted[:1])
+
+
+def folds(sessions: Sequence[TunedSession], count: int, *, seed: int) -> list[Fold]:
+    """Return folds in which each project is tested once, with about as many calls in each.
+
+    There are as many folds as projects if there are fewer of these.
+    """
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    by_project: dict[str, list[TunedSession]] = defaultdict(list)
+    for session in sessions:
+        by_project[session.project].append(session)
+    projects = [*by_project]  # by their first sessions; a name may be a path of this machine
+    chance.shuffle(projects)
+    calls = {name: sum(1 + one.calls for one in by_project[name]) for name in projects}
+    groups: list[list[str]] = [[] for _ in range(min(count, len(projects)))]
+    loads = [0] * len(groups)
+    for project in sorted(projects, key=lambda name: -calls[name]):
+        least = loads.index(min(loads))
+        groups[least].append(project)
+        loads[least] += calls[project]
+    return [
+        Fold(
+            tuple(one.number for one in sessions if one.project not in group),
+            tuple(one.number for one in sessions if one.project in group),
+        )
+        for group in groups
+    ]

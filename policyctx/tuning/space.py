@@ -2,27 +2,276 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import get_args
+from pathlib import PurePath
+from typing import Any, TypeAlias, get_args
 
+from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.policy.loading import resolved
+from policyctx.policy.meant import document_yaml
+from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import type_at
+from policyctx.policy.sources import PolicySource, is_shipped, policy_source
 from policyctx.tuning.evaluating import tried
-from policyctx.tuning.settings import (
-    BREAKPOINTS,
-    GATE,
-    KEEP_RECENT,
-    MIN_TOKENS,
-    NONE,
-    OFFLOADING,
-    SUMMARIES,
-    SUMMARISE_ONLY,
-    TOOL,
-    Incumbent,
-    Setting,
-    Value,
-)
+
+Yaml: TypeAlias = dict[str, Any]
+Value: TypeAlias = str | int
+
+# The names of the knobs, in the order in which they are shown.
+OFFLOADING = "offloading"
+MIN_TOKENS = "min_tokens"
+KEEP_RECENT = "keep_recent"
+GATE = "when"
+BREAKPOINTS = "breakpoints"
+SUMMARIES = "summaries"
+TOOL = "tool"
+KNOBS = (OFFLOADING, MIN_TOKENS, KEEP_RECENT, GATE, BREAKPOINTS, SUMMARIES, TOOL)
+# The value of a knob that takes something away.
+NONE = "none"
+# The steps that are added to a policy that has none of the kind.
+_OFFLOAD: Yaml = {"name": "offload-results", "do": "offload", "select": {"types": ["tool_result"]}}
+_COMPACT: Yaml = {"name": "summarise", "do": "compact"}
+_WHEN_TO_SUMMARISE = "80%"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Values by the names of their knobs, sorted by name."""
+
+    values: tuple[tuple[str, Value], ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Value]) -> Setting:
+        """Return the setting with these values."""
+        return cls(tuple(sorted(values.items())))
+
+    def get(self, knob: str) -> Value | None:
+        """Return the value of a knob, None where the incumbent's stays."""
+        return dict(self.values).get(knob)
+
+    def with_(self, knob: str, value: Value | None) -> Setting:
+        """Return the setting with another value, with None that of the incumbent."""
+        changed: dict[str, Value] = {k: v for k, v in self.values if k != knob}
+        return Setting.of(changed if value is None else changed | {knob: value})
+
+    @property
+    def changes(self) -> int:
+        """How many keys it changes: its distance from the incumbent."""
+        return len(self.values)
+
+    def __str__(self) -> str:
+        values = dict(self.values)
+        said = [f"{knob} {values[knob]}" for knob in KNOBS if knob in values]
+        return ", ".join(said) or "as it is"
+
+
+SUMMARISE_ONLY = Setting.of({OFFLOADING: NONE})
+
+
+def gate_yaml(words: str) -> list[Yaml] | Yaml | None:
+    """Return the YAML of a gate in words: `idle or frees 20000`; None for `none`."""
+    if words == NONE:
+        return None
+    alternatives = [_condition(*one.split()) for one in words.split(" or ")]
+    return alternatives[0] if len(alternatives) == 1 else alternatives
+
+
+def _condition(gate: str, limit: str = "") -> Yaml:
+    if gate == "idle":
+        return {"idle": {"over": "cache_ttl"}}
+    if gate == "pays_back":
+        return {"pays_back": {"at_most": int(limit)}}
+    return {gate: {"at_least": limit if limit.endswith("%") else int(limit)}}
+
+
+class Incumbent:
+    """The policy that settings change, as the YAML that its files come to."""
+
+    def __init__(self, name: str) -> None:
+        """Read the preset or the file called `name`; raises `PolicyError`."""
+        self.name = name
+        self.source: PolicySource = policy_source(name)
+        # What the environment gave stays an expression, since it may be a secret.
+        self.document: Yaml = resolved(self.source).as_written()
+
+    @property
+    def label(self) -> str:
+        """What tables call it: the name of the preset or of the file."""
+        return PurePath(self.name).name
+
+    @property
+    def extends(self) -> str:
+        """What a policy names to extend it: the name of the preset, or the file's path."""
+        is_file = not is_shipped(self.name) and self.source.path is not None
+        return str(self.source.path) if is_file else self.name
+
+    @property
+    def steps(self) -> list[Yaml]:
+        """The steps of its pipeline."""
+        found: list[Yaml] = self.document.get("steps") or []
+        return found
+
+    def overlay(self, setting: Setting, *, name: str, extends: str | None = None) -> Yaml:
+        """Return the policy of a setting: only the keys that it changes, over the incumbent.
+
+        The keys that it changes again are the incumbent's as written. `name` is the new policy's.
+        """
+        overlay: Yaml = {
+            "apiVersion": VERSIONS[-1], "name": name, "extends": extends or self.extends,
+        }  # fmt: skip
+        for knob in KNOBS:
+            value = setting.get(knob)
+            if value is not None:
+                _CHANGES[knob](_Change(self, overlay), value)
+        steps = [one for one in overlay.pop("steps", {}).values() if one not in self.steps]
+        return overlay | ({"steps": steps} if steps else {})
+
+    def on_preset(self, preset: str, *, called: str) -> Yaml:
+        """Return a preset with the incumbent's model, so that both are priced alike."""
+        model = self.document.get("model")
+        return {"apiVersion": VERSIONS[-1], "name": called, "extends": preset} | (
+            {"model": model} if model else {}
+        )
+
+    def text(self, setting: Setting, *, name: str, extends: str | None = None) -> str:
+        """Return the policy of a setting as YAML."""
+        return document_yaml(self.overlay(setting, name=name, extends=extends))
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """An overlay while it is made; its steps are a map by name until it is complete."""
+
+    incumbent: Incumbent
+    overlay: Yaml
+
+    def step(self, step: Yaml) -> Yaml:
+        """Return a step of the overlay, at first as the incumbent has it."""
+        steps: dict[str, Yaml] = self.overlay.setdefault("steps", {})
+        return steps.setdefault(step["name"], _copied(step))
+
+    def offloading(self) -> Iterator[Yaml]:
+        """Yield the steps of the overlay that offload or clear before a call; one is added.
+
+        A step that only makes a request fit into the window stays as it is.
+        """
+        found = [step for step in self.incumbent.steps if _offloads(step)]
+        for step in found or [_OFFLOAD]:
+            mine = self.step(step)
+            if "remove" not in mine:
+                yield mine
+
+
+def _copied(value: Any) -> Any:  # noqa: ANN401 - a YAML value
+    if isinstance(value, dict):
+        return {key: _copied(part) for key, part in value.items()}
+    return [_copied(part) for part in value] if isinstance(value, list) else value
+
+
+def _offloads(step: Yaml) -> bool:
+    action = STEP_ACTIONS[step["do"]]
+    is_before_call = step.get("on", "model_call") == "model_call"
+    return action.leaves_placeholder and is_before_call and not _makes_it_fit(step)
+
+
+def _makes_it_fit(step: Yaml) -> bool:
+    """Whether a step acts only on a request that is larger than the window: no setting does so."""
+    when = step.get("when")
+    return isinstance(when, dict) and (when.get("tokens") or {}).get("over") == "100%"
+
+
+def _compacts(step: Yaml) -> bool:
+    return STEP_ACTIONS[step["do"]].takes_messages
+
+
+def _change_offloading(change: _Change, _: Value) -> None:
+    """Take every step out that takes items; summarise late if nothing else is left."""
+    steps = change.incumbent.steps
+    for step in steps:
+        if not _compacts(step):
+            change.overlay.setdefault("steps", {})[step["name"]] = _removal(step)
+    if not any(map(_compacts, steps)) and SUMMARIES not in change.overlay:
+        change.step(_COMPACT)["when"] = {"tokens": {"at_least": _WHEN_TO_SUMMARISE}}
+
+
+def _removal(step: Yaml) -> Yaml:
+    return {"name": step["name"], "remove": True}
+
+
+def _change_min_tokens(change: _Change, value: Value) -> None:
+    """Change the threshold in every place that gives one but the tools' rules, else at the top."""
+    document, overlay = change.incumbent.document, change.overlay
+    for item_type, rule in (document.get("items") or {}).items():
+        if rule and _has_threshold(rule):
+            overlay.setdefault("items", {})[item_type] = {MIN_TOKENS: value}
+    overlay[MIN_TOKENS] = value
+    for step in change.offloading():
+        select = step.get("select") or {}
+        if _has_threshold(select):
+            kept = {k: v for k, v in select.items() if k not in {"min_tokens", "min_chars"}}
+            step["select"] = {**kept, MIN_TOKENS: value}
+
+
+def _has_threshold(rule: Yaml) -> bool:
+    return "min_tokens" in rule or "min_chars" in rule
+
+
+def _change_keep_recent(change: _Change, value: Value) -> None:
+    """Keep so many of the newest items; among whom they are counted stays."""
+    for step in change.offloading():
+        select = dict(step.get("select") or {})
+        before = select.get(KEEP_RECENT)
+        if isinstance(before, int):
+            select[KEEP_RECENT] = value
+        else:
+            counted = before.get("per") if isinstance(before, dict) else "all"
+            select[KEEP_RECENT] = {"items": value} | ({"per": counted} if counted else {})
+        step["select"] = select
+
+
+def _change_gate(change: _Change, value: Value) -> None:
+    when = gate_yaml(str(value))
+    for step in change.offloading():
+        step.pop("when", None)
+        if when is not None:
+            step["when"] = when
+
+
+def _change_breakpoints(change: _Change, value: Value) -> None:
+    change.overlay.setdefault("model", {})["cache"] = {BREAKPOINTS: value}
+
+
+def _change_summaries(change: _Change, value: Value) -> None:
+    """Summarise at a share of the context window; with `none` never."""
+    compacting = [step for step in change.incumbent.steps if _compacts(step)]
+    steps: dict[str, Yaml] = change.overlay.setdefault("steps", {})
+    if value == NONE:
+        steps.pop(_COMPACT["name"], None)
+        steps.update({step["name"]: _removal(step) for step in compacting})
+        return
+    for step in compacting or [_COMPACT]:
+        change.step(step)["when"] = {"tokens": {"at_least": value}}
+
+
+def _change_tool(change: _Change, value: Value) -> None:
+    """Give one tool a rule: `Read keep`, or `Read 6000`, its threshold."""
+    tool, _, rule = str(value).rpartition(" ")
+    said: Yaml = {"offload": False} if rule == "keep" else {MIN_TOKENS: int(rule)}
+    change.overlay["tools"] = {tool: said}
+
+
+_CHANGES: dict[str, Callable[[_Change, Value], None]] = {
+    OFFLOADING: _change_offloading,
+    MIN_TOKENS: _change_min_tokens,
+    KEEP_RECENT: _change_keep_recent,
+    GATE: _change_gate,
+    BREAKPOINTS: _change_breakpoints,
+    SUMMARIES: _change_summaries,
+    TOOL: _change_tool,
+}
+
 
 _MIN_TOKENS = (0, 100, 200, 400, 800, 1500, 3000, 6000)
 _KEEP_RECENT = (1, 2, 3, 4, 5, 7, 10)

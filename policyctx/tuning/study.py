@@ -12,25 +12,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from policyctx.policy.showing import document_yaml
+from policyctx.policy.meant import document_yaml
 from policyctx.policy.sources import preset_names
-from policyctx.tuning.choosing import (
+from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
+from policyctx.tuning.outcomes import Interval, Outcome, Tally, bootstrap_interval, influence, tally
+from policyctx.tuning.search import (
     Candidate,
     Constraints,
+    Effort,
+    Fold,
+    Search,
     by_project,
     chosen,
     differences,
+    folds,
     front,
     is_beyond_one_error,
+    stratified,
+    subset,
     violated,
 )
-from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
-from policyctx.tuning.outcomes import Outcome
-from policyctx.tuning.sampling import Fold, folds, stratified, subset
-from policyctx.tuning.search import Effort, Search
-from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting
-from policyctx.tuning.space import space_for, tool_rules
-from policyctx.tuning.statistics import Interval, Tally, bootstrap_interval, influence, tally
+from policyctx.tuning.space import SUMMARISE_ONLY, Incumbent, Setting, space_for, tool_rules
 
 # With fewer projects no setting can be tested on projects that it was not chosen on.
 MIN_PROJECTS = 8

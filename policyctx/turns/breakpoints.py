@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from policyctx.definitions.items import Message, Path
-from policyctx.definitions.request_content import Ttl
-from policyctx.messages.request_markers import (
+from policyctx.definitions.items import Message, Path, Ttl
+from policyctx.messages.markers import (
     blocks_of_system,
     blocks_of_tools,
     places_for_text,

@@ -17,7 +17,7 @@ from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File
 from policyctx.store.content import Content
 from policyctx.turns.effects import Effect, Holds, Record, Save, SessionStore, Turn
-from policyctx.turns.notices import Writes
+from policyctx.turns.reporting import Writes
 
 T = TypeVar("T")
 # A generator that returns a `T`, and stops before each part that may block. Each part may be run in

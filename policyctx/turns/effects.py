@@ -29,9 +29,9 @@ from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File
 from policyctx.policy.models.compaction import Restore
 from policyctx.policy.models.compaction import Summary as SummarySettings
+from policyctx.store.backend import Root
 from policyctx.store.content import Content
 from policyctx.store.files import rests_of
-from policyctx.store.roots import Root
 from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")

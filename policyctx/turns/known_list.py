@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, cast
 
-from policyctx.definitions.items import Item, Message, Path
-from policyctx.definitions.request_content import Ttl
+from policyctx.definitions.items import Item, Message, Path, Ttl
 from policyctx.errors import InvalidResultError, MessagesError
 from policyctx.messages.editing import Edit, block_of, edited_message, keep_structure
 from policyctx.messages.markers import markers_of, places_of, with_markers
@@ -26,8 +25,7 @@ from policyctx.planning.ledger import ItemKey, LedgerEntry
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import Planner
 from policyctx.store.content import Content, Origin
-from policyctx.turns.comparison import are_alike, differences, moved
-from policyctx.turns.sources import Sources, Staying
+from policyctx.turns.sources import Sources, Staying, are_alike, differences, moved
 
 
 class _Made(NamedTuple):

@@ -25,8 +25,18 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
 from policyctx.planning.compact import around_summary
 from policyctx.planning.ledger import ItemKey
-from policyctx.turns.comparison import differences, moved, without_markers
-from policyctx.turns.sources import Sources, indices, joined, part, position_of, through, whole
+from policyctx.turns.sources import (
+    Sources,
+    differences,
+    indices,
+    joined,
+    moved,
+    part,
+    position_of,
+    through,
+    whole,
+    without_markers,
+)
 
 # By the path of a marker in a message: its path in the edited message.
 Places: TypeAlias = "Mapping[Path, Path]"

@@ -8,19 +8,27 @@ that has imported it; a session never imports it first.
 from __future__ import annotations
 
 import sys
+from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from logging import Logger
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.tokenizers import TOKENIZERS
+from policyctx.errors import StoreError
 from policyctx.planning.compact import Replacing
-from policyctx.planning.plan import step_reports
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.facts import Facts, Unit
+from policyctx.planning.plan import Plan, step_reports
 from policyctx.tokens.usage import Usage
 from policyctx.turns.compacting import Compacted, NotCompacted
-from policyctx.turns.effects import Turn
+from policyctx.turns.effects import FindRoot, Recall, Record, Remember, SessionStore, Turn
+from policyctx.turns.known_list import KnownList
+from policyctx.turns.memory import Memory
 from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
     from policyctx.turns.telemetry import Telemetry
-
 
 # Levels of `logging`, which is slow to import.
 _INFO, _DEBUG = 20, 10
@@ -117,3 +125,218 @@ def _telemetry() -> Telemetry | None:
     from policyctx.turns.telemetry import telemetry  # noqa: PLC0415 - an extra
 
     return telemetry()
+
+
+# Before that many calls a loop may not have come to a response.
+_CALLS_WITHOUT_USAGE = 5
+
+
+def note(record: Record) -> Turn[None]:
+    """Keep a record that may get lost: a failure to write it is not reported."""
+    with suppress(StoreError):
+        yield from Remember((record,), important=False).ask()
+
+
+class Writes:
+    """The writes of a session to its store: how many failed, and what was said about it."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+        """Number of writes that failed."""
+        self.problem = ""
+        """The error of the last write; empty if it succeeded."""
+        self.said = ""
+        """The error that was reported last, without the file; empty if writes worked then."""
+        self._kind = ""
+
+    @contextmanager
+    def watched(self, *, completes: bool = True) -> Iterator[None]:
+        """Note how a write ends; one that `completes` what it belongs to shows that writes work."""
+        try:
+            yield
+        except StoreError as error:
+            self.failed += 1
+            self.problem = str(error)
+            self._kind = self.problem.replace(error.path, "")
+            raise
+        if completes:
+            self.problem = self._kind = ""
+
+    def news(self) -> Iterator[str]:
+        """Yield a warning if writes began to fail, fail for another reason, or work again."""
+        before, self.said = self.said, self._kind
+        if before == self._kind:
+            return
+        if self.problem:
+            yield (
+                f"offloading has stopped: {self.problem}; the list is sent whole, except what left"
+                " it before, until a write succeeds"
+            )
+        else:
+            yield "offloading works again: a write to the store has succeeded"
+
+
+class Notices:
+    """What a session has warned of so far, and the folder that its store had in the last turn."""
+
+    def __init__(self, store: SessionStore) -> None:
+        self.writes = Writes()
+        self._store = store
+        self._given = 0
+        """Number of the store's own notices that are in earlier results."""
+        self._files: set[str] = set()
+        """The files that placeholders may name, where no ledger knows them."""
+        self._root: tuple[int, int] | None = None
+        """The outcome of the last `FindRoot`."""
+        self._is_over_window = False
+        """Whether the last request was larger than the window, of which a warning was given."""
+
+    def fullness(self, known: KnownList, planned: Plan) -> Iterator[str]:
+        """Yield a warning if the request of a turn is larger than the window, once until it fits.
+
+        Nothing is counted where the characters show that the request fits, and no provider is
+        asked for a count that the policy does not need.
+        """
+        conversation, facts = known.conversation, planned.facts
+        model = conversation.policy.model
+        window = facts.window(model)
+        if not conversation.policy.asks_for_request_size:
+            if isinstance(model.tokenizer, str) and model.tokenizer in _REMOTE:
+                return
+            beside = sum(len(part) for part in facts.beside if isinstance(part, str))
+            if (conversation.tally("chars").total + beside) * _TOKENS_PER_CHAR < window:
+                self._is_over_window = False
+                return
+        tokens = conversation.counted(facts)
+        if known.forgets:
+            out = (one for one in planned.new if one.item.inside is None)
+            tokens -= sum(
+                facts.tokens(one.item) - facts.length(one.placeholder or "", "tokens")
+                for one in out
+            )
+        tokens = facts.correction.corrected(tokens)
+        if tokens > window and not self._is_over_window:
+            fates = planned.fates if known.forgets else conversation.fates
+            yield _over_window(tokens, window, conversation, fates, facts)
+        self._is_over_window = tokens > window
+
+    def after(self, memory: Memory) -> Turn[tuple[str, ...]]:
+        """Return a warning for each damage that was found since the last result."""
+        new = self._new()
+        if count := len(memory.unreadable):
+            noun = "record" if count == 1 else "records"
+            new.append(
+                f"{count} {noun} of the session could not be read; the session decides anew what"
+                f" {'it' if count == 1 else 'they'} said"
+            )
+            yield from note(memory.settling_record())
+            memory.unreadable = ()
+        return tuple(new)
+
+    def of_root(self, known: KnownList | None, memory: Memory) -> Turn[tuple[str, ...]]:
+        """Return a warning if the store's folder was removed since the last turn.
+
+        The warning includes the store's own notices, so the store reads its records again for it.
+        """
+        if known is None:
+            return ()
+        before, self._root = self._root, (yield from FindRoot().ask())
+        if before in {None, self._root}:
+            return ()
+        file = memory.ledger.newest_path
+        if file and (yield from FindRoot(file).ask()) is not None:
+            return ()  # it was moved away and put back, or copied
+        if not (count := known.placeholders(self._files)):
+            return ()
+        with suppress(StoreError):
+            yield from Recall().ask()
+        names = "1 placeholder names a file" if count == 1 else f"{count:,} placeholders name files"
+        warning = (
+            f"the folder {self._store.root} was removed or replaced while the session ran: {names}"
+            " in it that can no longer be read"
+        )
+        notices = self._new()
+        return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
+
+    def find_root(self, files: Iterable[str]) -> Turn[None]:
+        """Look the store's folder up, if no turn has found it; a turn may just have made it.
+
+        `files` are those that the turn has saved.
+        """
+        self._files.update(files)
+        if self._root is None:
+            self._root = yield from FindRoot().ask()
+
+    def _new(self) -> list[str]:
+        """Return the damage that the store found since the last call."""
+        every: tuple[str, ...] = getattr(self._store, "notices", ())
+        given, self._given = self._given, len(every)
+        return [*every[given:]]
+
+
+def blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Iterator[str]:
+    """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
+    is_due = memory.calls == _CALLS_WITHOUT_USAGE and memory.correction.last is None
+    if is_due and policy.asks_for_request_size:
+        warning = (
+            f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"
+            " was observed; call session.observe(response.usage) after each model call"
+        )
+        import logging  # noqa: PLC0415 - slow to import
+
+        logging.getLogger("policyctx").warning("session %s: %s", session_id, warning)
+        yield warning
+
+
+# No text has more tokens for each of its characters, except a few that nobody writes.
+_TOKENS_PER_CHAR = 2
+_REMOTE = frozenset(name for name, one in TOKENIZERS.items() if one.is_remote)
+# What a step can offload as it arrives.
+_OFFLOADED = ("tool_result", "tool_call", "user_message", "assistant_message", "image", "document")
+
+
+def fullness_ahead(planned: Plan) -> str:
+    """Return the warning that a turn would give for a plan; empty if the request fits.
+
+    The length of a summary is not known, so a plan that makes one gives no warning.
+    """
+    facts, tokens = planned.facts, planned.facts.correction.corrected(planned.tokens_after)
+    window = facts.window(planned.conversation.policy.model)
+    if tokens <= window or planned.compaction is not None:
+        return ""
+    return _over_window(tokens, window, planned.conversation, planned.fates, facts)
+
+
+def _over_window(
+    tokens: int, window: int, conversation: Conversation, fates: Container[int], facts: Facts
+) -> str:
+    size = (
+        f"the request has about {tokens:,} tokens, more than the context window of {window:,}: the"
+        " provider will reject it"
+    )
+    items = enumerate(conversation.items)
+    left = (item for i, item in items if i not in fates and item.inside is None)
+    largest = max(left, key=facts.tokens, default=None)
+    most = 0 if largest is None else facts.tokens(largest)
+    if largest is None or facts.tokens_beside > most:
+        return (
+            f"{size}; the system prompt and the tool schemas have {facts.tokens_beside:,} tokens,"
+            " and no step can take them"
+        )
+    name = " ".join(filter(None, (largest.type, largest.item_id, largest.tool)))
+    what = f"{size}; the largest item that stays is {name} in message {largest.message}"
+    if largest.kind == "user_message" and largest.message == conversation.checkpoint().newest_user:
+        return (
+            f"{what}, with {most:,} tokens: no step takes the newest user message; save its text to"
+            " a file, and name the file in the message"
+        )
+    if largest.kind not in _OFFLOADED:
+        return f"{what}, with {most:,} tokens"
+    sizes: dict[Unit, int] = {"tokens": most, "chars": largest.chars}
+    kept = conversation.policy.keeping_rule(largest.type, largest.tool, sizes)
+    if kept is not None:
+        return f"{what}, with {most:,} tokens; `{'.'.join(kept)}` of the policy keeps it"
+    return (
+        f"{what}, with {most:,} tokens; with `items: {{{largest.type}: {{offload: true}}}}`, the"
+        f" step `{{on: arrival, do: offload, select: {{types: [{largest.type}]}}}}` takes it"
+    )

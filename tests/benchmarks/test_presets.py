@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.presets import TRACES, Measured, measured, stated
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
+from policyctx.replay.running import SUMMARISE_ONLY, summarise_only
 
 needs_recordings = [
     pytest.mark.traces,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from policyctx.cli.diagnostics import Format, shown
+from policyctx.cli.output import Format, shown
 from policyctx.errors import Diagnostic, Location
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.cli.diagnostics import Format, shown
-from policyctx.cli.output import console, json_text, shortened, table
+from policyctx.cli.output import Format, console, json_text, shortened, shown, table
 from policyctx.errors import Diagnostic, Location, visible
 from tests.cli.running import policyctx
 

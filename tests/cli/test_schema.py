@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from policyctx.policy.agents_schema import agents_schema
+from policyctx.policy.agents import agents_schema
 from policyctx.policy.schema import policy_schema, schema_of
 from tests.cli.running import policyctx
 

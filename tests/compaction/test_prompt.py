@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from policyctx.compaction.answers import summary_in
 from policyctx.compaction.assembly import History
 from policyctx.compaction.prompt import (
     PromptPart,
@@ -14,6 +13,7 @@ from policyctx.compaction.prompt import (
     instructions_in_place,
     parts_of,
     recorded_parts,
+    summary_in,
     transcript,
 )
 from policyctx.errors import MessagesError

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.compaction.file_access import FileAccess, Lines, accesses
-from policyctx.compaction.restoration import Restoration, WorkingFiles, restore
-from policyctx.compaction.windows import windows
+from policyctx.compaction.restoration import Restoration, WorkingFiles, restore, windows
 from policyctx.errors import MessagesError
 from policyctx.policy.models.compaction import FileSource, Restore
 from policyctx.tokens.counter import counter_for

@@ -10,7 +10,7 @@ import pytest
 from policyctx import Session
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.errors import SummaryError
-from policyctx.messages.in_place import SessionRequest, in_place_anthropic, in_place_chat
+from policyctx.messages.editing import SessionRequest, in_place_anthropic, in_place_chat
 from policyctx.turns.result import Result
 from tests.chat_server import calling, chat_server
 from tests.compaction.messages_server import messages_server, saying

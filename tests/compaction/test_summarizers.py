@@ -21,7 +21,7 @@ from policyctx.compaction.summarizers import (
 from policyctx.errors import SummaryError, UnknownSummarizerError
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
-from policyctx.tokens.words import words_in
+from policyctx.tokens.encoders import words_in
 from tests.conversations import user
 
 COUNTER = counter_for("approximate")

@@ -8,7 +8,7 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.writing import Group, read_back
 from policyctx.compaction.verification import HEADING, units_of, verified
 from policyctx.policy.models.compaction import Summary
-from policyctx.tokens.words import words_in
+from policyctx.tokens.encoders import words_in
 from tests.conversations import Message, user
 
 PLENTY = 1_000

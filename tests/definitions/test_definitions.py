@@ -9,10 +9,19 @@ from typing import get_args
 
 import pytest
 
-from policyctx.definitions.actions import BY_STATE, ITEM_ACTIONS, STEP_ACTIONS, Action, Do
-from policyctx.definitions.fields import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIELDS
-from policyctx.definitions.gates import Kind, Nothing
-from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
+from policyctx.definitions.actions import (
+    BY_STATE,
+    EXCERPT_FIELDS,
+    FIELDS,
+    ITEM_ACTIONS,
+    PLACEHOLDER_FIELDS,
+    STEP_ACTIONS,
+    Action,
+    Do,
+    Kind,
+    Nothing,
+)
+from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.definitions.tokenizers import TOKENIZERS, Tokenizer
 from policyctx.planning.gates import Measures
 from policyctx.planning.placeholders import _VALUES
@@ -20,10 +29,10 @@ from policyctx.policy.findings import findings
 from policyctx.policy.loading import validated
 from policyctx.policy.models.gates import COMPARISONS, GATES, Gates, Limits
 from policyctx.policy.models.steps import Select, Step
+from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.yaml_reader import read_yaml
 from policyctx.testing.strategies.policies import _NUMBERS
-from policyctx.tokens.vocabulary import VOCABULARIES
+from policyctx.tokens.encoders import VOCABULARIES
 
 
 def test_each_gate_has_its_definition_and_its_measure() -> None:

@@ -18,8 +18,8 @@ from xml.etree import ElementTree as ET
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import read_source
-from policyctx.policy.yaml_reader import read_yaml
 
 REPOSITORY = Path(__file__).parents[2]
 MUTATIONS = Path(__file__).with_suffix(".yaml")

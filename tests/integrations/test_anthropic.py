@@ -20,8 +20,8 @@ import anthropic
 import pytest
 
 from policyctx import Session
-from policyctx.integrations.agent_loop import AgentLoop
 from policyctx.integrations.anthropic import PolicyMiddleware
+from policyctx.integrations.host_sessions import AgentLoop
 from policyctx.messages.asked import Asked
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import results, session_of, user
@@ -890,7 +890,7 @@ import json, os, signal, sys
 from pathlib import Path
 import anthropic
 from policyctx import Session
-from policyctx.integrations.agent_loop import AgentLoop
+from policyctx.integrations.host_sessions import AgentLoop
 from policyctx.messages.asked import Asked
 from policyctx.integrations.anthropic import PolicyMiddleware
 

@@ -15,8 +15,7 @@ from mcp import Client, StdioServerParameters
 
 from policyctx import AmbiguousSessionError, Session
 from policyctx.errors import MissingExtraError, install_command
-from policyctx.integrations.mcp_http import McpOverHttp
-from policyctx.integrations.mcp_server import FixedStore
+from policyctx.integrations.mcp_server import FixedStore, McpOverHttp
 from tests.conversations import session_of
 from tests.policies import policy
 

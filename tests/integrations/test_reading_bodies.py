@@ -15,7 +15,7 @@ import pytest
 from policyctx import Session
 from policyctx.integrations.anthropic import PolicyMiddleware
 from policyctx.integrations.openai import with_policy
-from policyctx.tokens.body_usage import BodyUsage
+from policyctx.tokens.usage import BodyUsage
 from tests.conversations import chat_calls, chat_result, session_of, user
 from tests.integrations.anthropic_api import AnthropicAPI, anthropic_api
 from tests.integrations.loops import BIG, OLD, SECOND

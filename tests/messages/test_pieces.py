@@ -6,9 +6,8 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from policyctx.definitions.items import Medium
-from policyctx.definitions.request_content import Mark
-from policyctx.messages.pieces import pieces_of, provider_of, request_content
+from policyctx.definitions.items import Mark, Medium
+from policyctx.messages.editing import pieces_of, provider_of, request_content
 
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGVhZA==", "detail": "auto"}
 SEEN = Medium("image", "openai", IMAGE["image_url"], 22)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.definitions.request_content import Ttl
+from policyctx.definitions.items import Ttl
 from policyctx.planning.anchors import (
     Anchors,
     Breakpoint,

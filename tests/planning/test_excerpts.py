@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.planning.placeholders import Excerpt, excerpt, line_count
-from policyctx.policy.models.placeholder import Placeholder
+from policyctx.policy.models.rules import Placeholder
 from policyctx.tokens.counter import MemoCounter, counter_for
 
 APPROXIMATE = counter_for("approximate")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.definitions.item_types import BUILT_IN_TYPES
+from policyctx.definitions.items import BUILT_IN_TYPES
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.planning.decisions import Reason
 from policyctx.policy.lookup import matches

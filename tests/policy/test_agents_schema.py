@@ -7,10 +7,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from policyctx.errors import PolicyError
-from policyctx.policy.agents import entry_policy, read_agents
-from policyctx.policy.agents_schema import agents_schema
+from policyctx.policy.agents import agents_schema, entry_policy, read_agents
+from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.yaml_reader import read_yaml
 from scripts.generate import text_of
 
 ROOT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from policyctx.cli.diagnostics import Format, shown
+from policyctx.cli.output import Format, shown
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import load_policy, resolved
-from policyctx.policy.models.placeholder import Placeholder
+from policyctx.policy.models.rules import Placeholder
 from policyctx.policy.sources import policy_source
 from policyctx.testing.strategies import policy_documents
 from tests.policies import HEAD

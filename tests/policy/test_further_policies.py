@@ -12,6 +12,7 @@ from policyctx.errors import UnknownPolicyError
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import load_policy, resolved
 from policyctx.policy.models import Policy
+from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import (
     PolicySource,
     fragment_names,
@@ -20,7 +21,6 @@ from policyctx.policy.sources import (
     policy_source,
     preset_names,
 )
-from policyctx.policy.yaml_reader import read_yaml
 from tests.cli.running import policyctx
 from tests.conversations import session_of
 

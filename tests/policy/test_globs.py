@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.policy.globs import globs_overlap, is_exact, is_name_left
+from policyctx.policy.reach import globs_overlap, is_exact, is_name_left
 
 PIECES = ("a", "b", "c", "*", "?", "[ab]", "[!a]", "[b-c]", "[c-a]", "[!a-b]")
 

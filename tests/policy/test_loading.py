@@ -6,7 +6,7 @@ import pytest
 
 from policyctx.errors import PolicyError, UnknownPolicyError
 from policyctx.policy.loading import load_policy, parsed_policy, resolved
-from policyctx.policy.showing import resolved_yaml
+from policyctx.policy.meant import resolved_yaml
 from policyctx.policy.sources import MAX_BYTES, PolicySource, preset_names
 from tests.policies import HEAD
 

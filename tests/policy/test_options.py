@@ -22,7 +22,7 @@ from policyctx import (
     offload_tool_results,
     offload_tool_results_async,
 )
-from policyctx.policy.options import checks_options
+from policyctx.policy.agent_options import checks_options
 
 
 def outcome(function: Callable[..., Any], *args: object, **options: object) -> object:

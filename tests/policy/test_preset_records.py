@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from policyctx import OffloadPolicy, Session
-from policyctx.definitions.gates import Comparison, Gate
+from policyctx.definitions.actions import Comparison, Gate
 from policyctx.planning.gates import gates_of
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
-from policyctx.policy.presets import digest_of, preset_record, recorded_preset
-from policyctx.policy.records import Reader, Record
+from policyctx.policy.presets import Reader, Record, digest_of, preset_record, recorded_preset
 from policyctx.policy.sources import PolicySource, policy_source, preset_names
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.definitions.item_types import WITHOUT_TOOL
+from policyctx.definitions.items import WITHOUT_TOOL
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.policy.codes import FINDINGS
 from policyctx.policy.findings import findings

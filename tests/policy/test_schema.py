@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from policyctx.definitions.item_types import BUILT_IN_TYPES, ITEM_TYPES
+from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
-from policyctx.policy.nodes import keys_below
+from policyctx.policy.nodes import keys_below, read_yaml
 from policyctx.policy.schema import key_at, keys, policy_schema, schema_of
 from policyctx.policy.sources import PolicySource, preset_names
-from policyctx.policy.yaml_reader import read_yaml
 from policyctx.testing.strategies import policy_documents
 from scripts.generate import schema_text
 from tests.policies import HEAD

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from policyctx.errors import PolicyError
-from policyctx.policy.nodes import Node
+from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.yaml_reader import read_yaml
 
 
 def read(text: str) -> Node:

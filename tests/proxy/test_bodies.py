@@ -17,8 +17,7 @@ from policyctx.proxy.bodies import (
     shared_messages,
     values_from,
 )
-from policyctx.proxy.limits import Limits
-from policyctx.proxy.scanning import UntouchableError
+from policyctx.proxy.scanning import Limits, UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.turns.sources import joined, whole
 

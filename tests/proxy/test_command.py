@@ -9,7 +9,7 @@ import pytest
 
 from policyctx.errors import PolicyError
 from policyctx.proxy.command import Seldom
-from policyctx.proxy.identity import Identity
+from policyctx.proxy.conversations import Identity
 from policyctx.proxy.policies import Policies
 from tests.cli.running import policyctx
 

@@ -11,10 +11,10 @@ import pytest
 import zstandard
 
 from policyctx.errors import SettingsError, StoreError
-from policyctx.proxy.credentials import root_key, token_in
+from policyctx.proxy.command import root_key, token_in
 from policyctx.proxy.encodings import TooLargeError, decoded, decoder, readable
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.tokens.body_usage import BodyUsage
+from policyctx.tokens.usage import BodyUsage
 
 TEXT = b'{"messages":[]}' * 50
 GZIPPED = gzip.compress(TEXT, mtime=0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.proxy.apis import api_of, upstream_of
-from policyctx.proxy.identity import (
+from policyctx.proxy.conversations import (
     Identity,
     beginning_of,
     credential_of,

@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.browser import chromium, emulated
 from policyctx.messages.json_text import compact_json
 from policyctx.proxy.metrics import metrics
-from policyctx.proxy.pages import Pages
+from policyctx.proxy.page import Pages
 from policyctx.proxy.turning import Counts, Turning
-from policyctx.testing.faults import FULL, refusing_writes
+from policyctx.testing.world import FULL, refusing_writes
 from tests.conversations import session_of
 from tests.proxy.test_turning import TEXTS, Proxied
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from policyctx.proxy.clients import OwnTexts
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.reading import OwnTexts
 from policyctx.proxy.turning import Turning
 from tests.conversations import call, calls, results, session_of
 from tests.proxy.test_turning import TEXTS, Proxied, texts_of

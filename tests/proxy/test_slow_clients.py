@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.proxy.limits import Limits
+from policyctx.proxy.scanning import Limits
 from policyctx.proxy.server import Proxy, Settings
 from tests.proxy.test_pages import pages_of
 from tests.proxy.test_turning import Proxied

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from policyctx.definitions.actions import Action
 from policyctx.pricing.dollars import Dollars
-from policyctx.replay.advice import advice
-from policyctx.replay.answer import Answer, answer_of, day_of, titles
-from policyctx.replay.baselines import SUMMARISE_ONLY
+from policyctx.replay.answer import Answer, advice, answer_of, day_of, titles
 from policyctx.replay.cost import Cost, CostPair, Costs
-from policyctx.replay.net import Charge, Net
+from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.replay.simulated import Need, Regret, Removal, SimulatedSession
-from policyctx.replay.summing import Figures, Sent, total
+from policyctx.replay.summing import Charge, Figures, Net, Sent, total
 from tests.replay.report.sessions import replayed
 
 

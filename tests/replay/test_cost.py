@@ -5,11 +5,10 @@ from textwrap import dedent
 
 import pytest
 
-from policyctx.messages.cache_blocks import MarkedBlock
+from policyctx.messages.markers import MarkedBlock
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.cache.requests import LAYOUTS
-from policyctx.replay.cost import BilledCall, Cost, billed_calls, costs_of
-from policyctx.replay.layouts import MEANINGS, Ttls
+from policyctx.replay.cost import LAYOUT_MEANINGS, BilledCall, Cost, Ttls, billed_calls, costs_of
 from policyctx.replay.recording import ClientLayout, MarkedPlace, Recording
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage
@@ -137,7 +136,7 @@ def test_another_system_prompt_shares_nothing() -> None:
 
 def test_every_layout_has_a_cost_and_a_meaning() -> None:
     costs = costs_of(billed(turn_by_turn(session_of(*[LONG] * 12)), CLEARS_EACH))
-    assert tuple(costs.layouts) == LAYOUTS == tuple(MEANINGS)
+    assert tuple(costs.layouts) == LAYOUTS == tuple(LAYOUT_MEANINGS)
     assert len({pair.edited.prompt for pair in costs.layouts.values()}) == 1
     ideal, client = costs.of("ideal").edited, costs.edited
     assert client == costs.of("recorded").edited

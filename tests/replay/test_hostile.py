@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.reading import items_of
-from policyctx.replay.readers.fields import number, seconds, usage
+from policyctx.replay.readers.building import number, seconds, usage
 from policyctx.replay.readers.source import value_of
 from policyctx.replay.reading import recordings_in, recordings_of
 from policyctx.replay.recording import Recording

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.replay.executing.executor import Here
-from policyctx.replay.lines import NamedRange, Range, named_ranges
 from policyctx.replay.parts import parts
 from policyctx.replay.places import files
 from policyctx.replay.reading import (
+    NamedRange,
+    Range,
     format_in_lines,
+    named_ranges,
     recordings_in,
     recordings_in_range,
     survey,

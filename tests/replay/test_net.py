@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.baselines import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.cost import billed_calls
-from policyctx.replay.net import Net, net_of, used_ranges
 from policyctx.replay.provider_tokens import scales_of
+from policyctx.replay.running import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.simulated import Need, Regret, SimulatedSession, SummaryCall
 from policyctx.replay.simulation import simulated
-from policyctx.replay.summing import figures_of, total
+from policyctx.replay.summing import Net, figures_of, net_of, total, used_ranges
 from policyctx.tokens.usage import Usage
 from tests.conversations import call, results, session_of, user
 from tests.policies import policy

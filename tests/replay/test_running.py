@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policyctx.errors import MessagesError
-from policyctx.replay.executing.choosing import executor
+from policyctx.replay.executing.processes import executor
 from policyctx.replay.parts import Part
 from policyctx.replay.places import Place, files
 from policyctx.replay.recording import Recording

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.messages.cache_blocks import MarkedBlock
+from policyctx.messages.markers import MarkedBlock
 from policyctx.planning.facts import Facts
 from policyctx.replay.recording import MarkedPlace
 from policyctx.replay.sent_list import MessageBlocks, SentList, alike

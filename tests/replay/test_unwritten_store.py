@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from policyctx.errors import StoreError
-from policyctx.policy.models.store import Store
+from policyctx.policy.models.steps import Store
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem

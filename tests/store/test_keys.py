@@ -174,7 +174,7 @@ def test_an_item_is_offloaded_to_where_a_policy_would_put_it(store: ContextFileS
 
 
 def test_the_form_of_paths_is_that_of_the_language() -> None:
-    from policyctx.policy.models.store import Store  # noqa: PLC0415
+    from policyctx.policy.models.steps import Store  # noqa: PLC0415
     from policyctx.store.filesystem import PATH  # noqa: PLC0415
 
     assert Store().path == PATH

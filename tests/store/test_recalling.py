@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from policyctx.store.filesystem import Content, ContextFileSystem
 from policyctx.store.local.backend import LocalBackend
-from policyctx.store.recalling import recalled_records
+from policyctx.store.snapshot import recalled_records
 
 FOLDER = ".policyctx/s"
 JOURNAL, SNAPSHOT = f"{FOLDER}/journal.jsonl", f"{FOLDER}/index.json"

@@ -12,8 +12,8 @@ import pytest
 
 from policyctx import Session
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.fates import Turn
 from policyctx.testing.listing import library
+from policyctx.testing.selecting import Turn
 from policyctx.testing.world import World
 from policyctx.turns.result import Result
 from tests.conversations import Message, session_of

@@ -12,9 +12,8 @@ import pytest
 from policyctx import Session
 from policyctx.testing.contents import MessageBuilder, pieces
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.fates import Turn
 from policyctx.testing.kinds import NUMBER_WORDS
-from policyctx.testing.selecting import EXAMPLES, selection
+from policyctx.testing.selecting import EXAMPLES, Turn, selection
 from policyctx.testing.world import World
 from tests.policies import policy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from policyctx.messages.pieces import request_content
+from policyctx.messages.editing import request_content
 from policyctx.tokens.counter import TokenCounter, counter_for
 from policyctx.tokens.provider_models import ProviderModel
 

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tokens.encoders import SPLIT_CHARS, approximate, exact_counts, measure_for
-from policyctx.tokens.vocabulary import VOCABULARIES, encoding
+from policyctx.tokens.encoders import (
+    SPLIT_CHARS,
+    VOCABULARIES,
+    approximate,
+    encoding,
+    exact_counts,
+    measure_for,
+)
 from tests.recordings import each_recording
 
 each_name = pytest.mark.parametrize("name", VOCABULARIES)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policyctx.definitions.items import Medium
-from policyctx.messages.pieces import pieces_of, provider_of
+from policyctx.messages.editing import pieces_of, provider_of
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.media import media_tokens
 from policyctx.tokens.provider_models import (

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tokens.encoders import SPLIT_CHARS, pieces
-from policyctx.tokens.vocabulary import VOCABULARIES, encoding
+from policyctx.tokens.encoders import SPLIT_CHARS, VOCABULARIES, encoding, pieces
 
 # Letters, digits and signs of several scripts, and what the encodings' patterns treat specially.
 SIGNS = "abzAZ019 \t\n\r'.,;:!?/\\{}()-_\"éß\u0301字か한ー。，、「」\u200d👧"

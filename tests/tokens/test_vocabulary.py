@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import policyctx
 from policyctx.errors import VocabularyError
 from policyctx.tokens.counter import LONGEST_TOKEN
-from policyctx.tokens.vocabulary import VOCABULARIES, encoding
+from policyctx.tokens.encoders import VOCABULARIES, encoding
 
 # As published with the encodings.
 PUBLISHED = [
@@ -56,7 +56,7 @@ def test_two_threads_that_need_an_encoding_at_once_build_one(tmp_path: Path) -> 
     program = (
         "from concurrent.futures import ThreadPoolExecutor\n"
         "from threading import Barrier\n"
-        "from policyctx.tokens.vocabulary import encoding\n"
+        "from policyctx.tokens.encoders import encoding\n"
         "together = Barrier(4)\n"
         "def built(_):\n"
         "    together.wait()\n"
@@ -101,7 +101,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: object) -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "from policyctx.errors import VocabularyError\n"
-        "from policyctx.tokens.vocabulary import encoding\n"
+        "from policyctx.tokens.encoders import encoding\n"
         "try: encoding('cl100k_base')\n"
         "except VocabularyError as error: print(error.vocabulary, '; `' in str(error))\n"
     )

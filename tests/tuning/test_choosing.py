@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.tuning.choosing import (
+from policyctx.tuning.outcomes import Outcome, sums
+from policyctx.tuning.search import (
     Candidate,
     Constraints,
     by_project,
@@ -12,8 +13,7 @@ from policyctx.tuning.choosing import (
     promoted,
     violated,
 )
-from policyctx.tuning.outcomes import Outcome, sums
-from policyctx.tuning.settings import Setting
+from policyctx.tuning.space import Setting
 from tests.tuning.landscapes import WITHOUT, outcome
 
 PROJECTS = ["a", "b", "c", "d"]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.replay.executing.choosing import executor
-from policyctx.replay.executing.processes import Processes
+from policyctx.replay.executing.processes import Processes, executor
 from policyctx.replay.parts import Origin, Part
 from policyctx.replay.places import files
 from policyctx.replay.terms import UNNAMED

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tuning.sampling import folds, stratified, subset
+from policyctx.tuning.search import folds, stratified, subset
 from tests.tuning.landscapes import sessions
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tuning.statistics import (
+from policyctx.tuning.outcomes import (
     Influence,
     Tally,
     bootstrap_interval,

@@ -6,10 +6,9 @@ from functools import cache, partial
 import pytest
 
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.tuning.choosing import Constraints
 from policyctx.tuning.outcomes import Outcome
-from policyctx.tuning.sampling import folds
-from policyctx.tuning.settings import Incumbent, Setting
+from policyctx.tuning.search import Constraints, folds
+from policyctx.tuning.space import Incumbent, Setting
 from policyctx.tuning.study import MIN_PROJECTS, Options, Study, Tuned
 from tests.tuning.landscapes import Landscape, outcome, sessions
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policyctx import Session
-from policyctx.turns.notices import fullness_ahead
+from policyctx.turns.reporting import fullness_ahead
 from tests.conversations import Message, calls, chat_calls, chat_result, results, session_of, user
 from tests.policies import policy
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import track
 
-from policyctx.cli import arguments
 from policyctx.cli.demo.agent import SCRIPT, DemoCall, Workspace, call_id, model_calls
-from policyctx.cli.output import console, decision_report, json_text, saving, table
+from policyctx.cli.output import Json, console, decision_report, json_text, saving, table
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
 from policyctx.session import Session
@@ -30,7 +29,7 @@ def demo(
         Path | None,
         typer.Option("--dir", help="An empty folder to work in; a temporary one by default."),
     ] = None,
-    as_json: arguments.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Watch a policy shrink the context of an agent at work.
 

@@ -4,35 +4,269 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from policyctx.cli import arguments
-from policyctx.cli.output import console, json_text
-from policyctx.cli.store import showing
-from policyctx.cli.store.showing import (
-    RowLayout,
-    counted,
-    entry_cells,
-    entry_report,
-    entry_rows,
-    event_cells,
-    event_report,
-    line_range,
-    opened_stores,
-    print_by_session,
-    shown_progress,
-)
+from policyctx.cli.output import Json, console, json_text, shortened, table, table_width
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
-from policyctx.errors import AmbiguousSessionError, UnknownArchiveError
+from policyctx.definitions.actions import is_url
+from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
+from policyctx.errors import AmbiguousSessionError, StoreError, UnknownArchiveError
 from policyctx.policy.diagnosing import nearest
-from policyctx.store.filesystem import ContextFileSystem
+from policyctx.policy.values import byte_size, duration
+from policyctx.store.filesystem import ContextFileSystem, stores_in
 from policyctx.store.index import IndexEntry
+from policyctx.store.journal import Event
 from policyctx.store.read import FoundLine
+from policyctx.store.retain import CollectionReport, states_of
+from policyctx.tokens.counter import counter_for
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Root: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")
+]
+Session: TypeAlias = Annotated[
+    str | None, typer.Option(help="One session, where several share the folder.")
+]
+ItemType: TypeAlias = Annotated[str | None, typer.Option("--type", help="Items of this type.")]
+Tool: TypeAlias = Annotated[str | None, typer.Option(help="Results and calls of this tool.")]
+
+
+def seconds(value: str | None) -> float | None:
+    """Read an age such as `30d`. Raises `typer.BadParameter`."""
+    try:
+        return None if value is None else duration(value).seconds
+    except ValueError as error:
+        raise typer.BadParameter(f"{value!r}: {error}") from error
+
+
+def size(value: str | None) -> int | None:
+    """Read a size such as `5GB`. Raises `typer.BadParameter`."""
+    try:
+        return None if value is None else byte_size(value).bytes
+    except ValueError as error:
+        raise typer.BadParameter(f"{value!r}: {error}") from error
+
+
+def line_range(value: str | None) -> tuple[int, int] | None:
+    """Read `10-20`, `10` or `10-`. Raises `typer.BadParameter`."""
+    if value is None:
+        return None
+    first, dash, last = value.partition("-")
+    if not first.isdecimal() or not (last.isdecimal() or not last):
+        raise typer.BadParameter(f"{value!r}: expected lines such as 10-20, 10 or 10-")
+    end = int(last) if last else 10**12 if dash else int(first)
+    return int(first), end
+
+
+@contextmanager
+def opened_stores(
+    root: str, *, session: str | None = None, compress: Literal["none", "zstd"] = "zstd"
+) -> Iterator[dict[str, ContextFileSystem]]:
+    """Give every store of a folder, or that of one session, by the session's id.
+
+    At the end the index of each lists every item; where it cannot be written, a warning says so.
+    Raises `StoreError` when there is none.
+    """
+    stores = stores_in(root, session=session, compress=compress)
+    try:
+        yield stores
+    finally:
+        for store in stores.values():
+            try:
+                store.close()
+            except StoreError as error:
+                console(stderr=True).print(f"warning: {error}", soft_wrap=True)
+
+
+@contextmanager
+def shown_progress(label: str) -> Iterator[Callable[[int, int], object]]:
+    """Give what shows how many of how many are done, on a terminal, on stderr."""
+    err = console(stderr=True)
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+        task = bars.add_task(label, total=None)
+        yield lambda done, of: bars.update(task, completed=done, total=of)
+
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_THOUSAND = 1000
+
+
+def entry_report(entry: IndexEntry, store: ContextFileSystem, session: str) -> dict[str, Any]:
+    """Return what is known of a content, for `--json`; its block is left out."""
+    known = {k: v for k, v in entry.as_json().items() if k not in {"block", "text_at", "text_as"}}
+    return {**known, "path": f"{store.root}/{entry.path}", "session": session}
+
+
+def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, IndexEntry, str]]:
+    """Yield session, content and what became of its item, oldest first within a session."""
+    for session, store in stores.items():
+        states = states_of(store.records(), [str(store.root)])
+        for entry in store.list():
+            state = states.get((entry.item_id, entry.path))
+            yield session, _with_tokens(entry, store), state or ""
+
+
+def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
+    """Return a content with its tokens, counted here where what saved it, a hook, did not."""
+    origin = entry.origin
+    if origin is None or origin.tokens is not None or is_url(str(store.root)):
+        return entry
+    try:
+        text = store.read(entry.path)
+    except StoreError:
+        return entry
+    tokens = counter_for(DEFAULT_TOKENIZER).count(text)
+    return replace(entry, origin=replace(origin, tokens=tokens))
+
+
+def entry_cells(entry: IndexEntry, state: str) -> tuple[object, ...]:
+    """Return the cells of a content's row: item, type, tool, tokens, chars, saved, state, path."""
+    origin = entry.origin
+    return (
+        entry.item_id or "",
+        origin.item_type if origin else "",
+        (origin.tool_name if origin else "") or "",
+        origin.tokens if origin and origin.tokens is not None else "",
+        entry.chars,
+        moment(entry.saved_at),
+        state,
+        entry.path if entry.same_as is None else f"{entry.path} (same as {entry.same_as})",
+    )
+
+
+def event_cells(event: Event) -> tuple[object, ...]:
+    """Return the cells of an event's row: when, what, item, path."""
+    what = f"{event.what} by {event.why}" if event.why else event.what
+    return moment(event.time), what, event.item_id or "", event.path
+
+
+def event_report(event: Event, session: str) -> dict[str, Any]:
+    """Return an event as plain values, for `--json`."""
+    return {
+        "time": event.time,
+        "what": event.what,
+        "item_id": event.item_id,
+        "path": event.path,
+        "why": event.why or None,
+        "session": session,
+    }
+
+
+def collection_report(done: CollectionReport) -> dict[str, Any]:
+    """Return what `gc` did as plain values, for `--json`."""
+    return {
+        "dry_run": done.is_dry_run,
+        "removed": [
+            {"path": e.path, "item_id": e.item_id, "rule": rule} for e, rule in done.removed
+        ],
+        "packed": [{"path": e.path, "item_id": e.item_id} for e in done.packed],
+        "bytes_before": done.size_before,
+        "bytes_after": done.size_after,
+    }
+
+
+def moment(seconds: float) -> str:
+    """Return a time as people read it, in UTC; `?` for one that no calendar has."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+    except (OverflowError, OSError, ValueError):
+        return "?"
+
+
+def bytes_shown(number: int) -> str:
+    """Return `512 bytes`, `3.4 kB`, `1.2 GB`."""
+    value, unit = float(number), 0
+    while value >= _THOUSAND and unit < len(_UNITS) - 1:
+        value, unit = value / _THOUSAND, unit + 1
+    return f"{number} {_UNITS[0]}" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def counted(number: int, word: str) -> str:
+    """Return `1 content`, `2 contents`."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+@dataclass(frozen=True, slots=True)
+class RowLayout:
+    """The columns of a table, and those that are left where the ones before do not fit.
+
+    The last ones are shown however narrow the output is; where they do not fit either, `shortened`
+    gives the most characters that a cell of a column has.
+    """
+
+    columns: tuple[str, ...]
+    narrower: tuple[tuple[str, ...], ...]
+    numeric: frozenset[str] = frozenset()
+    shortened: tuple[tuple[str, int], ...] = ()
+
+
+def print_by_session(
+    out: Console, rows: Sequence[tuple[str, tuple[object, ...]]], layout: RowLayout
+) -> None:
+    """Print the rows of one session or of several, each row with the session's name before it.
+
+    The name is "" where a folder holds one session. Where the table is wider than the output, each
+    session has a table of its own below its name.
+    """
+    shared = any(session for session, _ in rows)
+    if shared:
+        named = [(session, *cells) for session, cells in rows]
+        made = _table(("session", *layout.columns), named, layout)
+        if table_width(made) <= out.width:
+            out.print(made)
+            return
+    columns, most = _fitting(out, [cells for _, cells in rows], layout)
+    for session, of_session in groupby(rows, key=lambda row: row[0]):
+        if shared:
+            out.print(f"session {session}", soft_wrap=True)
+        shown = _shown([cells for _, cells in of_session], columns, layout, most)
+        out.print(_table(columns, shown, layout))
+
+
+def _fitting(
+    out: Console, rows: Sequence[Sequence[object]], layout: RowLayout
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Return the columns that fit, and the most characters of those that are shortened."""
+    for columns in (layout.columns, *layout.narrower):
+        if table_width(_table(columns, _shown(rows, columns, layout, {}), layout)) <= out.width:
+            return columns, {}
+    return layout.narrower[-1], dict(layout.shortened)
+
+
+def _shown(
+    rows: Sequence[Sequence[object]],
+    columns: Sequence[str],
+    layout: RowLayout,
+    most: dict[str, int],
+) -> list[list[object]]:
+    """Return the cells of these columns alone, those with a limit in `most` shortened."""
+    return [
+        [
+            shortened(str(cell), most[name]) if name in most else cell
+            for name, cell in zip(layout.columns, row, strict=True)
+            if name in columns
+        ]
+        for row in rows
+    ]
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], layout: RowLayout) -> Table:
+    whole = set(columns) - layout.numeric
+    return table(columns, rows, numeric=set(layout.numeric), whole=whole)
+
 
 _ENTRIES = RowLayout(
     ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),
@@ -49,11 +283,11 @@ _EVENTS = RowLayout(
 
 
 def ls(
-    root: showing.Root,
-    session: showing.Session = None,
-    item_type: showing.ItemType = None,
-    tool: showing.Tool = None,
-    as_json: arguments.Json = False,
+    root: Root,
+    session: Session = None,
+    item_type: ItemType = None,
+    tool: Tool = None,
+    as_json: Json = False,
 ) -> None:
     """List what was offloaded, oldest first.
 
@@ -77,13 +311,13 @@ def ls(
 
 
 def cat(
-    root: showing.Root,
+    root: Root,
     key: Annotated[
         str, typer.Argument(metavar="KEY", help="An item id, a tool-use id, or a path.")
     ],
     lines: Annotated[str | None, typer.Option(help="Only these: 10-20, 10 or 10-.")] = None,
-    session: showing.Session = None,
-    as_json: arguments.Json = False,
+    session: Session = None,
+    as_json: Json = False,
 ) -> None:
     """Print an offloaded text exactly as it was, checked by its hash.
 
@@ -102,16 +336,16 @@ def cat(
 
 
 def search(
-    root: showing.Root,
+    root: Root,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, as it is.")],
     ignore_case: Annotated[
         bool, typer.Option("--ignore-case", "-i", help="Take capitals for small letters.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many lines.")] = None,
-    session: showing.Session = None,
-    item_type: showing.ItemType = None,
-    tool: showing.Tool = None,
-    as_json: arguments.Json = False,
+    session: Session = None,
+    item_type: ItemType = None,
+    tool: Tool = None,
+    as_json: Json = False,
 ) -> None:
     """Find the lines of offloaded texts that hold a text.
 
@@ -143,9 +377,7 @@ def _show_matches(
         console(stderr=True).print("nothing found")
 
 
-def history(
-    root: showing.Root, session: showing.Session = None, as_json: arguments.Json = False
-) -> None:
+def history(root: Root, session: Session = None, as_json: Json = False) -> None:
     """Show what was saved, packed and removed, in the order in which it happened.
 
     Example: policyctx store history .offload
@@ -159,9 +391,7 @@ def history(
     print_by_session(out, [(name, event_cells(event)) for name, event in events], _EVENTS)
 
 
-def verify(
-    root: showing.Root, session: showing.Session = None, as_json: arguments.Json = False
-) -> None:
+def verify(root: Root, session: Session = None, as_json: Json = False) -> None:
     """Read every offloaded text and compare it with its hash.
 
     Exits with 1 when any is not what was saved, and names each.
@@ -212,7 +442,7 @@ def _match_report(match: FoundLine, store: ContextFileSystem, session: str) -> d
 
 
 def restore_archive(
-    root: showing.Root,
+    root: Root,
     archive: Annotated[
         str | None,
         typer.Argument(metavar="[ARCHIVE]", help="Its id or path. Default: the newest."),
@@ -220,8 +450,8 @@ def restore_archive(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write, in place of stdout.")
     ] = None,
-    session: showing.Session = None,
-    as_json: arguments.Json = False,
+    session: Session = None,
+    as_json: Json = False,
 ) -> None:
     """Print the messages that a compaction replaced, a JSON array, byte for byte as archived.
 
@@ -230,7 +460,7 @@ def restore_archive(
 
     Example: policyctx store restore-archive .offload compaction-001 -o before.json
     """
-    with showing.opened_stores(root, session=session) as stores:
+    with opened_stores(root, session=session) as stores:
         name, entry = _chosen(stores, archive, root)
         text = messages_text(stores[name].read(entry.path))
     if as_json:

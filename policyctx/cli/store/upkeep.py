@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from policyctx.cli import arguments
-from policyctx.cli.output import console, json_text
-from policyctx.cli.store import showing
-from policyctx.cli.store.collecting import collection_summary, did, show_collections
-from policyctx.cli.store.showing import (
+from policyctx.cli.output import Json, console, json_text, table
+from policyctx.cli.store import look
+from policyctx.cli.store.look import (
+    bytes_shown,
     collection_report,
     counted,
     opened_stores,
@@ -20,16 +22,93 @@ from policyctx.cli.store.showing import (
     shown_progress,
     size,
 )
-from policyctx.errors import AmbiguousSessionError
+from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.policy.loading import load_policy
+from policyctx.resources import open_file
+from policyctx.store.backend import store_root
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.retain import Limits
-from policyctx.store.retention import collect_below
+from policyctx.store.restoring import restorer
+from policyctx.store.retain import CollectionReport, Limits
+from policyctx.store.retention import StoreCollection, collect_below
 from policyctx.store.uploading import upload_below
+
+_COLUMNS = ("store", "contents", "size", "removed", "compressed", "size after")
+
+
+def did(verb: str, done: CollectionReport) -> str:
+    """Return `removed`, and `would remove` of a dry run."""
+    return f"would {verb}" if done.is_dry_run else f"{verb}{'d' if verb[-1] == 'e' else 'ed'}"
+
+
+def collection_summary(reports: Sequence[CollectionReport], *, dry_run: bool) -> str:
+    """Return what collections did together, in a line."""
+    would = "would remove {} and compress {}" if dry_run else "removed {}, compressed {}"
+    removed = sum(len(done.removed) for done in reports)
+    packed = sum(len(done.packed) for done in reports)
+    before = sum(done.size_before for done in reports)
+    after = sum(done.size_after for done in reports)
+    what = would.format(counted(removed, "content"), f"{packed:,}")
+    return f"{what}: {bytes_shown(before)} → {bytes_shown(after)}"
+
+
+def show_collections(
+    every: Sequence[StoreCollection], root: str, *, as_json: bool, dry_run: bool
+) -> None:
+    """Print what was done in each store: a row for each in which something was, then the sum.
+
+    Ends the command with 1 where a store could not be collected.
+    """
+    out = console()
+    reports = [one.report for one in every if one.report is not None]
+    failed = [one for one in every if one.report is None]
+    if as_json:
+        report = {
+            "dry_run": dry_run,
+            "stores": [_report(one) for one in every],
+            "removed": sum(len(done.removed) for done in reports),
+            "packed": sum(len(done.packed) for done in reports),
+            "bytes_before": sum(done.size_before for done in reports),
+            "bytes_after": sum(done.size_after for done in reports),
+        }
+        out.out(json_text(report), highlight=False)
+    else:
+        rows = [
+            _cells(one, one.report, root)
+            for one in every
+            if one.report is not None and (one.report.removed or one.report.packed)
+        ]
+        if rows:
+            out.print(table(_COLUMNS, rows, numeric=set(_COLUMNS[1:]), whole={"store"}))
+        of = f" in {counted(len(every), 'store')}"
+        out.print(f"{collection_summary(reports, dry_run=dry_run)}{of}")
+        for one in failed:
+            console(stderr=True).print(f"skipped {one.root}: {one.error}", soft_wrap=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _cells(one: StoreCollection, done: CollectionReport, root: str) -> tuple[object, ...]:
+    below = one.root.removeprefix(f"{store_root(root)}/")
+    return (
+        below,
+        f"{done.contents_before:,}",
+        bytes_shown(done.size_before),
+        f"{len(done.removed):,}",
+        f"{len(done.packed):,}",
+        bytes_shown(done.size_after),
+    )
+
+
+def _report(one: StoreCollection) -> dict[str, object]:
+    known: dict[str, object] = {"root": one.root, "sessions": [*one.sessions]}
+    if one.report is None:
+        return {**known, "error": one.error}
+    known["contents_before"] = one.report.contents_before
+    return {**known, **collection_report(one.report)}
 
 
 def gc(
-    root: showing.Root,
+    root: look.Root,
     max_age: Annotated[str | None, typer.Option(help="Remove what is older: 30d.")] = None,
     max_bytes: Annotated[
         str | None, typer.Option(help="Remove the oldest until so much is left: 5GB.")
@@ -55,8 +134,8 @@ def gc(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go; change nothing.")
     ] = False,
-    session: showing.Session = None,
-    as_json: arguments.Json = False,
+    session: look.Session = None,
+    as_json: Json = False,
 ) -> None:
     """Remove what retention allows, and compress what no placeholder names.
 
@@ -128,9 +207,7 @@ def _terms(given: Limits, policy: str | None) -> tuple[Limits, Literal["none", "
     ), settings.compress
 
 
-def rebuild(
-    root: showing.Root, session: showing.Session = None, as_json: arguments.Json = False
-) -> None:
+def rebuild(root: look.Root, session: look.Session = None, as_json: Json = False) -> None:
     """Write the index anew from its journal and the files.
 
     Takes up files that no index tells of, and forgets contents whose file is gone.
@@ -156,10 +233,10 @@ def rebuild(
 
 
 def export(
-    root: showing.Root,
+    root: look.Root,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to: session.tar.zst.")],
-    session: showing.Session = None,
-    as_json: arguments.Json = False,
+    session: look.Session = None,
+    as_json: Json = False,
 ) -> None:
     """Write a session, its contents and its records, to one file.
 
@@ -178,9 +255,9 @@ def export(
 
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote.")],
-    root: showing.Root,
-    session: showing.Session = None,
-    as_json: arguments.Json = False,
+    root: look.Root,
+    session: look.Session = None,
+    as_json: Json = False,
 ) -> None:
     """Take up an exported session in a folder, where its placeholders' paths read as before.
 
@@ -195,12 +272,12 @@ def import_(
 
 
 def copy(
-    root: showing.Root,
+    root: look.Root,
     target: Annotated[
         str, typer.Argument(metavar="TO", help="The folder or URL that takes the session up.")
     ],
-    session: showing.Session = None,
-    as_json: arguments.Json = False,
+    session: look.Session = None,
+    as_json: Json = False,
 ) -> None:
     """Copy a session to another folder or URL, where its placeholders' paths read as before.
 
@@ -224,7 +301,7 @@ def upload(
         Path, typer.Argument(metavar="FOLDER", help="What `store.spill_to` of the policy names.")
     ],
     timeout: Annotated[str, typer.Option(help="The longest that a request may take.")] = "30s",
-    as_json: arguments.Json = False,
+    as_json: Json = False,
 ) -> None:
     """Upload what waits in a folder for stores at a URL, of every session.
 
@@ -251,3 +328,62 @@ def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) ->
         console().out(json_text({"contents": number, "to": str(where)}), highlight=False)
     else:
         console().print(f"{counted(number, 'content')} {done} {where}", soft_wrap=True)
+
+
+def restore(
+    root: look.Root,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Messages or a session, as JSON or JSON lines.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write, a new one, in place of stdout."),
+    ] = None,
+    session: look.Session = None,
+) -> None:
+    """Put offloaded texts back into a file of messages, in the places of their placeholders.
+
+    The file may be any JSON, such as the session file of a host: a string that is a placeholder
+    becomes its text. Items that were cleared or dropped were not saved and do not come back;
+    messages that a compaction replaced are in its archive.
+
+    Example: policyctx store restore .offload messages.json -o restored.json
+    """
+    with opened_stores(root, session=session) as stores:
+        found = restorer(stores.values())
+    try:
+        with open_file(file) as opened:
+            text = found.lines(opened.read().decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise StoreError("neither JSON nor JSON lines", path=str(file)) from error
+    written = text.encode("utf-8", "surrogatepass")
+    if output is None:
+        sys.stdout.buffer.write(written)
+        sys.stdout.buffer.flush()
+    else:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(output, flags, 0o600), "wb") as new:
+            new.write(written)
+    left = f"; {counted(found.left, 'placeholder')} stay" if found.left else ""
+    console(stderr=True).print(f"{counted(found.restored, 'text')} restored{left}", soft_wrap=True)
+
+
+app = typer.Typer(
+    name="store",
+    help="Look at what was offloaded, and keep it in order.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("ls")(look.ls)
+app.command("cat")(look.cat)
+app.command("restore")(restore)
+app.command("restore-archive")(look.restore_archive)
+app.command("search")(look.search)
+app.command("history")(look.history)
+app.command("verify")(look.verify)
+app.command("gc")(gc)
+app.command("rebuild")(rebuild)
+app.command("export")(export)
+app.command("import")(import_)
+app.command("copy")(copy)
+app.command("upload")(upload)

@@ -15,7 +15,7 @@ from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.texts import CUT
 from policyctx.compaction.extractive.writing import Group, Layout, LeftOut
 from policyctx.tokens.counter import TokenCounter
-from policyctx.tokens.words import CJK, words_in
+from policyctx.tokens.encoders import CJK, words_in
 
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
 _LONG, _LEAST_SHARE = 30, 0.5

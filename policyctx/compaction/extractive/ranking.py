@@ -15,7 +15,7 @@ from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
 from policyctx.compaction.extractive.state import Fact
-from policyctx.compaction.extractive.values import NAME, values_in
+from policyctx.compaction.extractive.texts import NAME, values_in
 from policyctx.compaction.extractive.writing import Contents, Group, written
 
 

@@ -16,8 +16,14 @@ from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.texts import one_line, pieces_of, shortened, words_of
-from policyctx.compaction.extractive.values import NAME, values_in
+from policyctx.compaction.extractive.texts import (
+    NAME,
+    one_line,
+    pieces_of,
+    shortened,
+    values_in,
+    words_of,
+)
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote
-from policyctx.tokens.words import CJK
+from policyctx.tokens.encoders import CJK
 
 # A number with its unit. Behind "page 12" or "第 3 号" is no unit: such a number names a thing.
 _NUMBER = re.compile(

@@ -15,9 +15,8 @@ from pydantic import Field, Strict, ValidationError
 from policyctx.errors import Diagnostic, PolicyError
 from policyctx.policy.diagnosing import hint, in_order, shown_node
 from policyctx.policy.models.base import Count, Section
-from policyctx.policy.nodes import Node
+from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.yaml_reader import read_yaml
 
 LEAST_COMPACTION_TRIGGER = 50_000
 """Input tokens; the server takes no compaction with a lower trigger."""

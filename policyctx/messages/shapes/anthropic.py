@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from policyctx.definitions.items import Message, Path
-from policyctx.definitions.request_content import Ttl
+from policyctx.definitions.items import Message, Path, Ttl
 from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import (
     MARKER,

@@ -12,15 +12,17 @@ from functools import lru_cache
 from types import NoneType
 from typing import Any
 
-from policyctx.definitions.authors import author_of
-from policyctx.definitions.items import UNKNOWN, Message, Path
+from policyctx.definitions.items import UNKNOWN, Message, Path, author_of
 from policyctx.messages.json_text import compact_json, stringified
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
-from policyctx.messages.shapes.block_texts import TEXT_BLOCKS, BlockList, blocks_in, joined_text
-from policyctx.messages.shapes.media import (
+from policyctx.messages.shapes.block_texts import (
     DOCUMENTS,
     IMAGES,
     SOUNDS,
+    TEXT_BLOCKS,
+    BlockList,
+    blocks_in,
+    joined_text,
     media_type_of,
     medium_of,
 )

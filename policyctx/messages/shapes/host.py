@@ -14,8 +14,7 @@ from operator import attrgetter
 from types import GeneratorType
 from typing import Any
 
-from policyctx.definitions.items import UNKNOWN, Medium, Message, Path
-from policyctx.definitions.request_content import Ttl
+from policyctx.definitions.items import UNKNOWN, Medium, Message, Path, Ttl
 from policyctx.errors import ShapeError
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList

@@ -17,7 +17,7 @@ from policyctx.definitions.items import Medium, Message, Path
 from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
-from policyctx.messages.shapes.media import medium_of
+from policyctx.messages.shapes.block_texts import medium_of
 from policyctx.messages.shapes.sdk_objects import without_none
 from policyctx.messages.shapes.shape import EMPTY_INPUT, Part, Shape
 

@@ -10,9 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
-from policyctx.definitions.authors import Author
-from policyctx.definitions.items import Blocks, Item, Medium, Message, Path
-from policyctx.definitions.request_content import Ttl
+from policyctx.definitions.items import Author, Blocks, Item, Medium, Message, Path, Ttl
 from policyctx.messages.json_text import JSON
 
 SYSTEM_ROLES = ("system", "developer")

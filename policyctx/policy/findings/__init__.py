@@ -38,8 +38,10 @@ from policyctx.policy.findings.items import (
 )
 from policyctx.policy.findings.placeholders import (
     excerpts_of_long_lines,
+    keys_of_another_root,
     shared_files,
     unused_excerpts,
+    useless_spilling,
 )
 from policyctx.policy.findings.steps import (
     cleared_for_good,
@@ -52,7 +54,6 @@ from policyctx.policy.findings.steps import (
     superseded_steps,
     types_that_are_never_taken,
 )
-from policyctx.policy.findings.stores import keys_of_another_root, useless_spilling
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.reach import Checked, TooLargeError

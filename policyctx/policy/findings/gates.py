@@ -7,9 +7,12 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from policyctx.definitions.fields import PROMPT_FIELDS
-from policyctx.definitions.gates import gates_in
-from policyctx.definitions.summarizers import BUILT_IN_SUMMARIZERS, MODEL_SUMMARIZERS
+from policyctx.definitions.actions import (
+    BUILT_IN_SUMMARIZERS,
+    MODEL_SUMMARIZERS,
+    PROMPT_FIELDS,
+    gates_in,
+)
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint

@@ -6,19 +6,21 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, islice
 
 from policyctx.definitions import tokenizers
-from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
-from policyctx.definitions.item_types import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
+from policyctx.definitions.actions import FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.items import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
 from policyctx.errors import Diagnostic
-from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_exact, is_name_left
 from policyctx.policy.lookup import parent, widest_wording
 from policyctx.policy.models import KeepRecent, Section, Step, Threshold, ToolRule
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
-from policyctx.policy.models.placeholder import Placeholder
-from policyctx.policy.models.rules import Globs, Match, TextMatch
+from policyctx.policy.models.rules import Globs, Match, Placeholder, TextMatch
 from policyctx.policy.nodes import Node, Path, sections
 from policyctx.policy.reach import (
+    MOST_COMPARED,
     Checked,
+    globs_overlap,
+    is_exact,
+    is_name_left,
     may_meet,
     names_among,
     nearest,

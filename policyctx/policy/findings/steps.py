@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from itertools import product
 
 from policyctx.errors import Diagnostic
-from policyctx.policy.globs import MOST_COMPARED, globs_overlap, is_name_left
 from policyctx.policy.models import KeepRecent, Step, Threshold
 from policyctx.policy.nodes import Path
 from policyctx.policy.reach import (
+    MOST_COMPARED,
     NOT_OFFLOADED,
     Checked,
+    globs_overlap,
+    is_name_left,
     names_among,
     nearest,
     outermost,

@@ -6,21 +6,21 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, Strict
 
+from policyctx.definitions.actions import DEFAULT
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Rounding
-from policyctx.definitions.wordings import DEFAULT
-from policyctx.policy.derived import OfPromptCache
 from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
 from policyctx.policy.models.compaction import Compaction
-from policyctx.policy.models.placeholder import Placeholder, Wording
 from policyctx.policy.models.rules import (
     ItemRule,
     KeepRecent,
+    Placeholder,
     Rule,
     Threshold,
     ToolRule,
+    Wording,
 )
-from policyctx.policy.models.steps import Select, Step
-from policyctx.policy.models.store import Store
+from policyctx.policy.models.steps import Select, Step, Store
+from policyctx.policy.values import OfPromptCache
 
 __all__ = [
     "VERSIONS",

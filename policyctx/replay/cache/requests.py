@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from policyctx.messages.cache_blocks import BlockKind
+from policyctx.messages.markers import BlockKind
 
 _RUNS = frozenset({"tool_use", "tool_result"})
 

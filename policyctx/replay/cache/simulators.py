@@ -2,14 +2,221 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from policyctx.pricing.cache_rules import CacheKind, CacheRules
-from policyctx.replay.cache.anthropic import AnthropicCache
-from policyctx.replay.cache.at_breakpoints import BreakpointCache
-from policyctx.replay.cache.prefix import PrefixCache
-from policyctx.replay.cache.requests import CacheRequest, CacheSplit
+from policyctx.pricing.rows import CacheKind, CacheRules
+from policyctx.replay.cache.requests import Breakpoint, CacheRequest, CacheSplit
+
+
+class PrefixCache:
+    """Every prefix of a completed request is cached; a read takes the longest, in whole steps.
+
+    With `by_breakpoint` a prefix lives as long as the last breakpoint of its request says, as if
+    there were a breakpoint at every block; without it as long as the rules say.
+    """
+
+    def __init__(self, rules: CacheRules, *, by_breakpoint: bool = False) -> None:
+        self._rules = rules
+        self._by_breakpoint = by_breakpoint
+        self._prefixes: dict[str | None, _Prefixes] = {}
+
+    def split(self, request: CacheRequest) -> CacheSplit:
+        """Return what a request reads, writes and leaves, and take it into the cache."""
+        rules = self._rules
+        if request.tokens < rules.min_tokens:
+            return CacheSplit(input=request.tokens)
+        ttl = rules.ttl
+        if self._by_breakpoint and request.breakpoints:
+            ttl = request.breakpoints[-1].ttl
+        prefixes = self._prefixes.setdefault(request.language_model, _Prefixes(ttl))
+        found = min(prefixes.found(request), request.tokens)
+        whole = found - found % rules.step
+        read = whole if whole >= rules.min_tokens else 0
+        prefixes.take(request, ttl)
+        rest = request.tokens - read
+        if not rules.bills_writes:
+            return CacheSplit(read, input=rest)
+        return CacheSplit(read, 0, rest) if ttl >= HOUR else CacheSplit(read, rest)
+
+
+class _Prefixes:
+    """The prefixes of the requests to one language model.
+
+    A prefix is served at least as long as any that begins with it, so the longest one that is
+    served is found by halves.
+    """
+
+    def __init__(self, ttl: int) -> None:
+        self._lives: dict[int, Life] = {}
+        self._ttl = ttl
+        self._is_plain = True
+        """Whether all had one TTL, and each request began after the one before was completed."""
+
+    def found(self, request: CacheRequest) -> int:
+        """Return the tokens of the longest prefix that is served."""
+        blocks = range(len(request.keys))
+        end = bisect_left(blocks, 1, key=lambda block: self._served(request, block) is None)
+        return request.until(end - 1) if end else 0
+
+    def take(self, request: CacheRequest, ttl: int) -> None:
+        """Take in all prefixes of a request; one that is served keeps its own TTL."""
+        new = Life(ttl, request.ended, request.ended)
+        self._is_plain &= ttl == self._ttl and request.began is None
+        if self._is_plain:
+            self._lives.update(dict.fromkeys(request.keys, new))
+            return
+        for block, key in enumerate(request.keys):
+            known = self._served(request, block)
+            self._lives[key] = new if known is None else known.used_by(request)
+
+    def _served(self, request: CacheRequest, block: int) -> Life | None:
+        life = self._lives.get(request.keys[block])
+        return life if life is not None and life.serves(request) else None
+
+
+class Life(NamedTuple):
+    """From when, and until when, a cached prefix can be read."""
+
+    ttl: int
+    """How long it lives after its last use, in seconds."""
+    since: float | None
+    """When the request that wrote it was completed."""
+    used: float | None
+
+    def serves(self, request: CacheRequest) -> bool:
+        """Return whether a request finds it; where a time is unknown, it does."""
+        now = request.time
+        if now is None or self.used is None:
+            return True
+        is_written = request.began is None or self.since is None or self.since <= request.began
+        return is_written and now - self.used <= self.ttl
+
+    def used_by(self, request: CacheRequest) -> Life:
+        """Return its life after a request that reads it."""
+        now = request.time
+        return self if now is None else self._replace(used=max(now, self.used or now))
+
+
+class Entry(NamedTuple):
+    """A cached prefix."""
+
+    tokens: int
+    """The provider's, as they were when it was written."""
+    life: Life
+
+
+class Entries:
+    """The entries of all language models, by the number of their prefix.
+
+    Requests that overlap in time may write one prefix twice, so a prefix may have several.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str | None, int], list[Entry]] = {}
+
+    def serving(self, request: CacheRequest, block: int) -> Entry | None:
+        """Return the newest entry of the prefix that ends with a block, None where none serves."""
+        known = self._entries.get((request.language_model, request.keys[block]), ())
+        return next((entry for entry in reversed(known) if entry.life.serves(request)), None)
+
+    def refresh(self, request: CacheRequest, block: int) -> None:
+        """Let the entries of a prefix live on, because a request reads them."""
+        known = self._entries[request.language_model, request.keys[block]]
+        for i, entry in enumerate(known):
+            if entry.life.serves(request):
+                known[i] = entry._replace(life=entry.life.used_by(request))
+
+    def write(self, request: CacheRequest, block: int, ttl: int) -> None:
+        """Write the prefix that ends with a block."""
+        written = Entry(request.until(block), Life(ttl, request.ended, request.ended))
+        key = request.language_model, request.keys[block]
+        self._entries.setdefault(key, []).append(written)
+
+
+class BreakpointCache:
+    """An entry for each breakpoint of a completed request; the longest one that matches is read.
+
+    A prompt matches at the breakpoints of earlier requests and nowhere else. All entries live as
+    long as the rules say. Of more breakpoints than the rules allow the last ones count.
+    """
+
+    def __init__(self, rules: CacheRules) -> None:
+        self._rules = rules
+        self._entries = Entries()
+
+    def split(self, request: CacheRequest) -> CacheSplit:
+        """Return what a request reads, writes and leaves, and take it into the cache."""
+        rules, read = self._rules, 0
+        for block in range(len(request.keys) - 1, -1, -1):
+            if (entry := self._entries.serving(request, block)) is not None:
+                read = min(entry.tokens, request.tokens)
+                self._entries.refresh(request, block)
+                break
+        end = read
+        for one in request.breakpoints[-rules.most_breakpoints :]:
+            if request.until(one.block) >= rules.min_tokens:
+                self._entries.write(request, one.block, rules.ttl)
+                end = max(end, request.until(one.block))
+        rest = request.tokens - end
+        if not rules.bills_writes:
+            return CacheSplit(read, input=end - read + rest)
+        return CacheSplit(read, end - read, 0, rest)
+
+
+HOUR = 3600
+
+
+class AnthropicCache:
+    """An entry for each breakpoint of a completed request, found by walking back from breakpoints.
+
+    Tokens behind the last breakpoint are plain input. Of more breakpoints than the rules allow the
+    last ones count. What is written up to the last breakpoint for an hour is an hour's write, the
+    rest one of five minutes.
+    """
+
+    def __init__(self, rules: CacheRules) -> None:
+        self._rules = rules
+        self._entries = Entries()
+
+    def split(self, request: CacheRequest) -> CacheSplit:
+        """Return what a request reads, writes and leaves, and take it into the cache."""
+        rules = self._rules
+        breakpoints = [
+            one
+            for one in request.breakpoints[-rules.most_breakpoints :]
+            if request.until(one.block) >= rules.min_tokens
+        ]
+        if not breakpoints:
+            return CacheSplit(input=request.tokens)
+        found = self._found(request, breakpoints)
+        read = 0
+        if found >= 0 and (entry := self._entries.serving(request, found)) is not None:
+            read = min(entry.tokens, request.until(breakpoints[-1].block))
+            self._entries.refresh(request, found)
+        hours = [request.until(one.block) for one in breakpoints if one.ttl >= HOUR]
+        end = max(read, request.until(breakpoints[-1].block))
+        hour_end = max([read, *hours])
+        for one in breakpoints:
+            if one.block <= found and self._entries.serving(request, one.block) is not None:
+                self._entries.refresh(request, one.block)
+            else:
+                self._entries.write(request, one.block, one.ttl)
+        return CacheSplit(read, end - hour_end, hour_end - read, max(0, request.tokens - end))
+
+    def _found(self, request: CacheRequest, breakpoints: list[Breakpoint]) -> int:
+        """Return the last block of the longest entry that a walk back finds; -1 for none."""
+        positions, tried = request.positions, len(request.keys)
+        for one in reversed(breakpoints):
+            last = positions[one.block] - self._rules.lookback
+            block = min(one.block, tried - 1)
+            while block >= 0 and positions[block] > last:
+                if self._entries.serving(request, block) is not None:
+                    return block
+                block -= 1
+            tried = block + 1
+        return -1
 
 
 class CacheSimulator(Protocol):

@@ -5,13 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from policyctx import __version__
-from policyctx.replay.executing.executor import Job, Lost, packed, result_of_call, unpacked
+from policyctx.replay.executing.executor import (
+    Executor,
+    Here,
+    Job,
+    Lost,
+    packed,
+    result_of_call,
+    unpacked,
+)
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -194,3 +202,26 @@ def _serve(connection: Connection, version: str) -> None:
     with suppress(EOFError, OSError):
         while True:
             connection.send_bytes(result_of_call(version, connection.recv_bytes()))
+
+
+@contextmanager
+def executor(jobs: int = 1, scheduler: str | None = None) -> Iterator[Executor]:
+    """Open what does the work, and close it in the end.
+
+    That is this process, `jobs` processes, or the workers of a scheduler: `tcp://HOST:PORT`, or
+    `local` for one that is started here with `jobs` workers. Raises `ClusterError` and
+    `MissingExtraError`.
+    """
+    found = _executor(jobs, scheduler)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _executor(jobs: int, scheduler: str | None) -> Executor:
+    if scheduler is not None:
+        from policyctx.replay.executing.cluster import Cluster  # noqa: PLC0415 - seldom needed
+
+        return Cluster(scheduler, local_workers=jobs)
+    return Here() if jobs == 1 else Processes(jobs)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import mapping, word
+from policyctx.replay.readers.building import RecordingBuilder, mapping, word
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 

@@ -22,13 +22,19 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from policyctx.definitions.authors import Author, Authored, written_by
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Author, Authored, Message, written_by
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
-from policyctx.messages.pieces import request_content
+from policyctx.messages.editing import request_content
 from policyctx.messages.reading import is_message
-from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    mapping,
+    objects,
+    seconds,
+    usage,
+    word,
+)
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import counter_for

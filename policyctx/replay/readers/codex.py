@@ -11,12 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from policyctx.definitions.authors import Authored, written_by
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Authored, Message, written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message
-from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    mapping,
+    number,
+    objects,
+    seconds,
+    word,
+)
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage

@@ -14,11 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import reduce
 
-from policyctx.definitions.authors import written_by
+from policyctx.definitions.items import written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
-from policyctx.replay.readers.fields import (
+from policyctx.replay.readers.building import (
     Record,
+    RecordingBuilder,
+    RecordingNames,
     function_call,
     mapping,
     number,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import (
+from policyctx.replay.readers.building import (
     Record,
+    RecordingBuilder,
     function_call,
     mapping,
     objects,

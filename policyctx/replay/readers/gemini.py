@@ -13,8 +13,15 @@ from typing import Any
 
 from policyctx.definitions.items import Message
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    mapping,
+    number,
+    objects,
+    seconds,
+    word,
+)
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage

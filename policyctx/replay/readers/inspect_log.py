@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from policyctx.definitions.items import Message
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
-from policyctx.replay.readers.fields import (
+from policyctx.replay.readers.building import (
     Record,
+    RecordingBuilder,
+    RecordingNames,
     function_call,
     mapping,
     number,

@@ -10,9 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from policyctx.definitions.authors import written_by
-from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, seconds, usage, word
+from policyctx.definitions.items import written_by
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    mapping,
+    seconds,
+    usage,
+    word,
+)
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 

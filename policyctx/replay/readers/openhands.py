@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from policyctx.definitions.authors import written_by
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import (
+from policyctx.replay.readers.building import (
     Record,
+    RecordingBuilder,
     function_call,
     mapping,
     number,

@@ -14,10 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from policyctx.definitions.authors import Author, written_by
-from policyctx.definitions.items import Message
-from policyctx.replay.readers.building import RecordingBuilder
-from policyctx.replay.readers.fields import Record, mapping, number, objects, seconds, word
+from policyctx.definitions.items import Author, Message, written_by
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    mapping,
+    number,
+    objects,
+    seconds,
+    word,
+)
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Anew, Recording
 from policyctx.tokens.usage import Usage

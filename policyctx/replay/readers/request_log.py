@@ -14,20 +14,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from policyctx.definitions.items import Message
-from policyctx.messages.cache_blocks import (
+from policyctx.messages.json_text import compact_json
+from policyctx.messages.markers import (
     MarkedBlock,
     blocks_beside,
     cache_blocks,
     marked_beside,
     marked_blocks,
+    marker_of,
 )
-from policyctx.messages.json_text import compact_json
-from policyctx.messages.markers import marker_of
 from policyctx.messages.reading import is_message, user_message
 from policyctx.messages.shapes.built_in import RESPONSES
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    RecordingNames,
+    mapping,
+    objects,
+    seconds,
+    usage,
+    word,
+)
 from policyctx.replay.readers.chat import is_chat_message
-from policyctx.replay.readers.fields import Record, mapping, objects, seconds, usage, word
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import MarkedPlace, Recording
 from policyctx.tokens.usage import Usage

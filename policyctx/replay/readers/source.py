@@ -21,8 +21,7 @@ from typing import Any, BinaryIO, TypeAlias
 from pydantic_core import from_json
 
 from policyctx.errors import MissingExtraError
-from policyctx.replay.readers.building import RecordingNames
-from policyctx.replay.readers.fields import Record, mapping
+from policyctx.replay.readers.building import Record, RecordingNames, mapping
 
 # Opens the file once more, to be read from its beginning.
 Opened: TypeAlias = "Callable[[], BinaryIO]"

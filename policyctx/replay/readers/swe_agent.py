@@ -10,8 +10,15 @@ import json
 from collections.abc import Iterator
 
 from policyctx.definitions.items import Message
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
-from policyctx.replay.readers.fields import Record, mapping, number, objects, word
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    RecordingNames,
+    mapping,
+    number,
+    objects,
+    word,
+)
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage

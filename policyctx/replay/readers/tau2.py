@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames
-from policyctx.replay.readers.fields import (
+from policyctx.replay.readers.building import (
     Record,
+    RecordingBuilder,
+    RecordingNames,
     function_call,
     mapping,
     objects,

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from policyctx.replay.readers.building import RecordingBuilder
+from policyctx.replay.readers.building import RecordingBuilder, mapping
 from policyctx.replay.readers.chat import add_said
-from policyctx.replay.readers.fields import mapping
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 

@@ -16,8 +16,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.replay.readers.source import value_of
-from policyctx.replay.regret.memo import Memo
-from policyctx.replay.regret.ranges import Lines, Range
+from policyctx.replay.regret.strings import Lines, Memo, Range
 from policyctx.replay.timeline import SessionPart
 
 # So many lines in a row that two results share are no chance; fewer are where there are no more.

@@ -16,10 +16,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from policyctx.replay.regret.holders import TextPlace, Texts
-from policyctx.replay.regret.memo import Memo
+from policyctx.replay.regret.strings import Memo
 from policyctx.replay.regret.strings import words as words_of
 from policyctx.replay.timeline import SessionPart
-from policyctx.tokens.vocabulary import common_words
+from policyctx.tokens.encoders import common_words
 
 # The words of one place stand within so many characters.
 WINDOW = 1_500

@@ -16,9 +16,8 @@ from policyctx.pricing.rows import prices_date
 from policyctx.replay.accuracy import Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.cost import BilledCall, Cost, billed_calls
-from policyctx.replay.net import Net
 from policyctx.replay.simulated import Absence, KeptItem, Need, Removal, SeenItem, SimulatedSession
-from policyctx.replay.summing import Figures, Sent, contradicting, figures_of, total
+from policyctx.replay.summing import Figures, Net, Sent, contradicting, figures_of, total
 
 Values = dict[str, Any]
 # What a token may be taken for; the page stacks them, so none is in two of them.

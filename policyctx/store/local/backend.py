@@ -10,10 +10,16 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, cast
 
 from policyctx.store.backend import FileStatus
-from policyctx.store.local.folder import NEW_FILE, READING, check_regular
-from policyctx.store.local.lock import Lock, is_held
-from policyctx.store.local.tree import Tree, release_kept
-from policyctx.store.local.write import Batch, LogFile, status_of, temporary_name, write_file
+from policyctx.store.local.folder import NEW_FILE, READING, Lock, check_regular, is_held
+from policyctx.store.local.write import (
+    Batch,
+    LogFile,
+    Tree,
+    release_kept,
+    status_of,
+    temporary_name,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from policyctx.errors import MissingExtraError, StoreError
-from policyctx.store.backend import AwayError
-from policyctx.store.roots import StoreUrl
+from policyctx.store.backend import AwayError, StoreUrl
 
 T = TypeVar("T")
 

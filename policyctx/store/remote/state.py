@@ -15,7 +15,7 @@ from typing import cast
 
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
-from policyctx.store.backend import Backend, random_name
+from policyctx.store.backend import Backend, Root, random_name
 from policyctx.store.content import PACKED
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import (
@@ -27,9 +27,8 @@ from policyctx.store.journal import (
     open_journal,
     read_journal,
 )
+from policyctx.store.naming import StateFolder
 from policyctx.store.remote.backend import RemoteBackend
-from policyctx.store.roots import Root
-from policyctx.store.sessions import StateFolder
 from policyctx.store.state import Rebuilt, State
 
 # What only the writer of a session appends; the rest is upkeep, which may run beside it.

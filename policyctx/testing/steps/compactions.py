@@ -12,11 +12,10 @@ from policyctx.compaction.assembly import CompactStats, SummaryRequest
 from policyctx.compaction.prompt import instructions, recorded_parts, transcript
 from policyctx.testing.contents import ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.fates import Returned
 from policyctx.testing.kinds import Amount, Size, amount
+from policyctx.testing.selecting import Returned
 from policyctx.testing.step_definitions import given, then, when
-from policyctx.testing.summaries import ScriptedModel, ScriptedSummarizer
-from policyctx.testing.world import World
+from policyctx.testing.world import ScriptedModel, ScriptedSummarizer, World
 from policyctx.turns.compacting import Compacted
 from policyctx.turns.result import Result
 

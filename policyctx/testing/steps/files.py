@@ -11,10 +11,9 @@ from typing import Any
 
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.fates import Fate
 from policyctx.testing.kinds import BOUND, Amount, amount
-from policyctx.testing.step_definitions import then
-from policyctx.testing.wordings import filled, like
+from policyctx.testing.selecting import Fate
+from policyctx.testing.step_definitions import filled, like, then
 from policyctx.testing.world import World
 
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.fates import Fate
 from policyctx.testing.kinds import Amount
+from policyctx.testing.selecting import Fate
 from policyctx.testing.step_definitions import then
 from policyctx.testing.world import World
 

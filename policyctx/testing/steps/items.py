@@ -6,9 +6,8 @@ import json
 
 from policyctx.definitions.actions import BY_STATE
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.fates import Fate
-from policyctx.testing.step_definitions import then
-from policyctx.testing.wordings import filled, like
+from policyctx.testing.selecting import Fate
+from policyctx.testing.step_definitions import filled, like, then
 from policyctx.testing.world import World
 
 

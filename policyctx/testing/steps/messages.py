@@ -9,10 +9,9 @@ from itertools import pairwise
 from policyctx.messages.markers import unmarked
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.fates import Turn
 from policyctx.testing.kinds import Amount
-from policyctx.testing.step_definitions import then
-from policyctx.testing.wordings import filled
+from policyctx.testing.selecting import Turn
+from policyctx.testing.step_definitions import filled, then
 from policyctx.testing.world import World
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from policyctx.testing import faults
 from policyctx.testing.failures import WordingError
 from policyctx.testing.functions import yaml_values
 from policyctx.testing.policies import named_source, written_source
 from policyctx.testing.reporting import shown_path
 from policyctx.testing.running import running_step
 from policyctx.testing.step_definitions import given, when
-from policyctx.testing.world import World
+from policyctx.testing.world import FORBIDDEN, FULL, World
 
 if TYPE_CHECKING:
     import pytest
@@ -129,7 +128,7 @@ def _(policyctx_world: World, state: str) -> None:
         return
     root.mkdir(exist_ok=True)
     if state == "cannot be written":
-        policyctx_world.refusal = faults.FORBIDDEN
+        policyctx_world.refusal = FORBIDDEN
 
 
 @given("a file {name:text} that reads( {text:text})", 'a file "tool-result-a.md" that reads "old"')
@@ -144,7 +143,7 @@ def _(policyctx_world: World, name: str, text: str = "", docstring: str = "") ->
 @when("the disk is full", "the disk is full")
 def _(policyctx_world: World) -> None:
     """Nothing can be written below the root folder from here on."""
-    policyctx_world.refusal = faults.FULL
+    policyctx_world.refusal = FULL
 
 
 @when("the disk has room again", "the disk has room again")

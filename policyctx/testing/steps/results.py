@@ -6,8 +6,7 @@ from pathlib import Path
 
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.kinds import Amount
-from policyctx.testing.step_definitions import then
-from policyctx.testing.wordings import filled
+from policyctx.testing.step_definitions import filled, then
 from policyctx.testing.world import World
 
 

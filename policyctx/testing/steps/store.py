@@ -12,10 +12,10 @@ from policyctx.messages.editing import block_of
 from policyctx.planning.paths import File
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.fates import Fate
+from policyctx.testing.selecting import Fate
 from policyctx.testing.step_definitions import then, when
 from policyctx.testing.world import World
-from policyctx.turns.context_items import ContextItem
+from policyctx.turns.result import ContextItem
 
 
 @when("the store is collected", "the store is collected")

@@ -7,8 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from policyctx.definitions.actions import ITEM_ACTIONS, Action
-from policyctx.definitions.gates import Gate, Kind
+from policyctx.definitions.actions import ITEM_ACTIONS, Action, Gate, Kind
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy, Section

@@ -7,7 +7,7 @@ from pathlib import Path
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.policy.models.compaction import Summary
-from policyctx.tokens.words import words_in
+from policyctx.tokens.encoders import words_in
 from tests.compaction.extractive.recorded import (
     FOLDERS,
     evened,

@@ -10,8 +10,8 @@ from policyctx.policy.consistency import inconsistencies, path_in_inherited
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import extended, resolved
 from policyctx.policy.models import Policy
+from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource, policy_source, preset_names
-from policyctx.policy.yaml_reader import read_yaml
 from tests.policies import HEAD
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from policyctx.messages.cache_blocks import BlockKind
+from policyctx.messages.markers import BlockKind
 from policyctx.replay.cache.requests import (
     Block,
     Breakpoint,

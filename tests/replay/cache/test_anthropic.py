@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.pricing.cache_rules import CacheRules
-from policyctx.replay.cache.anthropic import AnthropicCache
+from policyctx.pricing.rows import CacheRules
 from policyctx.replay.cache.requests import (
     Block,
     Breakpoint,
@@ -13,6 +12,7 @@ from policyctx.replay.cache.requests import (
     Prefixes,
     PrefixKeys,
 )
+from policyctx.replay.cache.simulators import AnthropicCache
 from tests.replay.cache.oracle import Asked, Oracle
 from tests.replay.cache.requests import HOUR, MINUTES, Requests
 

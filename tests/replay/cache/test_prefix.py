@@ -4,11 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.pricing.cache_rules import CacheRules
-from policyctx.replay.cache.at_breakpoints import BreakpointCache
-from policyctx.replay.cache.prefix import PrefixCache
+from policyctx.pricing.rows import CacheRules
 from policyctx.replay.cache.requests import CacheSplit
-from policyctx.replay.cache.simulators import ideal_simulator_of, simulator_of
+from policyctx.replay.cache.simulators import (
+    BreakpointCache,
+    PrefixCache,
+    ideal_simulator_of,
+    simulator_of,
+)
 from tests.replay.cache.requests import HOUR, Requests
 
 STEPS = CacheRules("prefix", min_tokens=1_024, step=128, bills_writes=False)

@@ -19,9 +19,8 @@ import pytest
 
 from policyctx.errors import ClusterError, MissingExtraError, ReaderError
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.executing.choosing import executor
 from policyctx.replay.executing.executor import Executor, Here, Job, Lost, result_of_call, unpacked
-from policyctx.replay.executing.processes import Processes
+from policyctx.replay.executing.processes import Processes, executor
 from policyctx.replay.parts import Origin
 from policyctx.replay.places import files
 from policyctx.replay.recording import Recording

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policyctx.definitions.authors import author_of
+from policyctx.definitions.items import author_of
 from policyctx.replay.recording import SummedBill
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_document, read_lines, roles

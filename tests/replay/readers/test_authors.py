@@ -7,7 +7,7 @@ import json
 import pickle
 from typing import Any
 
-from policyctx.definitions.authors import author_of
+from policyctx.definitions.items import author_of
 from policyctx.messages.reading import items_of
 from tests.replay.readers import claude_records as claude
 from tests.replay.readers import test_codex as codex

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.replay.regret.ranges import Lines, Range, without
+from policyctx.replay.regret.strings import Lines, Range, without
 
 TEXT = "\n".join(f"line {number}" for number in range(1, 101))
 

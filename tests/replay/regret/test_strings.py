@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.replay.regret.holders import Replies
-from policyctx.replay.regret.memo import Memo
 from policyctx.replay.regret.strings import (
     GRAM,
     HINT,
     LIKELY,
     SURE,
     Distinct,
+    Memo,
     plain,
     stands_in,
     words,

@@ -1,0 +1,234 @@
+"""`policyctx hook claude-code`: run the hook of Claude Code, or edit its settings."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from difflib import unified_diff
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from policyctx.errors import InputError, MissingExtraError, SettingsError, visible
+from policyctx.integrations import claude_code_settings as settings
+from policyctx.integrations.claude_code import DEFAULT_POLICY, run
+from policyctx.integrations.mcp_server import read_back_server
+from policyctx.policy.loading import load_policy
+from policyctx.policy.sources import is_shipped
+from policyctx.store.backend import store_root
+
+app = typer.Typer(
+    name="hook",
+    help="Offload results as they arrive in an agent that runs hooks.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def hooks() -> None:
+    """Take the options that belong to no hook."""
+
+
+@app.command("claude-code")
+def claude_code(
+    policy: Annotated[
+        str, typer.Option(metavar="POLICY", help="A preset's name or a policy file's path.")
+    ] = DEFAULT_POLICY,
+    root: Annotated[
+        str | None, typer.Option(help="Folder for the files, in place of the policy's own.")
+    ] = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="Add the hook to the settings of Claude Code.")
+    ] = False,
+    uninstall: Annotated[
+        bool, typer.Option("--uninstall", help="Remove the hook from the settings.")
+    ] = False,
+    project: Annotated[
+        bool,
+        typer.Option(
+            "--project",
+            help="Edit .claude/settings.json in the working directory, not the user's settings.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Edit without a question.")] = False,
+) -> None:
+    """Run as a PostToolUse hook of Claude Code: event on stdin, new output on stdout.
+
+    Large results of Bash, Read and MCP tools leave the context as they arrive. --install shows how
+    it changes the settings, and asks. Whatever fails in the hook leaves the result as it is: the
+    exit code is 0, and stderr has the reason.
+
+    Example: policyctx hook claude-code --install
+    """
+    if install and uninstall:
+        raise typer.BadParameter("give --install or --uninstall", param_hint="--uninstall")
+    if not install and not uninstall:
+        run([f"--policy={policy}", *([f"--root={root}"] if root is not None else [])])
+        return
+    path = settings.settings_path(project=project)
+    if project and not path.resolve().is_relative_to(Path.cwd().resolve()):
+        raise SettingsError(f"{path} is a link and leads out of the project", path=str(path))
+    if uninstall:
+        _edit(path, settings.uninstalled, yes=yes)
+        return
+    load_policy(policy)
+    command = _command(policy, root, project=project)
+    _edit(path, lambda text: settings.installed(text, command), yes=yes)
+    if project and shutil.which("policyctx-hook") is None:
+        typer.echo("policyctx-hook is not on the PATH; the project's command needs it there")
+
+
+def _command(policy: str, root: str | None, *, project: bool) -> str:
+    """Return the command line of the hook.
+
+    A project's settings are shared, so they name the command; the user's settings name its file.
+    """
+    beside = Path(sys.executable).with_name("policyctx-hook")
+    words = [str(beside) if beside.exists() and not project else "policyctx-hook", "claude-code"]
+    if not project and not is_shipped(policy):
+        policy = str(Path(policy).absolute())
+    if policy != DEFAULT_POLICY:
+        words += ["--policy", policy]
+    if root is not None:
+        words += ["--root", root]
+    return shlex.join(words)
+
+
+def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
+    """Show how a settings file changes, ask, and write it."""
+    before = settings.read_settings(path)
+    try:
+        after = edited("{}\n" if before is None or not before.strip() else before)
+    except ValueError as error:
+        raise SettingsError(f"{path} cannot be edited: {error}", path=str(path)) from error
+    if after == ("{}\n" if before is None else before):
+        typer.echo(visible(f"nothing to change in {path}"))
+        return
+    lines = unified_diff(
+        (before or "").splitlines(), after.splitlines(), str(path), str(path), lineterm=""
+    )
+    typer.echo(visible("\n".join(lines)))
+    if not yes and not typer.confirm(f"Write {path}?"):
+        raise typer.Exit(1)
+    settings.write_settings(path, after, before=before)
+    typer.echo(visible(f"wrote {path}"))
+
+
+def mcp(
+    root: Annotated[
+        str, typer.Option(help="A store's folder, as in `store.root`; may hold {session_id}.")
+    ],
+    session: Annotated[
+        str | None, typer.Option(help="One session, where several share the folder.")
+    ] = None,
+) -> None:
+    """Serve the tools read_offloaded and search_offloaded to an agent, over stdio.
+
+    Both only read what this one session has offloaded. The server ends when its input does.
+
+    Example: policyctx mcp --root ~/.agent/context --session session_20260101_120000_abc123
+    """
+    read_back_server(root, session).run("stdio")
+
+
+_UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
+_SHOWN_UPSTREAMS = ",".join(f"{name}={url}" for name, url in _UPSTREAMS.items())
+
+
+def proxy(
+    policy: Annotated[str, typer.Option(help="A preset's name or a policy file's path.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8377,
+    host: Annotated[
+        str, typer.Option(help="Another address than the loopback one needs --token-file.")
+    ] = "127.0.0.1",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A file with the token that clients have to send.", show_default=False),
+    ] = None,
+    upstream: Annotated[
+        str, typer.Option(metavar="NAME=URL,…", help="Of `anthropic` and `openai`.")
+    ] = _SHOWN_UPSTREAMS,
+    agents: Annotated[
+        Path | None,
+        typer.Option(help="A policyctx.yaml with policies by agent.", show_default=False),
+    ] = None,
+    root: Annotated[Path, typer.Option(help="Folder with a folder for each session.")] = Path(
+        "~/.policyctx/proxy"
+    ),
+    client: Annotated[
+        Literal["same", "other"] | None,
+        typer.Option(
+            help="Whether agents run on this machine, and can read its files. Without it: `same` if"
+            " the proxy listens on the loopback address.",
+            show_default=False,
+        ),
+    ] = None,
+    read_back: Annotated[
+        Literal["mcp", "tool"] | None,
+        typer.Option(
+            help="`mcp`: serve the texts at /_policyctx/mcp, and let placeholders name the tool"
+            " there in place of a path. `tool` is refused, with the reason.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, and show what a turn would do.")
+    ] = False,
+    show_content: Annotated[
+        bool, typer.Option("--show-content", help="Show text of messages on /_policyctx/.")
+    ] = False,
+    max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="Refuse larger bodies.")] = 128,
+    max_messages: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Send longer lists as they came.")
+    ] = 20_000,
+) -> None:
+    """Apply a policy to the requests of any agent that takes a base URL.
+
+    Prints its URL once it listens. SIGTERM or Ctrl-C stops it. See docs/proxy.md.
+
+    Example: policyctx proxy --policy coding-agent
+    """
+    try:
+        from policyctx.proxy.command import Options, serve  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError("the proxy", extra="proxy") from error
+    endpoint = None
+    if read_back == "mcp":
+        from policyctx.integrations.mcp_server import McpOverHttp  # noqa: PLC0415 - an extra
+
+        endpoint = McpOverHttp()
+    serve(
+        Options(
+            policy=policy,
+            host=host,
+            port=port,
+            token_file=token_file,
+            upstreams=_UPSTREAMS | _upstreams(upstream),
+            agents=agents,
+            root=Path(store_root(root)),
+            client=client,
+            read_back=read_back,
+            dry_run=dry_run,
+            show_content=show_content,
+            max_body_bytes=max_body * 10**6,
+            max_messages=max_messages,
+        ),
+        say=lambda url: typer.echo(f"policyctx proxy listens on {url}"),
+        endpoint=endpoint,
+    )
+
+
+def _upstreams(text: str) -> dict[str, str]:
+    """Return the URLs of upstreams by name; raises `InputError`."""
+    found = {}
+    for one in filter(None, map(str.strip, text.split(","))):
+        name, _, url = one.partition("=")
+        if name not in _UPSTREAMS or not url.startswith(("http://", "https://")):
+            names = " and ".join(f"`{known}=URL`" for known in _UPSTREAMS)
+            raise InputError(f"--upstream takes {names}, got {one!r}")
+        found[name] = url
+    return found
