@@ -26,7 +26,14 @@ from policyctx.replay.common import Common
 from policyctx.replay.places import files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import SUMMARISE_ONLY, summarise_only, worked
-from policyctx.tuning.outcomes import Interval, Outcome, Sums, bootstrap_interval, outcome_of, sums
+from policyctx.tuning.outcomes import (
+    Interval,
+    SessionOutcome,
+    Sums,
+    bootstrap_interval,
+    outcome_of,
+    sums,
+)
 from policyctx.tuning.recordings import project_of
 from policyctx.tuning.search import by_project, differences
 
@@ -65,7 +72,7 @@ class Stated(NamedTuple):
 class Measured:
     """A policy over all recordings with prices."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SessionOutcome, ...]
     projects: tuple[str, ...]
 
     @property
@@ -73,7 +80,7 @@ class Measured:
         """The figures of all sessions together."""
         return sums(self.outcomes)
 
-    def against(self, other: Sequence[Outcome]) -> Interval | None:
+    def against(self, other: Sequence[SessionOutcome]) -> Interval | None:
         """Return the interval of what it costs more than another policy, in $, by project."""
         found = by_project(differences(self.outcomes, other), self.projects)
         return bootstrap_interval(found, seed=0)
@@ -100,7 +107,7 @@ class _Priced(NamedTuple):
     """What policies come to in a session, by their names, where it has prices."""
 
     project: str
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, SessionOutcome]
 
 
 def _priced(policies: Mapping[str, OffloadPolicy], recording: Recording, path: str) -> _Priced:
@@ -110,13 +117,13 @@ def _priced(policies: Mapping[str, OffloadPolicy], recording: Recording, path: s
         for name, policy in policies.items()
         if recording.calls
     }
-    priced = {name: each for name, each in found.items() if isinstance(each, Outcome)}
+    priced = {name: each for name, each in found.items() if isinstance(each, SessionOutcome)}
     return _Priced(project_of(recording, path), priced)
 
 
 def measured(policies: Mapping[str, OffloadPolicy], folder: Path = TRACES) -> dict[str, Measured]:
     """Return what policies come to, by their names, over the recordings with prices in a folder."""
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in policies}
+    outcomes: dict[str, list[SessionOutcome]] = {name: [] for name in policies}
     projects: list[str] = []
     for one in worked(files([folder]), partial(_priced, policies)):
         if isinstance(one, _Priced) and len(one.outcomes) == len(policies):

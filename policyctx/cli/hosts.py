@@ -193,7 +193,7 @@ def proxy(
     Example: policyctx proxy --policy coding-agent
     """
     try:
-        from policyctx.proxy.command import Options, serve  # noqa: PLC0415 - an extra
+        from policyctx.proxy.command import ProxyOptions, serve  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError("the proxy", extra="proxy") from error
     endpoint = None
@@ -202,7 +202,7 @@ def proxy(
 
         endpoint = McpOverHttp()
     serve(
-        Options(
+        ProxyOptions(
             policy=policy,
             host=host,
             port=port,

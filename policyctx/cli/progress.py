@@ -15,7 +15,7 @@ from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.replay.executing.executor import Executor
-from policyctx.replay.parts import Origin, Part
+from policyctx.replay.parts import RecordingOrigin, WorkPart
 from policyctx.replay.places import RecordingFile, files, place_of
 from policyctx.replay.reading import PIPE_REFUSED
 from policyctx.replay.running import Done, FailedRecording, LoadedPolicy, PassedOver, Work, worked
@@ -32,7 +32,7 @@ class Progressed(Generic[T]):
     """What work on files came to so far."""
 
     results: list[T] = field(default_factory=list)
-    origins: list[Origin] = field(default_factory=list)
+    origins: list[RecordingOrigin] = field(default_factory=list)
     """Where the recording of each result is."""
     failures: list[FailedRecording] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Progressed(Generic[T]):
     calls: int | None = None
     """Model calls in the results, where the command has counted them."""
 
-    def add(self, part: Part, outcomes: Iterable[T | FailedRecording | PassedOver]) -> None:
+    def add(self, part: WorkPart, outcomes: Iterable[T | FailedRecording | PassedOver]) -> None:
         """Add what came of a part, in the order of its recordings."""
         for index, outcome in enumerate(outcomes):
             if isinstance(outcome, FailedRecording):
@@ -52,7 +52,7 @@ class Progressed(Generic[T]):
                 self.passed_over.append(outcome.path)
             else:
                 self.results.append(outcome)
-                self.origins.append(Origin(part, index))
+                self.origins.append(RecordingOrigin(part, index))
 
     @property
     def exit_code(self) -> int:
@@ -96,7 +96,7 @@ def gathered(
     found = files(map(place_of, paths))
     so_far: Progressed[T] = Progressed(of_files=len(found))
     outcomes: list[Outcome[T]] = []
-    by_file: dict[RecordingFile, list[tuple[Part, list[Outcome[T]]]]] = {}
+    by_file: dict[RecordingFile, list[tuple[WorkPart, list[Outcome[T]]]]] = {}
     err = console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -122,7 +122,7 @@ def gathered(
         for part, done in sorted(by_file.get(file, ()), key=lambda one: one[0].start):
             so_far.add(part, done)
         if outcomes and file not in by_file:  # it was being worked on when Ctrl-C came
-            so_far.add(Part(file), kept(outcomes))
+            so_far.add(WorkPart(file), kept(outcomes))
             outcomes = []
     return so_far
 

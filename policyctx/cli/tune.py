@@ -29,12 +29,19 @@ from policyctx.replay.report.page import check_writable, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning.evaluating import Evaluator
-from policyctx.tuning.outcomes import Outcome, sums
+from policyctx.tuning.outcomes import SessionOutcome, sums
 from policyctx.tuning.page import page
 from policyctx.tuning.recordings import Priced, ProjectBy, Read, priced, read
 from policyctx.tuning.search import Candidate, Constraints
 from policyctx.tuning.space import Incumbent, Setting
-from policyctx.tuning.study import MIN_PROJECTS, Comparison, Options, Study, Tuned, incumbent_policy
+from policyctx.tuning.study import (
+    MIN_PROJECTS,
+    CandidateComparison,
+    Study,
+    StudyOptions,
+    Tuned,
+    incumbent_policy,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,11 +51,11 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownStudy:
     """A study and what it was made of."""
 
     incumbent: Incumbent
-    options: Options
+    options: StudyOptions
     known: Priced
     tuned: Tuned
     prices: PricesOf
@@ -59,10 +66,10 @@ class _Row:
     name: str
     kind: str
     """`baseline`, `incumbent`, `preset`, `front`, or `winner` if that is not on the front."""
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[SessionOutcome]
 
 
-def print_tuned(out: Console, shown: Shown) -> None:
+def print_tuned(out: Console, shown: ShownStudy) -> None:
     """Print the front, the comparisons, the test and the diff."""
     tuned = shown.tuned
     out.print(_sessions_line(shown), soft_wrap=True)
@@ -94,7 +101,7 @@ def print_tuned(out: Console, shown: Shown) -> None:
         out.out(diff, highlight=False)
 
 
-def _sessions_line(shown: Shown) -> str:
+def _sessions_line(shown: ShownStudy) -> str:
     tuned = shown.tuned
     paid = sums(tuned.incumbent.outcomes).without
     calls = sum(one.calls for one in tuned.sessions)
@@ -109,7 +116,7 @@ def _sessions_line(shown: Shown) -> str:
     return line
 
 
-def _rows(shown: Shown) -> Iterator[_Row]:
+def _rows(shown: ShownStudy) -> Iterator[_Row]:
     tuned = shown.tuned
     yield _Row("nothing", "baseline", [one.unedited for one in tuned.incumbent.outcomes])
     if tuned.summarise_only is not None:
@@ -148,7 +155,7 @@ def _cells(row: _Row) -> tuple[object, ...]:
     )
 
 
-def _comparison_table(comparisons: Sequence[Comparison]) -> Any:  # noqa: ANN401 - rich's table
+def _comparison_table(comparisons: Sequence[CandidateComparison]) -> Any:  # noqa: ANN401 - rich's table
     columns = ["against", "$", "95 % interval", "regret tokens", "wins", "losses", "ties"]
     rows = [
         (
@@ -163,7 +170,7 @@ def _comparison_table(comparisons: Sequence[Comparison]) -> Any:  # noqa: ANN401
     return table(columns, rows, numeric=set(columns[1:]), whole=set())
 
 
-def _interval(one: Comparison) -> str:
+def _interval(one: CandidateComparison) -> str:
     if one.interval is None:
         return "unknown"
     return f"[{signed_dollars(one.interval.low)}, {signed_dollars(one.interval.high)}]"
@@ -178,7 +185,7 @@ def _setting(candidate: Candidate | None) -> str:
     return "none" if candidate is None else str(candidate.setting)
 
 
-def _verdict(shown: Shown) -> Iterator[str]:
+def _verdict(shown: ShownStudy) -> Iterator[str]:
     tuned = shown.tuned
     if (tested := tuned.tested) is not None:
         one = tested.comparison
@@ -202,7 +209,7 @@ def _verdict(shown: Shown) -> Iterator[str]:
     yield f"made      {_made(shown)}"
 
 
-def _made(shown: Shown) -> str:
+def _made(shown: ShownStudy) -> str:
     tuned = shown.tuned
     return (
         f"policyctx {policyctx.__version__}, seed {shown.options.seed};"
@@ -211,14 +218,14 @@ def _made(shown: Shown) -> str:
     )
 
 
-def _prices(shown: Shown) -> str:
+def _prices(shown: ShownStudy) -> str:
     if (shown.incumbent.document.get("model") or {}).get("price"):
         return "prices of the policy"
     whose = "on the day of each call" if shown.prices == "recorded" else "of today"
     return f"prices of the recorded models {whose}, as of {prices_date()}"
 
 
-def policy_diff(shown: Shown) -> str:
+def policy_diff(shown: ShownStudy) -> str:
     """Return what the winner changes in the incumbent, as a diff; empty if it is the incumbent."""
     setting = _winner(shown.tuned)
     if setting in {None, Setting()} or setting is None:
@@ -234,7 +241,7 @@ def policy_diff(shown: Shown) -> str:
     return "\n".join(lines)
 
 
-def policy_file(shown: Shown, path: Path) -> str | None:
+def policy_file(shown: ShownStudy, path: Path) -> str | None:
     """Return the winner as a policy file at a path; None if the incumbent stays."""
     tuned = shown.tuned
     if tuned.winner is None or tuned.winner.setting == Setting():
@@ -249,7 +256,7 @@ def policy_file(shown: Shown, path: Path) -> str | None:
     return comments + incumbent.text(tuned.winner.setting, name=name, extends=extends)
 
 
-def _figures(shown: Shown) -> Iterator[str]:
+def _figures(shown: ShownStudy) -> Iterator[str]:
     tuned = shown.tuned
     yield _sessions_line(shown)
     if tuned.winner is not None:
@@ -264,7 +271,7 @@ def _figures(shown: Shown) -> Iterator[str]:
     yield from _verdict(shown)
 
 
-def tuned_report(shown: Shown) -> dict[str, Any]:
+def tuned_report(shown: ShownStudy) -> dict[str, Any]:
     """Return everything as plain values."""
     tuned = shown.tuned
     tested = tuned.tested
@@ -307,7 +314,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
     return {"setting": values, "name": str(candidate.setting), **_values(candidate.outcomes)}
 
 
-def _values(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _values(outcomes: Sequence[SessionOutcome]) -> dict[str, Any]:
     found = sums(outcomes)
     return {
         "net": round(found.net, _DIGITS),
@@ -319,7 +326,7 @@ def _values(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def _comparison(one: Comparison) -> dict[str, Any]:
+def _comparison(one: CandidateComparison) -> dict[str, Any]:
     interval = None if one.interval is None else [round(x, _DIGITS) for x in one.interval]
     rounded = {k: round(v, _DIGITS) for k, v in asdict(one).items() if isinstance(v, float)}
     return {**asdict(one), **rounded, "interval": interval, "tally": one.tally._asdict()}
@@ -396,7 +403,7 @@ def tune(
     if report is not None:
         check_writable(report)
     constraints = Constraints(never_dearer=never_dearer, max_regret=max_regret)
-    options = Options(seed=seed, folds=folds, constraints=constraints)
+    options = StudyOptions(seed=seed, folds=folds, constraints=constraints)
     shown = None
     with executor(jobs, scheduler) as workers:
         so_far = gathered(paths, partial(read, by=project_by), workers)
@@ -434,11 +441,11 @@ def _check_output(output: Path | None, incumbent: Incumbent) -> None:
 def _studied(
     incumbent: Incumbent,
     so_far: Progressed[Read],
-    options: Options,
+    options: StudyOptions,
     workers: Executor,
     *,
     prices: PricesOf,
-) -> Shown | None:
+) -> ShownStudy | None:
     """Study what was found; None if nothing has prices, or if Ctrl-C came before a result.
 
     What failed is added to `so_far`.
@@ -468,7 +475,7 @@ def _studied(
                 so_far.failures.append(FailedRecording("", _unpriced(known)))
             return None
         tuned = Study(incumbent, known.sessions, evaluator, options).tuned()
-    return Shown(incumbent, options, known, tuned, prices)
+    return ShownStudy(incumbent, options, known, tuned, prices)
 
 
 _NOT_EXTENDED = "cannot be extended by a policy that changes a key of it"
@@ -479,7 +486,7 @@ def _unpriced(known: Priced) -> str:
     return f"no session has prices: there are none for {models}; set model.price in the policy"
 
 
-def _write(shown: Shown, output: Path | None, report: Path | None) -> None:
+def _write(shown: ShownStudy, output: Path | None, report: Path | None) -> None:
     """Write the policy and the page that were asked for, and say so."""
     err = console(stderr=True)
     if output is not None:

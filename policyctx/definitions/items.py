@@ -272,7 +272,7 @@ NEVER_REPLACED: dict[str, str] = NEVER_TAKEN | {
 }
 
 
-class Mark(Enum):
+class RequestMark(Enum):
     """Something that an API adds around the texts of a request; its size depends on the API."""
 
     MESSAGE = "message"
@@ -283,7 +283,7 @@ class Mark(Enum):
     TOOL_RESULT = "tool_result"
 
 
-Piece: TypeAlias = str | Mark | Medium
+Piece: TypeAlias = str | RequestMark | Medium
 """A part of a request that has a size: a text, a mark of the API, or a medium."""
 
 

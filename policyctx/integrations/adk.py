@@ -159,7 +159,7 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         )
 
 
-class _Call(NamedTuple):
+class _UnansweredCall(NamedTuple):
     """What names a model call that has not been answered."""
 
     session: tuple[str, str, str]
@@ -168,9 +168,9 @@ class _Call(NamedTuple):
     branch: str | None
 
 
-def _key(context: Any) -> _Call:  # noqa: ANN401
+def _key(context: Any) -> _UnansweredCall:  # noqa: ANN401
     session = _session(context)
-    return _Call(
+    return _UnansweredCall(
         (session.app_name, session.user_id, session.id),
         context.invocation_id,
         context.agent_name,

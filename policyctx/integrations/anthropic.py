@@ -215,7 +215,7 @@ def _usage(response: APIResponse[Any] | AsyncAPIResponse[Any]) -> object:
     return body.get("usage") if isinstance(body, dict) else None
 
 
-class _StreamUsage:
+class _MessageStreamUsage:
     """The usage in the events of one stream, until it holds a prompt.
 
     `message_start` has it, of this prompt alone. Some gateways only send it in `message_delta`.
@@ -236,7 +236,7 @@ class _StreamUsage:
 
 def _observed(call: _Call, sent: SentTurn, events: Generator[Any]) -> Generator[Any]:
     """Yield the events of a stream, and observe its usage when it comes by."""
-    found = _StreamUsage()
+    found = _MessageStreamUsage()
     with closing(events):
         for event in events:
             if (usage := found.of(event)) is not None:
@@ -248,7 +248,7 @@ async def _observed_async(
     call: _Call, sent: SentTurn, events: AsyncGenerator[Any]
 ) -> AsyncGenerator[Any]:
     """Yield the events of a stream as `_observed` does."""
-    found = _StreamUsage()
+    found = _MessageStreamUsage()
     async with aclosing(events):
         async for event in events:
             if (usage := found.of(event)) is not None:

@@ -29,7 +29,7 @@ _DECODER = json.JSONDecoder()
 _NAMES = (["policyctx-hook", "claude-code"], ["policyctx", "hook", "claude-code"])
 
 
-class Span(NamedTuple):
+class JsonSpan(NamedTuple):
     """The place of a value in a JSON text, and of the member or element that it is."""
 
     start: int
@@ -209,16 +209,16 @@ def _without(text: str, keys: tuple[str | int, ...]) -> str:
     return text[: place.member] + text[children[1][1].member :]
 
 
-def _span(text: str, keys: tuple[str | int, ...]) -> Span:
+def _span(text: str, keys: tuple[str | int, ...]) -> JsonSpan:
     """Return the place of the value at `keys`, from the outside in."""
     start = _next(text, 0)
-    found = Span(start, _DECODER.raw_decode(text, start)[1], start)
+    found = JsonSpan(start, _DECODER.raw_decode(text, start)[1], start)
     for key in keys:
         found = [place for name, place in _children(text, found.start) if name == key][-1]
     return found
 
 
-def _children(text: str, start: int) -> Iterator[tuple[str | int, Span]]:
+def _children(text: str, start: int) -> Iterator[tuple[str | int, JsonSpan]]:
     """Yield the key, or the position, and the place of each value in the container at `start`."""
     is_map, at, number = text[start] == "{", _next(text, start + 1), 0
     while text[at] not in "}]":
@@ -228,7 +228,7 @@ def _children(text: str, start: int) -> Iterator[tuple[str | int, Span]]:
             name, at = _DECODER.raw_decode(text, at)
             at = _next(text, _next(text, at) + 1)
         end = _DECODER.raw_decode(text, at)[1]
-        yield name, Span(at, end, member)
+        yield name, JsonSpan(at, end, member)
         number += 1
         at = _next(text, end)
         if text[at] == ",":

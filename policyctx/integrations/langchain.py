@@ -325,7 +325,7 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
             await call.loop.observe_async(call.session, sent, usage)
         return response
 
-    def _call(self, request: Any) -> _Call | None:  # noqa: ANN401
+    def _call(self, request: Any) -> _ModelCall | None:  # noqa: ANN401
         """Return what to do for a model call; None if it passes unchanged."""
         messages = list(request.messages)
         session = self._chosen(request)
@@ -337,7 +337,7 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         system, model = _system(request), _model(request)
         asked = Asked(key, messages, system, tools, plain=_compared, model=model)
         is_given = callable(self._session) and not isinstance(self._session, Session)
-        return _Call(loop, session, asked) if is_given or loop.is_own(session, asked) else None
+        return _ModelCall(loop, session, asked) if is_given or loop.is_own(session, asked) else None
 
     def _chosen(self, request: Any) -> Session | None:  # noqa: ANN401
         if isinstance(self._session, Session):
@@ -354,7 +354,7 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         return self.session_of(str(thread_id))
 
 
-class _Call(NamedTuple):
+class _ModelCall(NamedTuple):
     loop: AgentLoop
     session: Session
     asked: Asked

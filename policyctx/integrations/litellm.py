@@ -64,7 +64,7 @@ _HEADERS = ("x-claude-code-session-id", "session-id", "thread-id", "x-litellm-se
 _AGENT_HEADER = "x-claude-code-agent-id"
 
 
-class _Kind(NamedTuple):
+class _RequestKind(NamedTuple):
     """A kind of request, by the names of its fields."""
 
     messages: str
@@ -73,12 +73,12 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    **dict.fromkeys(("completion", "acompletion"), _Kind("messages")),
+    **dict.fromkeys(("completion", "acompletion"), _RequestKind("messages")),
     **dict.fromkeys(
         ("anthropic_messages", "aanthropic_messages"),
-        _Kind("messages", "system", takes_markers=True),
+        _RequestKind("messages", "system", takes_markers=True),
     ),
-    **dict.fromkeys(("responses", "aresponses"), _Kind("input", "instructions")),
+    **dict.fromkeys(("responses", "aresponses"), _RequestKind("input", "instructions")),
 }
 
 
@@ -237,7 +237,9 @@ def _credential(user: Any) -> str:  # noqa: ANN401
     return hashlib.sha256(who.encode()).hexdigest()[:16]
 
 
-def _edit(data: dict[str, Any], kind: _Kind, given: Sequence[Message], sent: SentTurn) -> None:
+def _edit(
+    data: dict[str, Any], kind: _RequestKind, given: Sequence[Message], sent: SentTurn
+) -> None:
     """Put what a turn changed into a request."""
     if sent.messages is not given:
         data[kind.messages] = list(sent.messages)

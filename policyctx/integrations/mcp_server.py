@@ -81,10 +81,10 @@ def read_back_server(root: str | os.PathLike[str], session: str | None = None) -
     def search(query: str) -> str:
         return shown(store.answer(lambda s: search_offloaded(s, query)))
 
-    return server_of(Tool(read, READING), Tool(search, {"query": QUERY}))
+    return server_of(ServedTool(read, READING), ServedTool(search, {"query": QUERY}))
 
 
-class Tool(NamedTuple):
+class ServedTool(NamedTuple):
     """A function that is served as a tool."""
 
     function: Callable[..., str]
@@ -92,7 +92,7 @@ class Tool(NamedTuple):
     """What each parameter means, by name. One that is not here gets the `Context` of a call."""
 
 
-def server_of(read: Tool, search: Tool) -> MCPServer:
+def server_of(read: ServedTool, search: ServedTool) -> MCPServer:
     """Return a server with the tools `read_offloaded` and `search_offloaded`.
 
     Raises `MissingExtraError` without the package `mcp`.
@@ -136,7 +136,7 @@ BESIDE = (
 _TEXTS = "policyctx.texts"
 
 
-class Texts(Protocol):
+class ClientTexts(Protocol):
     """The texts that one client may read. Any thread may ask for them."""
 
     def read(self, path: object, offset: object, limit: object, char: object) -> Answer:
@@ -179,7 +179,7 @@ class McpOverHttp:
             yield
 
     async def answer(
-        self, headers: Sequence[tuple[bytes, bytes]], body: bytes, texts: Texts
+        self, headers: Sequence[tuple[bytes, bytes]], body: bytes, texts: ClientTexts
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Answer a POST request of a client that may read these texts.
 
@@ -216,9 +216,9 @@ class McpOverHttp:
 def _server() -> MCPServer:
     """Return the server; its tools read the texts of the request that calls them."""
 
-    def texts_of(context: Context) -> Texts:
+    def texts_of(context: Context) -> ClientTexts:
         request: Any = context.request_context.request
-        found: Texts = request.scope[_TEXTS]
+        found: ClientTexts = request.scope[_TEXTS]
         return found
 
     def read(
@@ -230,5 +230,6 @@ def _server() -> MCPServer:
         return shown(texts_of(context).search(query, path))
 
     return server_of(
-        Tool(read, {**READING, "path": SHOWN_PATH}), Tool(search, {"query": QUERY, "path": BESIDE})
+        ServedTool(read, {**READING, "path": SHOWN_PATH}),
+        ServedTool(search, {"query": QUERY, "path": BESIDE}),
     )

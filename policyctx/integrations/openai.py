@@ -117,7 +117,7 @@ _CHAT = _Kind("messages")
 _RESPONSES = _Kind("input", "instructions", ("previous_response_id", "conversation"))
 
 
-class _Call(NamedTuple):
+class _EditedRequest(NamedTuple):
     """A request that a session edits."""
 
     loop: AgentLoop
@@ -186,7 +186,7 @@ class _Policy:
 
         return sending
 
-    def _call(self, kind: _Kind, given: Mapping[str, Any]) -> _Call | None:
+    def _call(self, kind: _Kind, given: Mapping[str, Any]) -> _EditedRequest | None:
         """Return what to do for a request; None if it passes unchanged."""
         messages = given.get(kind.messages)
         if isinstance(messages, str):
@@ -211,14 +211,16 @@ class _Policy:
         asked = Asked(uuid4().hex, messages, given.get(kind.system) or None, tools, model=model)
         if not (is_function or loop.is_own(session, asked)):
             return None
-        return _Call(loop, session, asked, kind)
+        return _EditedRequest(loop, session, asked, kind)
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:
             self._warned.add(text)
             _log.warning("%s", text)
 
-    def _watched(self, call: _Call, sent: SentTurn, events: Generator[Any]) -> Generator[Any]:
+    def _watched(
+        self, call: _EditedRequest, sent: SentTurn, events: Generator[Any]
+    ) -> Generator[Any]:
         """Yield the events of a stream, and observe its usage when it comes by."""
         found = _StreamUsage()
         with closing(events):
@@ -229,7 +231,7 @@ class _Policy:
         self._check_stream(call, found)
 
     async def _watched_async(
-        self, call: _Call, sent: SentTurn, events: AsyncGenerator[Any]
+        self, call: _EditedRequest, sent: SentTurn, events: AsyncGenerator[Any]
     ) -> AsyncGenerator[Any]:
         """Yield the events of a stream as `_watched` does."""
         found = _StreamUsage()
@@ -240,7 +242,7 @@ class _Policy:
                 yield event
         self._check_stream(call, found)
 
-    def _check_stream(self, call: _Call, found: _StreamUsage) -> None:
+    def _check_stream(self, call: _EditedRequest, found: _StreamUsage) -> None:
         """Warn once if a whole stream had no usage although the policy compares tokens."""
         if call.kind is _CHAT and not found.is_found and call.session.policy.asks_for_request_size:
             self._warn(

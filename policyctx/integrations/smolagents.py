@@ -5,7 +5,7 @@
 
 The agent calls it after each step. It edits the steps in the agent's memory, so the next model call
 is made from the edited ones: smolagents has no other place for an edited list, and the edits stay.
-`SmolagentsShape` reads and edits the `View`s of steps.
+`SmolagentsShape` reads and edits the `StepView`s of steps.
 
 Importing this module raises `MissingExtraError` without smolagents, and `InstallationError` with a
 version whose steps repeat a call in their text.
@@ -68,7 +68,7 @@ class SummaryStep(MemoryStep):  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class StepView:
     """What a step says, or what came back: the values of a step at one moment.
 
     A reply has the text of the model and the call; its results are one text, also of several calls
@@ -92,13 +92,13 @@ class SmolagentsShape(Shape):
 
     def recognises(self, message: object) -> bool:
         """Return whether a value is a view of a step."""
-        return isinstance(message, View)
+        return isinstance(message, StepView)
 
-    def role(self, message: View) -> str:
+    def role(self, message: StepView) -> str:
         """Return `assistant` for what the model said, `user` for tasks and results."""
         return message.role
 
-    def parts(self, message: View) -> Iterator[Part]:
+    def parts(self, message: StepView) -> Iterator[Part]:
         """Yield the text, the call, the result and what stays as it is."""
         if message.text is not None:
             kind = "assistant_message" if message.role == "assistant" else "user_message"
@@ -111,57 +111,57 @@ class SmolagentsShape(Shape):
         for i, text in enumerate(message.fixed):
             yield Part(("fixed", i), "unknown", text)
 
-    def replaced(self, message: View, texts: Mapping[Path, str | None]) -> View | None:
+    def replaced(self, message: StepView, texts: Mapping[Path, str | None]) -> StepView | None:
         """Return the view with these parts replaced or removed."""
         changes: dict[str, Any] = {str(path[0]): text for path, text in texts.items()}
         new = replace(message, **changes)
         return new if any(True for _ in self.parts(new)) else None
 
-    def written(self, role: str, text: str) -> View:
+    def written(self, role: str, text: str) -> StepView:
         """Return a view of a summary."""
-        return View(role, text)
+        return StepView(role, text)
 
-    def plain(self, message: View) -> JSON:
+    def plain(self, message: StepView) -> JSON:
         """Return the values of a view."""
         names = ("role", "text", "call", "tool", "call_id", "result")
         found: dict[str, JSON] = {name: getattr(message, name) for name in names}
         return {**found, "fixed": list(message.fixed)}
 
 
-def views(steps: Iterable[Any]) -> list[View]:
+def views(steps: Iterable[Any]) -> list[StepView]:
     """Return the views of steps, in the order in which a model reads them."""
     return [view for step in steps for view in _views(step)]
 
 
-def _views(step: Any) -> Iterator[View]:  # noqa: ANN401 - smolagents has many classes
+def _views(step: Any) -> Iterator[StepView]:  # noqa: ANN401 - smolagents has many classes
     if isinstance(step, ActionStep):
         yield from _action_views(step)
     elif isinstance(step, PlanningStep):
-        yield View("assistant", step.plan, step=step)
+        yield StepView("assistant", step.plan, step=step)
     elif isinstance(step, TaskStep):
-        yield View("user", step.task, fixed=_pictures(step.task_images), step=step)
+        yield StepView("user", step.task, fixed=_pictures(step.task_images), step=step)
     elif isinstance(step, SummaryStep):
-        yield View(step.role, step.text, step=step)
+        yield StepView(step.role, step.text, step=step)
     else:
         texts = tuple(_json(message.dict()) for message in step.to_messages())
         if texts:
-            yield View("user", fixed=texts, step=step)
+            yield StepView("user", fixed=texts, step=step)
 
 
-def _action_views(step: Any) -> Iterator[View]:  # noqa: ANN401
+def _action_views(step: Any) -> Iterator[StepView]:  # noqa: ANN401
     calls = step.tool_calls or ()
     tool, id_ = (calls[0].name, calls[0].id) if calls else (None, None)
     said = step.model_output
     text = said.strip() if isinstance(said, str) else said and _json(said)
     if text or calls:
-        yield View("assistant", text or None, _input(calls), tool, id_, step=step)
+        yield StepView("assistant", text or None, _input(calls), tool, id_, step=step)
     result, fixed = step.observations, _pictures(step.observations_images)
     if step.error is not None:
         fixed += (str(step.error),)
     if result is not None and not calls:
         fixed, result = (*fixed, result), None
     if result is not None or fixed:
-        yield View("user", None, None, None, id_, result, fixed, step)
+        yield StepView("user", None, None, None, id_, result, fixed, step)
 
 
 def _input(calls: Any) -> str | None:  # noqa: ANN401
@@ -184,13 +184,18 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def put_back(steps: list[Any], newest: Any, given: list[View], sent: Iterable[View]) -> None:  # noqa: ANN401
+def put_back(
+    steps: list[Any],
+    newest: Any,  # noqa: ANN401
+    given: list[StepView],
+    sent: Iterable[StepView],
+) -> None:
     """Edit the steps so that they have the views that are sent; `newest` is not in the list yet.
 
     A step of which nothing is left goes. The newest one is emptied: the agent appends it itself.
     """
-    before: dict[int, list[View]] = {}
-    after: dict[int, list[View]] = {}
+    before: dict[int, list[StepView]] = {}
+    after: dict[int, list[StepView]] = {}
     for view in given:
         before.setdefault(id(view.step), []).append(view)
     order: list[Any] = []
@@ -214,7 +219,7 @@ def put_back(steps: list[Any], newest: Any, given: list[View], sent: Iterable[Vi
     steps[:] = [step for _, _, step in sorted(placed, key=lambda entry: entry[:2])]
 
 
-def _edit(step: Any, old: list[View], new: list[View]) -> None:  # noqa: ANN401
+def _edit(step: Any, old: list[StepView], new: list[StepView]) -> None:  # noqa: ANN401
     """Give a step the values of its new views; what they lack is removed."""
     if not isinstance(step, ActionStep):
         for view in new:
@@ -222,11 +227,11 @@ def _edit(step: Any, old: list[View], new: list[View]) -> None:  # noqa: ANN401
             setattr(step, "text" if isinstance(step, SummaryStep) else name, view.text or "")
         return
     said, seen = (
-        next((view for view in new if view.role == role), View(role))
+        next((view for view in new if view.role == role), StepView(role))
         for role in ("assistant", "user")
     )
     was_said, was_seen = (
-        next((view for view in old if view.role == role), View(role))
+        next((view for view in old if view.role == role), StepView(role))
         for role in ("assistant", "user")
     )
     if said.text != was_said.text:

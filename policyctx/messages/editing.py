@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 from policyctx.definitions.items import (
     UNKNOWN,
     Item,
-    Mark,
     Medium,
     Message,
     Piece,
     Provider,
     RequestContent,
+    RequestMark,
 )
 from policyctx.errors import MessagesError, ShapeError, SummaryError
 from policyctx.messages.json_text import JSON, compact_json, text_of
@@ -336,18 +336,18 @@ def _body(messages: Sequence[Fields], system: object) -> Fields:
 
 
 def _message(message: Fields) -> Iterator[Piece]:
-    yield Mark.MESSAGE
+    yield RequestMark.MESSAGE
     if message.get("role") in RESULT_ROLES:
-        yield Mark.TOOL_RESULT
+        yield RequestMark.TOOL_RESULT
     if name := message.get("name"):
-        yield Mark.SPEAKER
+        yield RequestMark.SPEAKER
         yield text_of(name)
     content = message.get("content")
     yield from _content(_with_refusals(content) if message.get("type") == "message" else content)
     for call in blocks_of(message.get("tool_calls")):
         function = call.get("function")
         function = function if isinstance(function, Mapping) else call
-        yield Mark.TOOL_CALL
+        yield RequestMark.TOOL_CALL
         yield text_of(function.get("name"))
         yield text_of(function.get("arguments"))
 
@@ -376,7 +376,7 @@ def _block(block: Fields) -> Iterator[Piece]:
     elif kind == "tool_use":
         yield from _call(block.get("name"), block.get("input"))
     elif kind == "tool_result":
-        yield Mark.TOOL_RESULT
+        yield RequestMark.TOOL_RESULT
         yield from _content(block.get("content"))
     elif kind in {"thinking", "redacted_thinking"}:
         yield text_of(block.get("thinking") or block.get("data"))
@@ -387,7 +387,7 @@ def _block(block: Fields) -> Iterator[Piece]:
 
 
 def _call(*texts: object) -> Iterator[Piece]:
-    yield Mark.TOOL_CALL
+    yield RequestMark.TOOL_CALL
     yield from map(text_of, texts)
 
 
@@ -405,16 +405,16 @@ def _shell_call(item: Fields) -> Iterator[Piece]:
 
 def _output(item: Fields) -> Iterator[Piece]:
     output = item.get("output")
-    yield Mark.MESSAGE
-    yield Mark.TOOL_RESULT
+    yield RequestMark.MESSAGE
+    yield RequestMark.TOOL_RESULT
     yield from _content(output if isinstance(output, list | tuple) else text_of(output))
 
 
 def _screenshot(item: Fields) -> Iterator[Piece]:
     output = item.get("output")
     if isinstance(output, Mapping) and isinstance(url := output.get("image_url"), str):
-        yield Mark.MESSAGE
-        yield Mark.TOOL_RESULT
+        yield RequestMark.MESSAGE
+        yield RequestMark.TOOL_RESULT
         yield medium_of({"type": "input_image", "image_url": url})
     else:
         yield from _other_item(item)

@@ -19,9 +19,9 @@ from policyctx.definitions.items import FileLines, Item
 from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from policyctx.planning.paths import File, item_path, path_parts
-from policyctx.planning.placeholders import Extent as ExtentByPolicy
-from policyctx.planning.placeholders import Shown as ShownByPolicy
 from policyctx.planning.placeholders import (
+    Extent,
+    Shown,
     Wording,
     content_hash,
     named_path,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _KIND = "tool_result"
 
 
-class Extent(NamedTuple):
+class ArrivalExtent(NamedTuple):
     """How much of a text is shown."""
 
     lines: int | None
@@ -45,29 +45,29 @@ class Extent(NamedTuple):
     tokens: None = None
 
 
-class LineNumbers(NamedTuple):
+class ArrivalLineNumbers(NamedTuple):
     """The format of the number before each line."""
 
     width: int | None
     separator: str
 
 
-class Shown(NamedTuple):
+class ArrivalShown(NamedTuple):
     """The text of a placeholder, and how much of the item it shows."""
 
     text: str
-    head: Extent | None
-    tail: Extent | None
+    head: ArrivalExtent | None
+    tail: ArrivalExtent | None
     max_line_chars: int | None
     cut_mark: str
     gap: str
-    line_numbers: LineNumbers | None
+    line_numbers: ArrivalLineNumbers | None
 
 
-_INNER: Mapping[str, type[Extent | LineNumbers]] = {
-    "head": Extent,
-    "tail": Extent,
-    "line_numbers": LineNumbers,
+_INNER: Mapping[str, type[ArrivalExtent | ArrivalLineNumbers]] = {
+    "head": ArrivalExtent,
+    "tail": ArrivalExtent,
+    "line_numbers": ArrivalLineNumbers,
 }
 
 
@@ -100,7 +100,7 @@ class ArrivalRule(NamedTuple):
     least: int
     """The least number of characters."""
     must_shrink: bool
-    shown: Shown
+    shown: ArrivalShown
     read_tool: str
     """The tool that the default wording names; empty if none is known."""
     store: StoreRule
@@ -145,7 +145,7 @@ class ArrivalRule(NamedTuple):
         shown = dict(value["shown"])
         for name, kind in _INNER.items():
             shown[name] = None if shown[name] is None else kind(**shown[name])
-        inner = {"shown": Shown(**shown), "store": StoreRule(**value["store"])}
+        inner = {"shown": ArrivalShown(**shown), "store": StoreRule(**value["store"])}
         return cls(tool=tool, **{**value, **inner})
 
     def arrival(
@@ -261,8 +261,8 @@ def _is_simple(policy: OffloadPolicy, step: Step, treatment: Treatment) -> bool:
     )
 
 
-def _shown(given: ShownByPolicy) -> Shown:
-    return Shown(
+def _shown(given: Shown) -> ArrivalShown:
+    return ArrivalShown(
         text=given.text,
         head=_extent(given.head),
         tail=_extent(given.tail),
@@ -271,9 +271,9 @@ def _shown(given: ShownByPolicy) -> Shown:
         gap=given.gap,
         line_numbers=None
         if (numbers := given.line_numbers) is None
-        else LineNumbers(numbers.width, numbers.separator),
+        else ArrivalLineNumbers(numbers.width, numbers.separator),
     )
 
 
-def _extent(given: ExtentByPolicy | None) -> Extent | None:
-    return None if given is None else Extent(given.lines, given.chars)
+def _extent(given: Extent | None) -> ArrivalExtent | None:
+    return None if given is None else ArrivalExtent(given.lines, given.chars)

@@ -385,7 +385,7 @@ def content_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Left(NamedTuple):
+class CompactionText(NamedTuple):
     """A text in the wording of a compaction."""
 
     item_type: str
@@ -405,11 +405,11 @@ class CompactionForms:
             self._add(wording.restored, RESTORED_FIELDS, "restored_file")
         self._replies = replies - {""}
 
-    def left(self, text: str) -> Left | None:
+    def left(self, text: str) -> CompactionText | None:
         """Return what a text of this form is, None for any other text."""
         for start, item_type, form in self._forms:
             if text.startswith(start) and (found := form.fullmatch(text)) is not None:
-                return Left(item_type, found[1] if form.groups else "")
+                return CompactionText(item_type, found[1] if form.groups else "")
         return None
 
     def is_reply(self, text: str) -> bool:

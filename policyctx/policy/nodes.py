@@ -248,7 +248,7 @@ def read_yaml(source: PolicySource) -> Node:
 
     Raises `PolicyError` with all mistakes up to where the text stops being YAML.
     """
-    return _Reader(source).document()
+    return _NodeReader(source).document()
 
 
 def read_policy_yaml(source: PolicySource) -> Node:
@@ -273,7 +273,7 @@ def read_policy_yaml(source: PolicySource) -> Node:
     raise PolicyError([Diagnostic(Location(source.name), "PC208", f"is not a policy: {why}")])
 
 
-class _Reader:
+class _NodeReader:
     def __init__(self, source: PolicySource) -> None:
         self.source = source
         self.lines = source.text.splitlines()

@@ -33,7 +33,7 @@ _MODELS = "policyctx.policy.models"
 NOTES: dict[str, type[Comparison | Gate]] = {"Comparison": Comparison, "Gate": Gate}
 
 
-class Kind(NamedTuple):
+class RecordKind(NamedTuple):
     """One model of the language, as records know it."""
 
     path: str
@@ -49,11 +49,11 @@ class Record:
 
     __slots__ = ("__dict__", "_given", "_kind")
 
-    _kind: Kind
+    _kind: RecordKind
     _given: frozenset[str]
 
     @classmethod
-    def of(cls, kind: Kind, given: Mapping[str, Any]) -> Record:
+    def of(cls, kind: RecordKind, given: Mapping[str, Any]) -> Record:
         """Return the record of the values that a policy gives, over the defaults."""
         values = {**kind.defaults, **given}
         return _filled(_class_of(kind.path), kind, values, frozenset(given))
@@ -111,7 +111,7 @@ def _class_of(path: str) -> type[Record]:
     return type(name, (Record, *derived), {"__slots__": ()})
 
 
-def _filled(made: type[R], kind: Kind, values: Mapping[str, Any], given: frozenset[str]) -> R:
+def _filled(made: type[R], kind: RecordKind, values: Mapping[str, Any], given: frozenset[str]) -> R:
     record = made.__new__(made)
     object.__setattr__(record, "_kind", kind)
     object.__setattr__(record, "_given", given)
@@ -119,7 +119,7 @@ def _filled(made: type[R], kind: Kind, values: Mapping[str, Any], given: frozens
     return record
 
 
-def _revived(kind: Kind, values: Mapping[str, Any], given: frozenset[str]) -> Record:
+def _revived(kind: RecordKind, values: Mapping[str, Any], given: frozenset[str]) -> Record:
     record = Record.of(kind, values)
     object.__setattr__(record, "_given", given)
     return record
@@ -198,12 +198,12 @@ def _attributes(note: Comparison | Gate) -> dict[str, Any]:
     return {name: getattr(note, name) for name in type(note).__slots__}
 
 
-class Reader:
+class RecordReader:
     """Reads what a `Writer` wrote."""
 
     def __init__(self, kinds: Mapping[str, Any]) -> None:
         self._written = kinds
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, RecordKind] = {}
 
     def value(self, written: Any) -> Any:  # noqa: ANN401 - JSON as it was written
         """Return the value; a map of the language as a record."""
@@ -219,10 +219,10 @@ class Reader:
         given = {key: self.value(part) for key, part in content.items()}
         return Record.of(self._kind(tag), given)
 
-    def _kind(self, path: str) -> Kind:
+    def _kind(self, path: str) -> RecordKind:
         if path not in self._kinds:
             written = self._written[path]
-            self._kinds[path] = Kind(
+            self._kinds[path] = RecordKind(
                 path,
                 {key: self.value(part) for key, part in written["defaults"].items()},
                 {
@@ -273,7 +273,7 @@ def recorded_preset(source: PolicySource, folder: Path | None = None) -> Preset 
         return None
     if {one: _hash(text) for one, text in texts.items()} != found["texts"]:
         return None
-    return Preset(source, Reader(found["models"]).value(found["values"]), found["digest"])
+    return Preset(source, RecordReader(found["models"]).value(found["values"]), found["digest"])
 
 
 def record_path(file: str) -> str:

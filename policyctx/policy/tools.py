@@ -123,7 +123,7 @@ def tool_hints(
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _ToolSaid:
     """What `tool` says of an object."""
 
     hint: Hint | None
@@ -138,7 +138,7 @@ def _decorated(decorated: Any, description: str | None, ephemeral: int | None) -
         )
     elif description is not None:
         decorated.description = description
-    said = _Said(None if ephemeral is None else _hint(decorated, ephemeral))
+    said = _ToolSaid(None if ephemeral is None else _hint(decorated, ephemeral))
     # The models of pydantic take no attribute by assignment.
     object.__setattr__(decorated, _SAID, said)
     return decorated
@@ -181,10 +181,10 @@ def _function(decorated: Any) -> Any:  # noqa: ANN401
     return next(filter(inspect.isroutine, found), decorated)
 
 
-def _said(decorated: object) -> _Said | None:
+def _said(decorated: object) -> _ToolSaid | None:
     """Return what was said of an object, else of the function that an SDK made it of."""
     said = getattr(decorated, _SAID, None) or getattr(_function(decorated), _SAID, None)
-    return said if isinstance(said, _Said) else None
+    return said if isinstance(said, _ToolSaid) else None
 
 
 def _name(decorated: object) -> str | None:

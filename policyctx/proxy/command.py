@@ -23,7 +23,7 @@ from policyctx.proxy.conversations import Registry
 from policyctx.proxy.history import saved_end
 from policyctx.proxy.page import Pages
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.scanning import Limits
+from policyctx.proxy.scanning import BodyLimits
 from policyctx.proxy.server import Proxy, Settings
 from policyctx.proxy.turning import Turning
 
@@ -118,7 +118,7 @@ class Seldom(logging.Filter):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ProxyOptions:
     """The options of `policyctx proxy`."""
 
     policy: str
@@ -140,7 +140,7 @@ class Options:
 
 
 def serve(
-    options: Options, *, say: Callable[[str], None], endpoint: Endpoint | None = None
+    options: ProxyOptions, *, say: Callable[[str], None], endpoint: Endpoint | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT, and read the policies again on SIGHUP.
 
@@ -162,7 +162,7 @@ def serve(
     elsewhere = is_elsewhere(options.client, options.host)
     over_mcp = options.read_back == "mcp"
     policies = Policies(options.policy, options.agents, elsewhere=elsewhere, over_mcp=over_mcp)
-    limits = replace(Limits(), body_bytes=options.max_body_bytes, messages=options.max_messages)
+    limits = replace(BodyLimits(), body_bytes=options.max_body_bytes, messages=options.max_messages)
     settings = Settings(
         upstreams=options.upstreams,
         root=options.root,

@@ -18,7 +18,7 @@ import aiohttp
 from aiohttp import http_writer
 from aiohttp.client_proto import ResponseHandler
 
-from policyctx.proxy.scanning import Limits
+from policyctx.proxy.scanning import BodyLimits
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -40,7 +40,7 @@ class Client(asyncio.Protocol):
     """
 
     def __init__(
-        self, handler: asyncio.Protocol, limits: Limits, lost: Callable[[], object]
+        self, handler: asyncio.Protocol, limits: BodyLimits, lost: Callable[[], object]
     ) -> None:
         self._handler, self._limits, self._lost = handler, limits, lost
         self._transport: asyncio.Transport | None = None
@@ -160,7 +160,7 @@ class _Answer(aiohttp.ClientResponse):
             raise
 
 
-def client_session(limits: Limits, *, fresh: bool = False) -> aiohttp.ClientSession:
+def client_session(limits: BodyLimits, *, fresh: bool = False) -> aiohttp.ClientSession:
     """Return a session whose requests may raise `StaleError`.
 
     Without a limit to connections: a stream may take long, and every client waits for its own. If

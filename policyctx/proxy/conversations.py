@@ -211,7 +211,7 @@ class ListHash:
 
 
 @dataclass(slots=True, eq=False)
-class Conversation:
+class ProxyConversation:
     """One conversation: its session, and what was sent last. Use it under its lock."""
 
     name: str
@@ -300,17 +300,17 @@ class Registry:
         self._guard = Lock()
         """Held for a short time, and never while the disk is read."""
         self._guard_of_store = Lock()
-        self._named: dict[tuple[str, ...], list[Conversation]] = {}
-        self._keys: OrderedDict[Conversation, tuple[str, ...]] = OrderedDict()
+        self._named: dict[tuple[str, ...], list[ProxyConversation]] = {}
+        self._keys: OrderedDict[ProxyConversation, tuple[str, ...]] = OrderedDict()
         """In the order of their last use."""
-        self._bytes: dict[Conversation, int] = {}
+        self._bytes: dict[ProxyConversation, int] = {}
         self._kept = 0
         """The sum of these bytes."""
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def live(self) -> list[Conversation]:
+    def live(self) -> list[ProxyConversation]:
         """Return the conversations in memory, those used last first."""
         with self._guard:
             return [*reversed(self._keys)]
@@ -331,7 +331,7 @@ class Registry:
 
     def enter(
         self, scope: str, identity: Identity | None, api: Api, body: Body, *, agent: str
-    ) -> Steps[Conversation]:
+    ) -> Steps[ProxyConversation]:
         """Find or make the conversation that a request belongs to, and take its lock.
 
         With a name from the client it is the one of this name that the list continues; then the
@@ -353,12 +353,12 @@ class Registry:
             raise
         return found
 
-    def leave(self, one: Conversation) -> None:
+    def leave(self, one: ProxyConversation) -> None:
         """Release the lock of a conversation, and let it leave memory when nobody uses it."""
         one.lock.release()
         self._left(one)
 
-    def _left(self, one: Conversation) -> None:
+    def _left(self, one: ProxyConversation) -> None:
         with self._guard:
             one.users -= 1
             one.used_at = self._clock()
@@ -397,7 +397,7 @@ class Registry:
         for one in leaving:
             _close(one)
 
-    def _remove(self, one: Conversation) -> None:
+    def _remove(self, one: ProxyConversation) -> None:
         key = self._keys.pop(one)
         self._kept -= self._bytes.pop(one, 0)
         branches = self._named[key]
@@ -407,7 +407,7 @@ class Registry:
 
     def _in_memory(
         self, scope: str, identity: Identity | None, api: Api, body: Body, agent: str
-    ) -> Conversation | None:
+    ) -> ProxyConversation | None:
         """Return the conversation of a request; None if only the store tells which one it is."""
         with self._guard:
             if identity is None:
@@ -419,7 +419,7 @@ class Registry:
             found.users += 1
             return found
 
-    def _in_store(self, scope: str, api: Api, body: Body, agent: str) -> Conversation:
+    def _in_store(self, scope: str, api: Api, body: Body, agent: str) -> ProxyConversation:
         """Return the conversation of a request that names none, by the folders of the store."""
         identity = _beginning(api, body)
         key = _key(scope, identity)
@@ -439,7 +439,7 @@ class Registry:
                 made.users += 1
                 return made
 
-    def _continued(self, key: tuple[str, ...], body: Body) -> Conversation | None:
+    def _continued(self, key: tuple[str, ...], body: Body) -> ProxyConversation | None:
         """Return the one conversation without a name that a list continues, None without one."""
         branches = self._named.get(key, ())
         # One that has only counted tokens so far has no list yet.
@@ -449,7 +449,7 @@ class Registry:
 
     def _named_by(
         self, key: tuple[str, ...], identity: Identity, api: Api, body: Body, agent: str
-    ) -> Conversation:
+    ) -> ProxyConversation:
         """Return the conversation of a name, a new one if there is none for this list."""
         branches = self._named.get(key, ())
         if (own := _own(branches, identity, api, body)) is not None:
@@ -462,14 +462,21 @@ class Registry:
             name = next(one for one in names if one not in taken)
         return self._made(key, name, agent, is_named=True)
 
-    def _made(self, key: tuple[str, ...], name: str, agent: str, *, is_named: bool) -> Conversation:
-        made = Conversation(name, agent, scope=key[0], is_named=is_named, used_at=self._clock())
+    def _made(
+        self, key: tuple[str, ...], name: str, agent: str, *, is_named: bool
+    ) -> ProxyConversation:
+        made = ProxyConversation(
+            name, agent, scope=key[0], is_named=is_named, used_at=self._clock()
+        )
         self._named.setdefault(key, []).append(made)
         self._keys[made] = key
         return made
 
     def _unnamed(
-        self, names: Iterator[str], branches: Sequence[Conversation], messages: Sequence[Message]
+        self,
+        names: Iterator[str],
+        branches: Sequence[ProxyConversation],
+        messages: Sequence[Message],
     ) -> str:
         """Return the session for a list that continues none in memory, by the folders there are.
 
@@ -490,8 +497,8 @@ class Registry:
 
 
 def _own(
-    branches: Sequence[Conversation], identity: Identity, api: Api, body: Body
-) -> Conversation | None:
+    branches: Sequence[ProxyConversation], identity: Identity, api: Api, body: Body
+) -> ProxyConversation | None:
     """Return the conversation of a name that a request belongs to, None if it begins another."""
     continued = [one for one in branches if one.continued_by(body)]
     if continued:
@@ -538,7 +545,7 @@ def _key(scope: str, identity: Identity) -> tuple[str, ...]:
     return scope, identity.client, *identity.parts
 
 
-def _close(one: Conversation) -> None:
+def _close(one: ProxyConversation) -> None:
     """Close the session of a conversation that has left memory; it learns nothing any more."""
     with one.lock:
         session, one.session = one.session, None

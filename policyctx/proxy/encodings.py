@@ -22,14 +22,14 @@ _PIECE = 2**20
 _MOST, _SLICE = 2**23, 2**7
 
 
-class TooLargeError(ValueError):
+class BodyTooLargeError(ValueError):
     """A body is larger than the limit, or would be when it is decoded."""
 
 
 def decoded(raw: bytes, encoding: str, limit: int, ratio: int) -> bytes:
     """Return a request's body without its content encoding.
 
-    Raises `TooLargeError` above `limit` bytes, and `UntouchableError` for an encoding that is
+    Raises `BodyTooLargeError` above `limit` bytes, and `UntouchableError` for an encoding that is
     unknown or damaged, or if a body of more than a megabyte has `ratio` times its bytes or more.
     Never holds more than that.
     """
@@ -44,7 +44,7 @@ def decoded(raw: bytes, encoding: str, limit: int, ratio: int) -> bytes:
         for part in _inflated(raw) if name in _GZIP else _decompressed(raw):
             size += len(part)
             if size > limit:
-                raise TooLargeError
+                raise BodyTooLargeError
             if size > most:
                 parts.clear()
             else:

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, quote
 
 from policyctx.errors import CorruptContentError, StoreError, visible
 from policyctx.pricing.rows import prices_date
-from policyctx.proxy.conversations import Conversation, Registry
+from policyctx.proxy.conversations import ProxyConversation, Registry
 from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_sessions
 from policyctx.proxy.metrics import metrics
 from policyctx.proxy.money import Spent
@@ -343,7 +343,7 @@ _MOST_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     """An answer to a request for a page."""
 
     body: bytes
@@ -372,12 +372,12 @@ class Pages:
         self._show_content = show_content
         self._started = clock()
 
-    def answer(self, name: str, query: str) -> Answer | None:
+    def answer(self, name: str, query: str) -> PageAnswer | None:
         """Return the page of a name below `/_policyctx/`, None if there is none."""
         session = (parse_qs(query).get("session") or [""])[-1]
         if name == "":
             text = page(self._overview(session))
-            return Answer(text.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
+            return PageAnswer(text.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
         if name == "decisions.json":
             return _json(self._all_decisions(session))
         if name == "metrics":
@@ -385,7 +385,7 @@ class Pages:
             stopped = sum(bool(_problem(one)) for one in live)
             reloads = self._policies.reloads
             text = metrics(counts, sessions=len(live), reloads=reloads, stopped=stopped)
-            return Answer(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+            return PageAnswer(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
         return _json(self._health()) if name == "health" else None
 
     def _health(self) -> dict[str, Any]:
@@ -477,13 +477,13 @@ class Pages:
         return found
 
 
-def _live(one: Conversation, decisions: int) -> Live:
+def _live(one: ProxyConversation, decisions: int) -> Live:
     session = one.session
     policy = "" if session is None else session.policy.policy.name
     return Live(one.name, policy, one.model, one.at, one.calls, one.meter.spent, decisions)
 
 
-def _problem(one: Conversation) -> str:
+def _problem(one: ProxyConversation) -> str:
     """Return why offloading has stopped in a session; empty while its writes succeed."""
     return "" if one.session is None else one.session.writes.problem
 
@@ -492,6 +492,6 @@ def _joined(lists: Iterable[Sequence[Decided]]) -> list[Decided]:
     return [one for each in lists for one in each]
 
 
-def _json(value: object) -> Answer:
+def _json(value: object) -> PageAnswer:
     # Escaped to ASCII: a lone surrogate is valid JSON so, and no browser takes it for HTML.
-    return Answer(json.dumps(value).encode(), "application/json")
+    return PageAnswer(json.dumps(value).encode(), "application/json")

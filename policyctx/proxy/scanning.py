@@ -162,7 +162,7 @@ _EXACT = json.JSONDecoder(object_pairs_hook=_once, parse_int=_integer)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BodyLimits:
     """Bytes, seconds and numbers; the sizes are also those of decoded bodies."""
 
     body_bytes: int = 128 * 2**20

@@ -24,7 +24,7 @@ from policyctx.proxy.apis import Api, api_of, upstream_of
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import Client
 from policyctx.proxy.conversations import Registry, credential_of, scope_of
-from policyctx.proxy.encodings import TooLargeError, decoded
+from policyctx.proxy.encodings import BodyTooLargeError, decoded
 from policyctx.proxy.forwarding import (
     Forwarder,
     Outgoing,
@@ -33,8 +33,8 @@ from policyctx.proxy.forwarding import (
 )
 from policyctx.proxy.page import Pages
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.scanning import Limits, UntouchableError
-from policyctx.proxy.turning import LARGE, Request, Turned, Turning, at
+from policyctx.proxy.scanning import BodyLimits, UntouchableError
+from policyctx.proxy.turning import LARGE, ListRequest, Turned, Turning, at
 from policyctx.turns.driving import Steps, finished
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Settings:
     """Without it everybody who reaches the address may use the proxy."""
     is_elsewhere: bool = False
     """Whether clients run on another machine, and its files are not theirs."""
-    limits: Limits = field(default_factory=Limits)
+    limits: BodyLimits = field(default_factory=BodyLimits)
 
 
 class RefusedError(Exception):
@@ -211,7 +211,7 @@ class Proxy:
         """Return the answer to a request that was not forwarded."""
         if isinstance(error, RefusedError):
             return error
-        if isinstance(error, TooLargeError):
+        if isinstance(error, BodyTooLargeError):
             text = f"the body is larger than {self._settings.limits.body_bytes:,} bytes"
             return RefusedError(413, "request_too_large", text)
         # The text of an error may have a part of the request.
@@ -258,7 +258,7 @@ class Proxy:
         if api is None:
             return await self._counted(request, Outgoing(base + path, None), upstream)
         self._look_at_peer(request)
-        with Share(self._room) as share:
+        with RoomShare(self._room) as share:
             outgoing = Outgoing(base + path, None, sent=share.release)
             received = await _body(request, self._settings.limits, share)
             if isinstance(received, bytes):
@@ -330,9 +330,9 @@ class Proxy:
         upstream: str,
         headers: Mapping[str, str],
         outgoing: Outgoing,
-        share: Share,
+        share: RoomShare,
     ) -> None:
-        """Put into a request what is to be sent for its body; raises `TooLargeError`."""
+        """Put into a request what is to be sent for its body; raises `BodyTooLargeError`."""
         settings, limits = self._settings, self._settings.limits
         raw = outgoing.body or b""
         encoding = headers.get("content-encoding", "")
@@ -342,7 +342,7 @@ class Proxy:
                 raw = await self._in_time(partial(decoded, raw, encoding, most, ratio))
                 share.take_all(len(raw))
             scope = scope_of(settings.key, settings.upstreams[upstream], credential_of(headers))
-            steps = self._turning.in_steps(Request(api, scope, headers, raw))
+            steps = self._turning.in_steps(ListRequest(api, scope, headers, raw))
             if len(raw) > LARGE:
                 turned = await self._in_time(partial(finished, steps))
             else:
@@ -407,9 +407,9 @@ class Proxy:
         scopes = {scope_of(settings.key, url, credential) for url in settings.upstreams.values()}
         most = settings.limits.question_bytes
         try:
-            with Share(self._room) as share:
+            with RoomShare(self._room) as share:
                 body = await _body(request, replace(settings.limits, body_bytes=most), share)
-        except TooLargeError as error:
+        except BodyTooLargeError as error:
             text = f"the body is larger than {most:,} bytes"
             raise RefusedError(413, "request_too_large", text) from error
         if not isinstance(body, bytes):
@@ -449,7 +449,7 @@ class Room:
         self.left = size
 
 
-class Share:
+class RoomShare:
     """What one request has taken of a room; released at the end of a block at the latest."""
 
     def __init__(self, room: Room) -> None:
@@ -484,19 +484,19 @@ class Share:
         self.release()
 
 
-async def _body(request: web.Request, limits: Limits, share: Share) -> bytes | list[bytes]:
+async def _body(request: web.Request, limits: BodyLimits, share: RoomShare) -> bytes | list[bytes]:
     """Return the body as it came, or the pieces of its beginning if there is no room for more.
 
-    Raises `TooLargeError`, and `TimeoutError` if it does not end.
+    Raises `BodyTooLargeError`, and `TimeoutError` if it does not end.
     """
     if (request.content_length or 0) > limits.body_bytes:
-        raise TooLargeError
+        raise BodyTooLargeError
     pieces: list[bytes] = []
     size = 0
     async for piece in pieces_in_time(request.content, limits):
         size += len(piece)
         if size > limits.body_bytes:
-            raise TooLargeError
+            raise BodyTooLargeError
         pieces.append(piece)
         if not share.take(len(piece)):
             return pieces

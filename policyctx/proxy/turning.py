@@ -29,7 +29,7 @@ from policyctx.pricing.rows import row_of
 from policyctx.proxy.apis import Api
 from policyctx.proxy.bodies import Body, read_body, shared_bytes, shared_messages
 from policyctx.proxy.conversations import (
-    Conversation,
+    ProxyConversation,
     Registry,
     Sent,
     has_reply,
@@ -39,7 +39,7 @@ from policyctx.proxy.conversations import (
 from policyctx.proxy.history import end_record, last_call, owner_of, owner_record, turn_record
 from policyctx.proxy.money import Spent
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.scanning import Limits, UntouchableError
+from policyctx.proxy.scanning import BodyLimits, UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
@@ -62,11 +62,11 @@ _WARM_UP = (
 _MOST_NAMED, _NAME_CHARS = 64, 80
 # Bytes of a body, and of what is new in it, above which the first step of a turn would be long.
 LARGE, _MUCH_NEW = 2**20, 2**14
-_LIMITS = Limits()
+_LIMITS = BodyLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ListRequest:
     """A request with a list of messages: its API, the headers in lower case, the decoded body."""
 
     api: Api
@@ -81,7 +81,7 @@ class Turned:
 
     raw: bytes | None = None
     """The new body; None for the one that came."""
-    conversation: Conversation | None = None
+    conversation: ProxyConversation | None = None
     """The one whose session learns from the response; None if none does."""
     turn: int = 0
 
@@ -147,7 +147,7 @@ class Turning:
         root: Path,
         *,
         dry_run: bool = False,
-        limits: Limits = _LIMITS,
+        limits: BodyLimits = _LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry, self._policies, self._root = registry, policies, root
@@ -168,11 +168,11 @@ class Turning:
         except Exception as error:  # noqa: BLE001 - a turn reports what fails in it
             self._note(error, "the proxy was not warmed up")
 
-    def turned(self, request: Request) -> Turned:
+    def turned(self, request: ListRequest) -> Turned:
         """Return what to send for a request; raises nothing."""
         return finished(self.in_steps(request))
 
-    def in_steps(self, request: Request) -> Steps[Turned]:
+    def in_steps(self, request: ListRequest) -> Steps[Turned]:
         """Return what to send for a request, in steps; raises nothing.
 
         The first step is short, and waits for nothing: an event loop may take it.
@@ -213,7 +213,9 @@ class Turning:
         except Exception as error:  # noqa: BLE001 - the response is on its way
             self._note(error, "its usage was not observed")
 
-    def _learn(self, conversation: Conversation, session: Session, usage: object) -> Steps[None]:
+    def _learn(
+        self, conversation: ProxyConversation, session: Session, usage: object
+    ) -> Steps[None]:
         if is_remote(session.policy.model.tokenizer):
             yield
         read = usage_of(usage)
@@ -236,7 +238,7 @@ class Turning:
         name = f"model {model[:_NAME_CHARS]!r}" if model else "a request without a model"
         _log.warning("%s has no known price: its calls are left out of the dollars", name)
 
-    def _turned(self, request: Request) -> Steps[Turned]:
+    def _turned(self, request: ListRequest) -> Steps[Turned]:
         api, raw = request.api, request.raw
         if len(raw) > LARGE:
             yield
@@ -266,7 +268,7 @@ class Turning:
             self._registry.forget_idle()
         return turned
 
-    def _in(self, conversation: Conversation, api: Api, body: Body) -> Steps[Turned]:
+    def _in(self, conversation: ProxyConversation, api: Api, body: Body) -> Steps[Turned]:
         last = conversation.sent
         if last is not None and last.body.raw == body.raw and api.decides:
             self._count("repeated")
@@ -298,7 +300,7 @@ class Turning:
             return Turned(_new(new, body))
 
     def _applied(
-        self, conversation: Conversation, session: Session, api: Api, body: Body
+        self, conversation: ProxyConversation, session: Session, api: Api, body: Body
     ) -> Steps[Turned]:
         system, tools = _beside(api, body)
         conversation.turn += 1
@@ -330,7 +332,7 @@ class Turning:
         return Turned(new, conversation, conversation.turn)
 
     def _record(
-        self, conversation: Conversation, session: Session, body: Body, result: Result
+        self, conversation: ProxyConversation, session: Session, body: Body, result: Result
     ) -> Steps[None]:
         """Keep what a turn decided, with reasons; raises nothing, since the turn was made."""
         conversation.model = session.called_model or ""
@@ -376,7 +378,7 @@ class Turning:
         new = spliced(body, messages, tuple(sources), fields={}, writer=ListWriter())
         return Turned(_new(new, body))
 
-    def _session(self, conversation: Conversation, api: Api, policy: OffloadPolicy) -> Session:
+    def _session(self, conversation: ProxyConversation, api: Api, policy: OffloadPolicy) -> Session:
         """Return the session of a conversation, under the policy that its agent has now."""
         session = conversation.session
         if session is None or session.policy is not policy:
@@ -412,7 +414,7 @@ def at(error: Exception) -> str:
     return type(error).__name__ + place
 
 
-def _locked(conversation: Conversation) -> Steps[None]:
+def _locked(conversation: ProxyConversation) -> Steps[None]:
     """Take the lock of a conversation; waits for it in a later step."""
     if not conversation.lock.acquire(blocking=False):
         yield

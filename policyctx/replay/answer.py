@@ -222,7 +222,7 @@ class MissedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReplayAnswer:
     """What people want to know first, beside the figures of all sessions together."""
 
     dearer: tuple[DearerSession, ...]
@@ -238,7 +238,7 @@ class Answer:
 
 def answer_of(
     sessions: Sequence[SimulatedSession], figures: Sequence[Figures], whole: Figures
-) -> Answer:
+) -> ReplayAnswer:
     """Return the answer; `figures` are those of each session, `whole` those of all together."""
     dearer = nlargest(
         _SESSIONS,
@@ -246,7 +246,7 @@ def answer_of(
         key=lambda one: one[1].net.dollars,
     )
     missed = nlargest(_REGRETS, _missed(sessions), key=lambda one: one.tokens)
-    return Answer(
+    return ReplayAnswer(
         tuple(_dearer_session(i, one) for i, one in dearer),
         tuple(missed),
         advice(sessions, figures, whole),

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Ttl
-from policyctx.planning.anchors import Marked, anchors, breakpoints
+from policyctx.planning.anchors import MarkedPlace, anchors, breakpoints
 from policyctx.pricing.dollars import Dollars
 from policyctx.pricing.rows import CacheRules
 from policyctx.replay.cache.requests import (
     LAYOUTS,
-    Breakpoint,
+    CacheBreakpoint,
     CacheRequest,
     CacheSplit,
     LayoutName,
@@ -69,17 +69,17 @@ def ttls_of(calls: Sequence[SimulatedCall]) -> Iterator[Ttls]:
 
 def breakpoints_of(
     layout: LayoutName, prompt: Prompt, client: ClientLayout, ttls: Ttls
-) -> tuple[Breakpoint, ...]:
+) -> tuple[CacheBreakpoint, ...]:
     """Return the breakpoints of a request under any layout but `auto`, in order.
 
     `ideal` has the last one only, for the TTL; its cache matches everywhere.
     """
-    last = Breakpoint(prompt.end - 1, ttls.rest)
+    last = CacheBreakpoint(prompt.end - 1, ttls.rest)
     if layout != "recorded":
         return (last,)
     if prompt.marks is not None:
-        return tuple(Breakpoint(mark.block, mark.ttl or _MINUTES) for mark in prompt.marks)
-    found = [Breakpoint(prompt.head - 1, ttls.head)] if client.head else []
+        return tuple(CacheBreakpoint(mark.block, mark.ttl or _MINUTES) for mark in prompt.marks)
+    found = [CacheBreakpoint(prompt.head - 1, ttls.head)] if client.head else []
     if client.newest and last.block >= prompt.head:
         found.append(last)
     return tuple(found)
@@ -102,7 +102,7 @@ class AnchorLayout:
         self._anchor: SentPrefix | None = None
         self._last: SentPrefix | None = None
 
-    def of(self, prompt: Prompt, prefixes: Prefixes, ttls: Ttls) -> tuple[Breakpoint, ...]:
+    def of(self, prompt: Prompt, prefixes: Prefixes, ttls: Ttls) -> tuple[CacheBreakpoint, ...]:
         """Return the breakpoints of the next request, whose blocks `prefixes` hold."""
         head = prompt.head - 1
         found = anchors(
@@ -114,9 +114,9 @@ class AnchorLayout:
         )
         self._anchor, self._last = (_prefix(block, prefixes) for block in found[:2])
         ttl: Ttl = "1h" if ttls.rest >= HOUR else "5m"
-        chosen = breakpoints(found, ttl, system=Marked(head))
+        chosen = breakpoints(found, ttl, system=MarkedPlace(head))
         blocks = {one.place: _SECONDS[one.ttl] for one in chosen}
-        return tuple(Breakpoint(block, blocks[block]) for block in sorted(blocks))
+        return tuple(CacheBreakpoint(block, blocks[block]) for block in sorted(blocks))
 
 
 _SECONDS = {"5m": _MINUTES, "1h": HOUR}

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
-from policyctx.replay.executing.executor import Executor, Job, Lost
+from policyctx.replay.executing.executor import Executor, Job, LostJob
 from policyctx.replay.places import RecordingFile
 from policyctx.replay.reading import (
+    ByteRange,
     NamedRange,
-    Range,
     Survey,
     format_in_lines,
     named_ranges,
@@ -26,7 +26,7 @@ PART_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkPart:
     """A file, or a range of its lines."""
 
     file: RecordingFile
@@ -49,16 +49,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RecordingOrigin:
     """Where a recording is: its position among those of a part, from 0."""
 
-    part: Part
+    part: WorkPart
     index: int
 
 
 def parts(
     found: Sequence[RecordingFile], executor: Executor, *, part_bytes: int = PART_BYTES
-) -> list[Part]:
+) -> list[WorkPart]:
     """Return the parts of files in their order.
 
     Files that hold one recording a line are surveyed by the executor, and have several parts if
@@ -72,26 +72,26 @@ def parts(
     surveys: dict[tuple[int, int], Survey] = {}
     jobs = [Job((i, j, found[i], of)) for i in ranges for j, of in enumerate(ranges[i])]
     for job, result in executor.results(_surveyed, jobs):
-        if not isinstance(result, Lost) and result is not None:
+        if not isinstance(result, LostJob) and result is not None:
             surveys[job.argument[:2]] = result
-    made: list[Part] = []
+    made: list[WorkPart] = []
     for i, file in enumerate(found):
         keys = [(i, j) for j in range(len(ranges.get(i, ())))]
         named = None
         if keys and all(key in surveys for key in keys):
             named = named_ranges(file.path.name, ranges[i], [surveys[key] for key in keys])
         # A file that cannot be read in ranges is read as a whole, which says why if it fails.
-        made += [Part(file)] if named is None else map(partial(Part, file), named)
+        made += [WorkPart(file)] if named is None else map(partial(WorkPart, file), named)
     return made
 
 
-def _ranges(file: RecordingFile, format_: str, part_bytes: int) -> list[Range]:
+def _ranges(file: RecordingFile, format_: str, part_bytes: int) -> list[ByteRange]:
     count = -(-file.bytes // part_bytes)
     cuts = [file.bytes * i // count for i in range(count + 1)]
-    return [Range(format_, start, end) for start, end in pairwise(cuts)]
+    return [ByteRange(format_, start, end) for start, end in pairwise(cuts)]
 
 
-def _surveyed(asked: tuple[int, int, RecordingFile, Range]) -> Survey | None:
+def _surveyed(asked: tuple[int, int, RecordingFile, ByteRange]) -> Survey | None:
     """Survey a range, in any process; None if it cannot be read."""
     *_, file, of = asked
     try:

@@ -21,7 +21,7 @@ from policyctx.resources import open_file
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ByteRange:
     """Bytes of a file, from `start` to before `end`, and the format of the file."""
 
     format: str
@@ -45,7 +45,7 @@ class Survey:
 class NamedRange:
     """A range whose recordings have their names."""
 
-    range: Range
+    range: ByteRange
     names: tuple[str, ...]
     missed: Mapping[str, int] | None = None
     """What the last recording of the file tells of all ranges; None for other ranges."""
@@ -54,7 +54,7 @@ class NamedRange:
 class LineRange(JsonLines):
     """The lines that begin in a range."""
 
-    def __init__(self, name: str, opened: Opened, of: Range, names: RecordingNames) -> None:
+    def __init__(self, name: str, opened: Opened, of: ByteRange, names: RecordingNames) -> None:
         super().__init__(name, opened)
         self._of = of
         self._names = names
@@ -73,7 +73,7 @@ class LineRange(JsonLines):
             position += len(line)
 
 
-def surveyed(name: str, opened: Opened, of: Range, reader: Reader) -> Survey:
+def surveyed(name: str, opened: Opened, of: ByteRange, reader: Reader) -> Survey:
     """Read a range and keep no recording. Raises `OSError`."""
     noted = _NotedNames()
     source = _SurveyedLines(name, opened, of, noted)
@@ -85,7 +85,7 @@ def surveyed(name: str, opened: Opened, of: Range, reader: Reader) -> Survey:
 
 
 def named_ranges(
-    name: str, ranges: Sequence[Range], surveys: Sequence[Survey]
+    name: str, ranges: Sequence[ByteRange], surveys: Sequence[Survey]
 ) -> list[NamedRange] | None:
     """Return the ranges that have recordings, named as in the whole file.
 
@@ -210,7 +210,7 @@ def format_in_lines(path: Path | ObjectUrl) -> str | None:
     return None if reader is None or not hasattr(reader, "stands_alone") else reader.FORMAT
 
 
-def survey(path: Path | ObjectUrl, of: Range) -> Survey:
+def survey(path: Path | ObjectUrl, of: ByteRange) -> Survey:
     """Return what the recordings of later ranges depend on; raises `OSError`."""
     return surveyed(path.name, _opener(path), of, _reader_of(of.format))
 

@@ -11,8 +11,8 @@ from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingErr
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Step
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Executor, Here, Job, Lost, unexpected
-from policyctx.replay.parts import PART_BYTES, Part, parts
+from policyctx.replay.executing.executor import Executor, Here, Job, LostJob, unexpected
+from policyctx.replay.parts import PART_BYTES, WorkPart, parts
 from policyctx.replay.places import RecordingFile
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
@@ -120,7 +120,7 @@ class PassedOver:
 class Done:
     """A part that was worked on to its end."""
 
-    part: Part
+    part: WorkPart
     is_last: bool = True
     """Whether all parts of the file are done."""
 
@@ -148,8 +148,8 @@ def worked(
     executor = executor or Here()
     if executor.is_here:
         for file in found:
-            yield from _of_part(work, Part(file))
-            yield Done(Part(file))
+            yield from _of_part(work, WorkPart(file))
+            yield Done(WorkPart(file))
         return
     made = parts(found, executor, part_bytes=part_bytes)
     left: dict[RecordingFile, int] = {}
@@ -158,18 +158,18 @@ def worked(
     for job, result in executor.results(partial(_listed, work), [*map(Job, made)]):
         part = job.argument
         left[part.file] -= 1
-        if isinstance(result, Lost):
+        if isinstance(result, LostJob):
             yield FailedRecording(str(part.file.path), _in_part(part, result.why))
         else:
             yield from result
         yield Done(part, is_last=not left[part.file])
 
 
-def _listed(work: Work[T], part: Part) -> list[T | FailedRecording | PassedOver]:
+def _listed(work: Work[T], part: WorkPart) -> list[T | FailedRecording | PassedOver]:
     return list(_of_part(work, part))
 
 
-def _of_part(work: Work[T], part: Part) -> Iterator[T | FailedRecording | PassedOver]:
+def _of_part(work: Work[T], part: WorkPart) -> Iterator[T | FailedRecording | PassedOver]:
     path = str(part.file.path)
     try:
         for recording in part.recordings():
@@ -187,7 +187,7 @@ def _of_part(work: Work[T], part: Part) -> Iterator[T | FailedRecording | Passed
         yield FailedRecording(path, _in_part(part, unexpected(error)))
 
 
-def _in_part(part: Part, why: str) -> str:
+def _in_part(part: WorkPart, why: str) -> str:
     """Say in which bytes of a file something failed, if that is not the whole file."""
     if part.of is None:
         return why

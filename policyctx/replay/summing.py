@@ -226,7 +226,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentTokens:
     """Prompts, in tokens as a provider bills them; without usage, as they were counted."""
 
     tokens: int = 0
@@ -236,8 +236,8 @@ class Sent:
     over_window: int = 0
     """Calls that were sent more than the context window holds."""
 
-    def __add__(self, other: Sent) -> Sent:
-        return Sent(
+    def __add__(self, other: SentTokens) -> SentTokens:
+        return SentTokens(
             self.tokens + other.tokens,
             max(self.largest, other.largest),
             self.over_window + other.over_window,
@@ -245,7 +245,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
+class _SummedFrom:
     """One replayed session, with what several of its figures are made from."""
 
     session: SimulatedSession
@@ -256,14 +256,14 @@ class _Session:
     """The tokens of each removed item, by its part and its position."""
 
     @classmethod
-    def of(cls, session: SimulatedSession, unedited: UneditedCosts | None) -> _Session:
+    def of(cls, session: SimulatedSession, unedited: UneditedCosts | None) -> _SummedFrom:
         billed = billed_calls(session, known=unedited)
         removed = {(r.part, r.position): r.tokens for r in session.removals}
         return cls(session, billed, checked(billed), net_of(session, billed), removed)
 
 
 def _figure(
-    value: Callable[[_Session], T],
+    value: Callable[[_SummedFrom], T],
     together: Callable[[T, T], T] = add,
     *,
     none: Callable[[], Any] = int,
@@ -320,7 +320,7 @@ class Worst(NamedTuple):
     path: str
 
 
-def _worst(one: _Session) -> Worst | None:
+def _worst(one: _SummedFrom) -> Worst | None:
     if not _is_priced(one.session):
         return None
     return Worst(one.net.dollars, one.net.share, one.session.name, one.session.path)
@@ -354,11 +354,11 @@ class Figures:
     """Calls of which the recording has the usage."""
     summed: int = _figure(lambda s: _summed(s.session))
     """Calls of which it has no more than the usage of several together."""
-    unedited: Sent = _figure(  # noqa: RUF009 - makes a field
-        lambda s: _sent((one.unedited, one.call.terms.window) for one in s.billed), none=Sent
+    unedited: SentTokens = _figure(  # noqa: RUF009 - makes a field
+        lambda s: _sent((one.unedited, one.call.terms.window) for one in s.billed), none=SentTokens
     )
-    edited: Sent = _figure(  # noqa: RUF009 - makes a field
-        lambda s: _sent((one.edited, one.call.terms.window) for one in s.billed), none=Sent
+    edited: SentTokens = _figure(  # noqa: RUF009 - makes a field
+        lambda s: _sent((one.edited, one.call.terms.window) for one in s.billed), none=SentTokens
     )
     windows: tuple[int, ...] = _figure(
         lambda s: tuple(sorted({call.terms.window for call in s.session.calls})), _names, none=tuple
@@ -483,7 +483,7 @@ def figures_of(session: SimulatedSession, *, unedited: UneditedCosts | None = No
     """
     if isinstance(session, SummedSession):
         return session.figures
-    replayed = _Session.of(session, unedited)
+    replayed = _SummedFrom.of(session, unedited)
     return Figures(**{one.name: one.metadata["value"](replayed) for one in fields(Figures)})
 
 
@@ -533,8 +533,10 @@ def _bill(session: SimulatedSession) -> Dollars:
     return sum((paid for paid in billed if paid is not None), Dollars())
 
 
-def _sent(sizes: Iterable[tuple[int, int]]) -> Sent:
+def _sent(sizes: Iterable[tuple[int, int]]) -> SentTokens:
     """Sum up prompts, each beside its window."""
     found = list(sizes)
     tokens = [size for size, _ in found]
-    return Sent(sum(tokens), max(tokens, default=0), sum(size > window for size, window in found))
+    return SentTokens(
+        sum(tokens), max(tokens, default=0), sum(size > window for size, window in found)
+    )

@@ -24,7 +24,7 @@ PricesOf: TypeAlias = Literal["recorded", "today"]
 UNNAMED = "a model that the recording does not name"
 
 
-class Call(Protocol):
+class CallKey(Protocol):
     """What the terms of a call depend on."""
 
     @property
@@ -71,7 +71,9 @@ class CallTerms:
         return dollars(usage, self.prices)
 
 
-def terms_of(calls: Iterable[Call], model: Model, prices: PricesOf = "recorded") -> list[CallTerms]:
+def terms_of(
+    calls: Iterable[CallKey], model: Model, prices: PricesOf = "recorded"
+) -> list[CallTerms]:
     """Return the terms of the calls of one session, in their order; `model` is the policy's."""
     written = None if model.price is None else prices_of(model.price)
     last: dict[str, int] = {}
@@ -109,7 +111,7 @@ def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:
     return replace(row.cache, min_tokens=settings.min_tokens)
 
 
-def _ttl(call: Call, model: Model, row: ModelRow | None, last: int | None) -> tuple[int, bool]:
+def _ttl(call: CallKey, model: Model, row: ModelRow | None, last: int | None) -> tuple[int, bool]:
     """Return the TTL of what a call writes, and whether it is assumed."""
     if isinstance(model.cache.ttl, Duration):
         return model.cache.ttl.seconds, False
@@ -141,7 +143,7 @@ class Contradiction(NamedTuple):
 
 
 def contradictions(
-    calls: Sequence[Call], terms: Sequence[CallTerms], model: Model
+    calls: Sequence[CallKey], terms: Sequence[CallTerms], model: Model
 ) -> Counter[Contradiction]:
     """Return what the policy sets otherwise than a session has it, and in how many calls."""
     found: Counter[Contradiction] = Counter()
@@ -150,7 +152,7 @@ def contradictions(
     return found
 
 
-def _contradicting(call: Call, terms: CallTerms, model: Model) -> Iterator[Contradiction]:
+def _contradicting(call: CallKey, terms: CallTerms, model: Model) -> Iterator[Contradiction]:
     told = None if call.usage is None else call.usage.write_ttl
     ttl = model.cache.ttl
     if isinstance(ttl, Duration) and told is not None and told != ttl.seconds:

@@ -366,11 +366,11 @@ class ContextFileSystem:
         with a rule for the report: they are removed in place of what the limits say. With
         `compress: zstd`, contents that stay and are not named are compressed. Raises `StoreError`.
         """
-        from policyctx.store.retain import Collector, Limits, Terms  # noqa: PLC0415 - seldom needed
+        from policyctx.store.retain import Collector, RetentionLimits, Terms  # noqa: PLC0415 - seldom needed
 
         own = self._state.folder if only_own and self._state is not None else None
         terms = Terms(
-            Limits(max_age, max_bytes, max_contents),
+            RetentionLimits(max_age, max_bytes, max_contents),
             packs=self._saver.rules.compresses,
             ended=ended,
             idle=idle,
@@ -396,9 +396,9 @@ class ContextFileSystem:
 
         Each says whether a placeholder may name it, by the rules of `collect`.
         """
-        from policyctx.store.retain import Collector, Limits, Terms  # noqa: PLC0415 - seldom needed
+        from policyctx.store.retain import Collector, RetentionLimits, Terms  # noqa: PLC0415 - seldom needed
 
-        terms = Terms(Limits(), packs=False, ended=ended, idle=idle)
+        terms = Terms(RetentionLimits(), packs=False, ended=ended, idle=idle)
         with self._backend("read") as backend:
             states = self._states(backend)
             for state in states:

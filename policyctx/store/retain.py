@@ -63,7 +63,7 @@ class CollectionPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RetentionLimits:
     """What may stay: contents of an age in seconds, and how many bytes and contents of them."""
 
     max_age: float | None = None
@@ -116,7 +116,7 @@ def chosen(
     files: Sequence[StoredFile],
     now: float,
     *,
-    limits: Limits,
+    limits: RetentionLimits,
     packs: bool,
     picked: Mapping[str, str] | None = None,
 ) -> CollectionPlan:
@@ -236,7 +236,7 @@ _LINKED = "linked"
 class Terms:
     """The arguments of `collect`: what may stay, and which sessions have ended."""
 
-    limits: Limits
+    limits: RetentionLimits
     packs: bool
     ended: bool
     idle: float | None = None

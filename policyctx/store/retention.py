@@ -19,7 +19,7 @@ from policyctx.errors import StoreError
 from policyctx.store.backend import StoreUrl, store_root
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import ContextFileSystem, stores_in
-from policyctx.store.retain import CollectionReport, Limits, StoredFile, chosen
+from policyctx.store.retain import CollectionReport, RetentionLimits, StoredFile, chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def _silently(_done: int, _of: int) -> None:
 
 def collect_below(
     root: str | os.PathLike[str],
-    limits: Limits,
+    limits: RetentionLimits,
     *,
     idle: float | None = None,
     ended: bool = False,
@@ -99,7 +99,7 @@ _TIMEOUT_S = 30.0
 class _Rules:
     """The arguments of `collect_below` that each store needs."""
 
-    limits: Limits
+    limits: RetentionLimits
     idle: float | None
     ended: bool
     compress: Literal["none", "zstd"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.selecting import Turn
+from policyctx.testing.selecting import TurnEvent
 
 
 def pytest_policyctx_plan(plan: Plan, policy: OffloadPolicy, scenario: str) -> None:
@@ -16,7 +16,7 @@ def pytest_policyctx_plan(plan: Plan, policy: OffloadPolicy, scenario: str) -> N
 
 
 def pytest_policyctx_turn(
-    turn: Turn, policy: OffloadPolicy, source: PolicySource, scenario: str
+    turn: TurnEvent, policy: OffloadPolicy, source: PolicySource, scenario: str
 ) -> None:
     """Called with every event of a scenario, also one that failed: its `error` says how.
 

@@ -12,7 +12,7 @@ import pytest
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.selecting import Turn
+from policyctx.testing.selecting import TurnEvent
 from policyctx.testing.world import World
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def policyctx_world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     return world
 
 
-def _observe(item: pytest.Item, turn: Turn, policy: OffloadPolicy, source: PolicySource) -> None:
+def _observe(
+    item: pytest.Item, turn: TurnEvent, policy: OffloadPolicy, source: PolicySource
+) -> None:
     if turn.plan is not None:
         item.ihook.pytest_policyctx_plan(plan=turn.plan, policy=policy, scenario=item.nodeid)
     item.ihook.pytest_policyctx_turn(turn=turn, policy=policy, source=source, scenario=item.nodeid)

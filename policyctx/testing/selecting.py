@@ -107,7 +107,7 @@ class Returned:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnEvent:
     """One event: the list that went in, and what came of it."""
 
     kind: Literal["arrival", "model call", "plan", "function"]
@@ -144,7 +144,7 @@ class Turn:
 class Fate:
     """What became of one item; `decision` is None when no step looked at it."""
 
-    turn: Turn
+    turn: TurnEvent
     item: Item
     decision: Decision | None
 

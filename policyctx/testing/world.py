@@ -45,7 +45,7 @@ from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.functions import called, input_of
 from policyctx.testing.kinds import Size
 from policyctx.testing.policies import compiled
-from policyctx.testing.selecting import Fate, Returned, Selection, Turn, selection, value_at
+from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, selection, value_at
 from policyctx.turns.result import Result
 from policyctx.turns.sources import position_of
 
@@ -215,7 +215,7 @@ class World:
         root: Path,
         *,
         folders: Sequence[Path],
-        observe: Callable[[Turn, OffloadPolicy, PolicySource], object] = lambda *_: None,
+        observe: Callable[[TurnEvent, OffloadPolicy, PolicySource], object] = lambda *_: None,
     ) -> None:
         self.root = root
         self.home = root.parent
@@ -240,7 +240,7 @@ class World:
         """The number of the error with which writing fails, such as `errno.ENOSPC`."""
         self.paths_of_writer: list[str] = []
         """What a function wrote with the writer of a step, in order."""
-        self.turns: list[Turn] = []
+        self.turns: list[TurnEvent] = []
         self.error_is_known = False
         self._observe = observe
         self._source: PolicySource | None = None
@@ -384,13 +384,13 @@ class World:
                 with environment(self.variables):
                     returned = called(name, given, options, self)
             except PolicyctxError as error:
-                turn = Turn("function", given, before, error=error)
+                turn = TurnEvent("function", given, before, error=error)
                 self.error_is_known = False
             else:
                 # What a summary replaced moves the places of all after it.
                 stays = len(returned.messages) == len(given)
                 items = items_of(before) if stays else ()
-                turn = Turn("function", given, before, returned=returned, items=items)
+                turn = TurnEvent("function", given, before, returned=returned, items=items)
                 if self.passes_edited_back:
                     earlier = self.messages[: len(self.messages) - len(given)]
                     self.messages = [*earlier, *turn.messages]
@@ -405,19 +405,19 @@ class World:
         kind: Literal["arrival", "model call", "plan"],
         given: Sequence[Message],
         act: Callable[[Session], Result | Plan],
-    ) -> Turn:
+    ) -> TurnEvent:
         """Carry out one event: the one place where policies run, and every plan is seen."""
         before = copy.deepcopy(given)
         try:
             with self._event():
                 done = act(self.session)
         except PolicyctxError as error:
-            turn = Turn(kind, given, before, error=error)
+            turn = TurnEvent(kind, given, before, error=error)
             self.error_is_known = False
         else:
             result = done if isinstance(done, Result) else None
             plan = done.plan if isinstance(done, Result) else done
-            turn = Turn(kind, given, before, plan, result)
+            turn = TurnEvent(kind, given, before, plan, result)
         self.turns.append(turn)
         if self._session is not None and self._source is not None:
             self._observe(turn, self._session.policy, self._source)
@@ -449,7 +449,7 @@ class World:
             raise OutcomeError("no error", f"{type(error).__name__}: {error}")
 
     @property
-    def last(self) -> Turn:
+    def last(self) -> TurnEvent:
         """The last event; raises `OutcomeError` when it failed unexpectedly, or there is none."""
         if not self.turns:
             raise WordingError("nothing has happened yet; a When comes before a Then")
@@ -473,7 +473,7 @@ class World:
         return self.last.returned or self.result
 
     @property
-    def now(self) -> tuple[Turn, ...]:
+    def now(self) -> tuple[TurnEvent, ...]:
         """The last model call, plan or function, and what arrived after it."""
         newest = self.last
         if newest.kind == "function":

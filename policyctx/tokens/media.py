@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from policyctx.definitions.items import Mark, Medium, Piece
+from policyctx.definitions.items import Medium, Piece, RequestMark
 from policyctx.tokens.provider_models import ProviderModel, ToolMarks, provider_model
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -97,7 +97,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=st
 Size: TypeAlias = tuple[int, int]
 
 
-class Counts(Protocol):
+class CountsTokens(Protocol):
     """The part of a `TokenCounter` that sizes need."""
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
@@ -192,7 +192,7 @@ _ENVELOPE_BYTES = 650
 _BYTES_PER_TOKEN = 4
 
 
-def medium_tokens(medium: Medium, counter: Counts, language_model: str | None) -> int:
+def medium_tokens(medium: Medium, counter: CountsTokens, language_model: str | None) -> int:
     """Return what a medium costs, in tokens, by its provider's rules.
 
     Without a `language_model` these are the rules of the provider in whose shape the medium is.
@@ -204,7 +204,7 @@ def medium_tokens(medium: Medium, counter: Counts, language_model: str | None) -
     return medium.weights[model.name]
 
 
-def media_tokens(media: Iterable[Medium], model: ProviderModel, counter: Counts) -> int:
+def media_tokens(media: Iterable[Medium], model: ProviderModel, counter: CountsTokens) -> int:
     """Return what media cost together, in tokens.
 
     What is only named by a URL or an id counts as an image or page whose size is unknown.
@@ -212,7 +212,7 @@ def media_tokens(media: Iterable[Medium], model: ProviderModel, counter: Counts)
     return total((part for medium in media for part in medium_parts(medium, model)), counter)
 
 
-def total(parts: Iterator[Part], counter: Counts) -> int:
+def total(parts: Iterator[Part], counter: CountsTokens) -> int:
     """Add up parts, the texts among them counted together."""
     tokens, texts = 0, []
     for part in parts:
@@ -268,7 +268,7 @@ def _bytes_of(medium: Medium, most: int | None = None) -> bytes:
 
 
 def request_tokens(
-    counter: Counts, pieces: Iterable[Piece], tools: object, model: ProviderModel
+    counter: CountsTokens, pieces: Iterable[Piece], tools: object, model: ProviderModel
 ) -> int:
     """Return the tokens of a request, by the documented constants of its provider.
 
@@ -278,7 +278,7 @@ def request_tokens(
     return total(_request_parts(pieces, tools, model), counter)
 
 
-def piece_tokens(counter: Counts, pieces: Iterable[Piece], model: ProviderModel) -> int:
+def piece_tokens(counter: CountsTokens, pieces: Iterable[Piece], model: ProviderModel) -> int:
     """Return what these pieces add to a request; the request's own parts are not included."""
     return total(_parts(pieces, model), counter)
 
@@ -294,13 +294,13 @@ def _request_parts(pieces: Iterable[Piece], tools: object, model: ProviderModel)
 
 def _parts(pieces: Iterable[Piece], model: ProviderModel) -> Iterator[Part]:
     marks = {
-        Mark.MESSAGE: model.message,
-        Mark.SPEAKER: model.speaker,
-        Mark.TOOL_CALL: model.tool_call,
-        Mark.TOOL_RESULT: model.tool_result,
+        RequestMark.MESSAGE: model.message,
+        RequestMark.SPEAKER: model.speaker,
+        RequestMark.TOOL_CALL: model.tool_call,
+        RequestMark.TOOL_RESULT: model.tool_result,
     }
     for piece in pieces:
-        if isinstance(piece, Mark):
+        if isinstance(piece, RequestMark):
             yield marks[piece]
         elif isinstance(piece, Medium):
             yield from medium_parts(piece, model)

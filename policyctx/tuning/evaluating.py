@@ -16,12 +16,12 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import made_source
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Executor, Here, Job, Lost
-from policyctx.replay.parts import Origin, Part
+from policyctx.replay.executing.executor import Executor, Here, Job, LostJob
+from policyctx.replay.parts import RecordingOrigin, WorkPart
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import LoadedPolicy, compiled
 from policyctx.replay.terms import PricesOf
-from policyctx.tuning.outcomes import Outcome, Unpriced, outcome_of
+from policyctx.tuning.outcomes import SessionOutcome, Unpriced, outcome_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Silent:
         """Do nothing."""
 
 
-class Task(NamedTuple):
+class Trial(NamedTuple):
     """A policy to try in a session."""
 
     digest: str
@@ -72,7 +72,7 @@ class Failure(NamedTuple):
 
 
 # What comes of a policy in a session.
-Found: TypeAlias = "Outcome | Unpriced | Failure"
+Found: TypeAlias = "SessionOutcome | Unpriced | Failure"
 
 
 class Tried(NamedTuple):
@@ -92,7 +92,7 @@ def compiled_text(text: str) -> OffloadPolicy:
 class Bundle:
     """Sessions of one part that one process reads together."""
 
-    part: Part
+    part: WorkPart
     indices: tuple[int, ...]
     """The positions of their recordings in the part, ascending."""
 
@@ -120,7 +120,7 @@ class Bundle:
 class _Trial(NamedTuple):
     """A policy to try in a session, for any process."""
 
-    task: Task
+    task: Trial
     policy: LoadedPolicy
     bundle: Bundle
     position: int
@@ -171,7 +171,7 @@ class Evaluator:
 
     def __init__(
         self,
-        origins: Sequence[Origin],
+        origins: Sequence[RecordingOrigin],
         calls: Sequence[int],
         *,
         executor: Executor | None = None,
@@ -179,7 +179,7 @@ class Evaluator:
         progress: Progress | None = None,
     ) -> None:
         """Take where the recordings are, in the order of their numbers, and the calls of each."""
-        self._known: dict[Task, Found] = {}
+        self._known: dict[Trial, Found] = {}
         self._calls = [*calls]
         self._origins = [*origins]
         self._executor = executor or Here()
@@ -199,14 +199,14 @@ class Evaluator:
             task
             for number in sorted(sessions, key=lambda number: (-self._calls[number], number))
             for digest in texts
-            if (task := Task(digest, number)) not in self._known
+            if (task := Trial(digest, number)) not in self._known
         ]
         self._progress.begin(sum(self._calls[task.session] for task in missing))
         asked = {task.digest for task in missing}
         tried_ = {key: LoadedPolicy(compiled_text(texts[key])) for key in texts if key in asked}
         jobs = [self._job(task, tried_[task.digest]) for task in missing]
         for job, outcome in self._executor.results(_found, jobs):
-            if isinstance(outcome, Lost):
+            if isinstance(outcome, LostJob):
                 raise ReplayError(f"{outcome.why}; try fewer --jobs")
             task = job.argument.task
             self._known[task] = outcome
@@ -215,19 +215,21 @@ class Evaluator:
 
     def outcome(self, digest: str, session: int) -> Found:
         """Return a known outcome; raises `KeyError` for what was not evaluated."""
-        return self._known[Task(digest, session)]
+        return self._known[Trial(digest, session)]
 
     def knows(self, digest: str, sessions: Iterable[int]) -> bool:
         """Return whether a policy was evaluated in each of the sessions."""
-        return all(Task(digest, session) in self._known for session in sessions)
+        return all(Trial(digest, session) in self._known for session in sessions)
 
-    def _job(self, task: Task, policy: LoadedPolicy) -> Job[_Trial]:
+    def _job(self, task: Trial, policy: LoadedPolicy) -> Job[_Trial]:
         bundle = self._bundles[task.session]
         index = self._origins[task.session].index
         return Job(_Trial(task, policy, bundle, index, self._prices), bundle.key)
 
 
-def _bundles(origins: Sequence[Origin], calls: Sequence[int], workers: int) -> list[Bundle]:
+def _bundles(
+    origins: Sequence[RecordingOrigin], calls: Sequence[int], workers: int
+) -> list[Bundle]:
     """Return the bundle of each session: those of a part in one for each worker, alike in calls."""
     by_part: dict[tuple[str, int], list[int]] = {}
     for number, origin in enumerate(origins):

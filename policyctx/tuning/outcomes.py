@@ -20,7 +20,7 @@ from policyctx.replay.terms import PricesOf
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SessionOutcome:
     """One session under one setting."""
 
     without: float
@@ -53,10 +53,10 @@ class Outcome:
         return self.over_window_with > self.over_window_without
 
     @property
-    def unedited(self) -> Outcome:
+    def unedited(self) -> SessionOutcome:
         """The same session without a policy."""
         over = self.over_window_without
-        return Outcome(self.without, 0.0, 0, over, over, acted=False, calls=self.calls)
+        return SessionOutcome(self.without, 0.0, 0, over, over, acted=False, calls=self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Sums:
         return -self.net / self.without if self.without and self.net else 0.0
 
 
-def sums(outcomes: Iterable[Outcome]) -> Sums:
+def sums(outcomes: Iterable[SessionOutcome]) -> Sums:
     """Return the sums over the sessions."""
     found = list(outcomes)
     return Sums(
@@ -108,7 +108,7 @@ def outcome_of(
     prices: PricesOf = "recorded",
     *,
     common: Common | None = None,
-) -> Outcome | Unpriced:
+) -> SessionOutcome | Unpriced:
     """Return the figures of a recording under a policy, net of re-reads and summaries.
 
     Only the breakpoints that are sent are priced. `common` is kept from one policy to the next.
@@ -119,7 +119,7 @@ def outcome_of(
     figures = figures_of(session, unedited=common.unedited)
     if not figures.priced:
         return Unpriced(tuple(sorted(figures.unpriced)))
-    return Outcome(
+    return SessionOutcome(
         without=figures.net.without.dollars.prompt,
         net=figures.net.dollars,
         regret_tokens=figures.regretted_tokens,
@@ -141,7 +141,7 @@ class Interval(NamedTuple):
     high: float
 
 
-class Tally(NamedTuple):
+class SessionTally(NamedTuple):
     """How many sessions cost less, more, and about the same."""
 
     wins: int
@@ -189,12 +189,12 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
-def tally(differences: Sequence[float], margins: Sequence[float]) -> Tally:
+def tally(differences: Sequence[float], margins: Sequence[float]) -> SessionTally:
     """Count differences below minus their margin as wins, above it as losses, others as ties."""
     pairs = list(zip(differences, margins, strict=True))
     wins = sum(one < -margin for one, margin in pairs)
     losses = sum(one > margin for one, margin in pairs)
-    return Tally(wins, losses, len(pairs) - wins - losses)
+    return SessionTally(wins, losses, len(pairs) - wins - losses)
 
 
 def influence(differences: Sequence[float]) -> Influence | None:

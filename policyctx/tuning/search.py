@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from policyctx.tuning.evaluating import TunedSession
-from policyctx.tuning.outcomes import Outcome, layers, standard_error, sums
+from policyctx.tuning.outcomes import SessionOutcome, layers, standard_error, sums
 from policyctx.tuning.space import Setting, Space, Value
 
 
@@ -29,7 +29,7 @@ class Candidate:
     """A setting, and its outcomes in the same sessions as those of the others."""
 
     setting: Setting
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SessionOutcome, ...]
 
     @property
     def net(self) -> float:
@@ -90,13 +90,13 @@ def by_project(differences: Sequence[float], projects: Sequence[str]) -> list[fl
     return [math.fsum(of_one) for of_one in found.values()]
 
 
-def differences(one: Sequence[Outcome], other: Sequence[Outcome]) -> list[float]:
+def differences(one: Sequence[SessionOutcome], other: Sequence[SessionOutcome]) -> list[float]:
     """Return by how many $ the first costs more in each session; below 0 where it costs less."""
     return [a.net - b.net for a, b in zip(one, other, strict=True)]
 
 
 def is_beyond_one_error(
-    one: Sequence[Outcome], other: Sequence[Outcome], projects: Sequence[str]
+    one: Sequence[SessionOutcome], other: Sequence[SessionOutcome], projects: Sequence[str]
 ) -> bool:
     """Whether the first costs less by more than one standard error of the paired difference."""
     clusters = by_project(differences(one, other), projects)
@@ -121,7 +121,7 @@ class Outcomes(Protocol):
 
     def of(
         self, settings: Sequence[Setting], sessions: Sequence[int]
-    ) -> Mapping[Setting, tuple[Outcome, ...]]:
+    ) -> Mapping[Setting, tuple[SessionOutcome, ...]]:
         """Return the outcomes in these sessions, in their order.
 
         A setting that is not a valid policy, or fails in a session, is left out, and one of several
@@ -206,7 +206,7 @@ class Search:
 _SIZES = 3
 
 
-class Fold(NamedTuple):
+class StudyFold(NamedTuple):
     """Numbers of sessions; no project is in both."""
 
     train: tuple[int, ...]
@@ -251,7 +251,7 @@ def subset(
     return tuple(number for number in found if number in among) or tuple(wanted[:1])
 
 
-def folds(sessions: Sequence[TunedSession], count: int, *, seed: int) -> list[Fold]:
+def folds(sessions: Sequence[TunedSession], count: int, *, seed: int) -> list[StudyFold]:
     """Return folds in which each project is tested once, with about as many calls in each.
 
     There are as many folds as projects if there are fewer of these.
@@ -270,7 +270,7 @@ def folds(sessions: Sequence[TunedSession], count: int, *, seed: int) -> list[Fo
         groups[least].append(project)
         loads[least] += calls[project]
     return [
-        Fold(
+        StudyFold(
             tuple(one.number for one in sessions if one.project not in group),
             tuple(one.number for one in sessions if one.project in group),
         )

@@ -15,13 +15,20 @@ from typing import Protocol
 from policyctx.policy.meant import document_yaml
 from policyctx.policy.sources import preset_names
 from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
-from policyctx.tuning.outcomes import Interval, Outcome, Tally, bootstrap_interval, influence, tally
+from policyctx.tuning.outcomes import (
+    Interval,
+    SessionOutcome,
+    SessionTally,
+    bootstrap_interval,
+    influence,
+    tally,
+)
 from policyctx.tuning.search import (
     Candidate,
     Constraints,
     Effort,
-    Fold,
     Search,
+    StudyFold,
     by_project,
     chosen,
     differences,
@@ -41,7 +48,7 @@ _NAME = "setting"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class StudyOptions:
     """How a study is made."""
 
     seed: int = 0
@@ -51,7 +58,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CandidateComparison:
     """A candidate against something else, over the same sessions; $ below 0 are in its favour."""
 
     against: str
@@ -61,7 +68,7 @@ class Comparison:
     is_by_project: bool
     regret_tokens: int
     """By how many tokens more must be read again."""
-    tally: Tally
+    tally: SessionTally
     """Sessions that cost less, more and about the same."""
     largest: str
     """The session whose absence changes the difference most; empty without sessions."""
@@ -73,7 +80,7 @@ class Comparison:
 class Tested:
     """What the search and the choice come to on projects that they have not seen."""
 
-    comparison: Comparison
+    comparison: CandidateComparison
     """Against the incumbent."""
     settings: tuple[Setting, ...]
     """The choice of each fold."""
@@ -108,7 +115,7 @@ class Tuned:
     winner: Candidate | None = None
     """The choice that holds: `best` or the incumbent. None where presets are ranked only."""
     tested: Tested | None = None
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[CandidateComparison, ...] = ()
     """The best setting against the incumbent, nothing, and summarise-only."""
     presets: tuple[Ranked, ...] = ()
     """With too few projects: the presets, the cheapest first."""
@@ -143,7 +150,7 @@ class Study:
         incumbent: Incumbent,
         sessions: Sequence[TunedSession],
         evaluator: Evaluations,
-        options: Options,
+        options: StudyOptions,
     ) -> None:
         """Take sessions that have an outcome under the incumbent; see `incumbent_policy`."""
         self.sessions = tuple(sessions)
@@ -191,7 +198,7 @@ class Study:
 
     def of(
         self, settings: Sequence[Setting], sessions: Sequence[int]
-    ) -> Mapping[Setting, tuple[Outcome, ...]]:
+    ) -> Mapping[Setting, tuple[SessionOutcome, ...]]:
         """Return the outcomes of settings; implements `Outcomes` for the search."""
         by_digest: dict[str, tuple[Setting, Tried]] = {}
         for setting in sorted(settings, key=lambda one: (one.changes, str(one))):
@@ -209,12 +216,12 @@ class Study:
             self._policies[setting] = tried(self._incumbent.text(setting, name=_NAME))
         return self._policies[setting]
 
-    def _outcomes(self, digest: str, sessions: Sequence[int]) -> tuple[Outcome, ...] | None:
+    def _outcomes(self, digest: str, sessions: Sequence[int]) -> tuple[SessionOutcome, ...] | None:
         """Return the outcomes of a policy; None if it failed in a session."""
-        found: list[Outcome] = []
+        found: list[SessionOutcome] = []
         for session in sessions:
             outcome = self._evaluator.outcome(digest, session)
-            if not isinstance(outcome, Outcome):
+            if not isinstance(outcome, SessionOutcome):
                 return None
             found.append(outcome)
         return tuple(found)
@@ -246,7 +253,7 @@ class Study:
 
     def _tested(self) -> Tested:
         """Choose in each fold by the other projects, and judge by those left out."""
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, SessionOutcome] = {}
         settings = []
         for fold in folds(self.sessions, self._options.folds, seed=self._options.seed):
             choice = self._choice(fold)
@@ -261,7 +268,7 @@ class Study:
         holds = is_beyond_one_error(one, other, self._projects)
         return Tested(comparison, tuple(settings), holds)
 
-    def _choice(self, fold: Fold) -> Candidate:
+    def _choice(self, fold: StudyFold) -> Candidate:
         _, valid = self._valid(self._candidates(fold.train))
         projects = [self._by_number[number].project for number in fold.train]
         return chosen(valid, projects)
@@ -276,7 +283,7 @@ class Study:
 
     def _comparisons(
         self, best: Candidate, incumbent: Candidate, summarise_only: Candidate | None
-    ) -> Iterable[Comparison]:
+    ) -> Iterable[CandidateComparison]:
         nothing = tuple(one.unedited for one in best.outcomes)
         yield self._comparison("incumbent", best.outcomes, incumbent.outcomes)
         yield self._comparison("nothing", best.outcomes, nothing)
@@ -284,13 +291,13 @@ class Study:
             yield self._comparison("summarise-only", best.outcomes, summarise_only.outcomes)
 
     def _comparison(
-        self, against: str, one: Sequence[Outcome], other: Sequence[Outcome]
-    ) -> Comparison:
+        self, against: str, one: Sequence[SessionOutcome], other: Sequence[SessionOutcome]
+    ) -> CandidateComparison:
         found = differences(one, other)
         is_by_project = len(set(self._projects)) >= MIN_PROJECTS
         clusters = by_project(found, self._projects) if is_by_project else found
         largest = influence(found)
-        return Comparison(
+        return CandidateComparison(
             against=against,
             difference=math.fsum(found),
             interval=bootstrap_interval(clusters, seed=self._options.seed),

@@ -21,10 +21,10 @@ from policyctx.integrations import claude_code
 from policyctx.integrations.arrival_bounds import RULE_FORM, load_and_remember, remembered
 from policyctx.integrations.claude_code import Options
 from policyctx.planning.arrival_rule import (
+    ArrivalExtent,
+    ArrivalLineNumbers,
     ArrivalRule,
-    Extent,
-    LineNumbers,
-    Shown,
+    ArrivalShown,
     StoreRule,
 )
 from policyctx.store.filesystem import ContextFileSystem
@@ -239,7 +239,7 @@ def started_hook(given: object) -> subprocess.CompletedProcess[str]:
 
 def test_a_rule_of_another_form_has_another_number() -> None:
     """A rule that was remembered before its fields changed must not be read: raise `RULE_FORM`."""
-    forms = (ArrivalRule, StoreRule, Shown, Extent, LineNumbers)
+    forms = (ArrivalRule, StoreRule, ArrivalShown, ArrivalExtent, ArrivalLineNumbers)
     fields = json.dumps([one._fields for one in forms])
     assert (RULE_FORM, sha256(fields.encode()).hexdigest()[:12]) == (2, "101e0c6ba178")
 

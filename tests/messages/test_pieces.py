@@ -6,7 +6,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from policyctx.definitions.items import Mark, Medium
+from policyctx.definitions.items import Medium, RequestMark
 from policyctx.messages.editing import pieces_of, provider_of, request_content
 
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGVhZA==", "detail": "auto"}
@@ -30,22 +30,25 @@ def message(*parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
     [
         (
             message({"type": "input_text", "text": "hi"}, IMAGE, role="user"),
-            [Mark.MESSAGE, "hi", SEEN],
+            [RequestMark.MESSAGE, "hi", SEEN],
         ),
-        ({"type": "message", "role": "user", "content": "hi"}, [Mark.MESSAGE, "hi"]),
+        ({"type": "message", "role": "user", "content": "hi"}, [RequestMark.MESSAGE, "hi"]),
         (
             message({"type": "output_text", "text": "hello", "annotations": [{"n": 1}]}),
-            [Mark.MESSAGE, "hello"],
+            [RequestMark.MESSAGE, "hello"],
         ),
-        (message({"type": "refusal", "refusal": "I will not"}), [Mark.MESSAGE, "I will not"]),
+        (
+            message({"type": "refusal", "refusal": "I will not"}),
+            [RequestMark.MESSAGE, "I will not"],
+        ),
         (
             message({"type": "input_file", "file_id": "file_1"}, role="user"),
-            [Mark.MESSAGE, Medium("document", "openai")],
+            [RequestMark.MESSAGE, Medium("document", "openai")],
         ),
-        (FUNCTION_CALL, [Mark.TOOL_CALL, "read", '{"path":"a"}']),
+        (FUNCTION_CALL, [RequestMark.TOOL_CALL, "read", '{"path":"a"}']),
         (
             {"type": "function_call_output", "call_id": "call_1", "output": "done"},
-            [Mark.MESSAGE, Mark.TOOL_RESULT, "done"],
+            [RequestMark.MESSAGE, RequestMark.TOOL_RESULT, "done"],
         ),
         (
             {
@@ -53,15 +56,15 @@ def message(*parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
                 "call_id": "call_1",
                 "output": [{"type": "input_text", "text": "done"}, IMAGE],
             },
-            [Mark.MESSAGE, Mark.TOOL_RESULT, "done", SEEN],
+            [RequestMark.MESSAGE, RequestMark.TOOL_RESULT, "done", SEEN],
         ),
         (
             {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"},
-            [Mark.TOOL_CALL, "patch", "*** Begin"],
+            [RequestMark.TOOL_CALL, "patch", "*** Begin"],
         ),
         (
             {"type": "custom_tool_call_output", "call_id": "c", "output": "applied"},
-            [Mark.MESSAGE, Mark.TOOL_RESULT, "applied"],
+            [RequestMark.MESSAGE, RequestMark.TOOL_RESULT, "applied"],
         ),
         (
             {
@@ -70,15 +73,15 @@ def message(*parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
                 "action": {"type": "exec", "command": ["ls"]},
                 "status": "completed",
             },
-            [Mark.TOOL_CALL, '{"type":"exec","command":["ls"]}'],
+            [RequestMark.TOOL_CALL, '{"type":"exec","command":["ls"]}'],
         ),
         (
             {"type": "local_shell_call_output", "id": "c", "output": '{"output":"a"}'},
-            [Mark.MESSAGE, Mark.TOOL_RESULT, '{"output":"a"}'],
+            [RequestMark.MESSAGE, RequestMark.TOOL_RESULT, '{"output":"a"}'],
         ),
         (
             {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "a"}]},
-            [Mark.MESSAGE, Mark.TOOL_RESULT, '{"stdout":"a"}'],
+            [RequestMark.MESSAGE, RequestMark.TOOL_RESULT, '{"stdout":"a"}'],
         ),
         (
             {
@@ -87,8 +90,8 @@ def message(*parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
                 "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,AA"},
             },
             [
-                Mark.MESSAGE,
-                Mark.TOOL_RESULT,
+                RequestMark.MESSAGE,
+                RequestMark.TOOL_RESULT,
                 Medium("image", "openai", "data:image/png;base64,AA", 22),
             ],
         ),
@@ -147,12 +150,12 @@ def test_an_sdk_object_has_the_pieces_of_its_dict() -> None:
     assert list(pieces_of(call)) == list(pieces_of(FUNCTION_CALL))  # type: ignore[arg-type]
     said = message({"type": "output_text", "text": "hello", "annotations": []})
     sent = ResponseOutputMessage(id="msg_1", status="completed", **said)
-    assert list(pieces_of(sent)) == [Mark.MESSAGE, "hello"]  # type: ignore[arg-type]
+    assert list(pieces_of(sent)) == [RequestMark.MESSAGE, "hello"]  # type: ignore[arg-type]
     calls = [{"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}]
     chat = {"role": "assistant", "content": "hello", "tool_calls": calls}
     reply = ChatCompletionMessage.model_validate(chat)
     assert list(pieces_of(reply)) == [  # type: ignore[arg-type]
-        Mark.MESSAGE, "hello", Mark.TOOL_CALL, "read", "{}",
+        RequestMark.MESSAGE, "hello", RequestMark.TOOL_CALL, "read", "{}",
     ]  # fmt: skip
 
 
@@ -165,7 +168,7 @@ def test_a_list_with_items_of_the_responses_api_is_openais(kind: str) -> None:
 def test_the_system_prompt_is_part_of_the_content(system: object) -> None:
     messages = [{"role": "user", "content": "hi"}]
     content = request_content(messages, system)
-    assert content.pieces == [Mark.MESSAGE, "hi", "be kind"]
+    assert content.pieces == [RequestMark.MESSAGE, "hi", "be kind"]
     assert content.body == {"messages": messages, "system": system}
 
 

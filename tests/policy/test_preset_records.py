@@ -14,7 +14,7 @@ from policyctx.definitions.actions import Comparison, Gate
 from policyctx.planning.gates import gates_of
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
-from policyctx.policy.presets import Reader, Record, digest_of, preset_record, recorded_preset
+from policyctx.policy.presets import Record, RecordReader, digest_of, preset_record, recorded_preset
 from policyctx.policy.sources import PolicySource, policy_source, preset_names
 
 
@@ -131,4 +131,4 @@ steps: [{name: s, do: offload, when: {ratio: {at_least: 20%}, idle: {over: 90s}}
 """
     source = PolicySource("p.yaml", text, "/somewhere/p.yaml")
     record = preset_record(source)
-    assert Reader(record["models"]).value(record["values"]) == parsed_policy(source)
+    assert RecordReader(record["models"]).value(record["values"]) == parsed_policy(source)

@@ -12,7 +12,7 @@ import zstandard
 
 from policyctx.errors import SettingsError, StoreError
 from policyctx.proxy.command import root_key, token_in
-from policyctx.proxy.encodings import TooLargeError, decoded, decoder, readable
+from policyctx.proxy.encodings import BodyTooLargeError, decoded, decoder, readable
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.tokens.usage import BodyUsage
 
@@ -38,7 +38,7 @@ def test_a_body_is_decoded_up_to_the_limit(encoding: str, raw: bytes) -> None:
 def test_a_body_above_the_limit_is_refused_without_decoding_all(encode: Any) -> None:
     encoding = "gzip" if encode is gzip.compress else "zstd"
     assert decoded(encode(b" " * 1000), encoding, 1000, 100) == b" " * 1000
-    with pytest.raises(TooLargeError):
+    with pytest.raises(BodyTooLargeError):
         decoded(encode(b" " * 1001), encoding, 1000, 100)
 
 
@@ -50,7 +50,7 @@ def test_a_dense_body_is_left_alone_above_a_megabyte(encoding: str, encode: Any)
     assert decoded(encode(b" " * 2**20), encoding, 2**30, 100) == b" " * 2**20
     with pytest.raises(UntouchableError, match="larger"):
         decoded(encode(b" " * 2**24), encoding, 2**30, 100)
-    with pytest.raises(TooLargeError):
+    with pytest.raises(BodyTooLargeError):
         decoded(encode(b" " * 2**24), encoding, 2**23, 100)
 
 

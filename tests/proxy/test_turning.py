@@ -15,7 +15,7 @@ from policyctx.proxy.apis import api_of
 from policyctx.proxy.conversations import Registry
 from policyctx.proxy.history import saved_end
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.turning import Request, Turned, Turning
+from policyctx.proxy.turning import ListRequest, Turned, Turning
 from policyctx.turns.driving import finished
 from tests.conversations import calls, results, session_of, user
 from tests.proxy.running import OFFLOADS_OLD
@@ -63,7 +63,7 @@ class Proxied:
         api = api_of(path)
         assert api is not None
         headers = {} if session is None else {"x-claude-code-session-id": session}
-        return self.turning.turned(Request(api, scope, headers, raw))
+        return self.turning.turned(ListRequest(api, scope, headers, raw))
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -373,7 +373,7 @@ def steps_left(proxied: Proxied, count: int, **fields: Any) -> bool:
     api = api_of("/v1/messages")
     assert api is not None
     headers = {"x-claude-code-session-id": "s"}
-    steps = proxied.turning.in_steps(Request(api, "k", headers, raw))
+    steps = proxied.turning.in_steps(ListRequest(api, "k", headers, raw))
     if next(steps, steps) is steps:
         return False
     finished(steps)
@@ -404,7 +404,7 @@ def test_a_turn_waits_for_the_one_before_it_in_a_later_step(tmp_path: Path) -> N
     raw = json.dumps({"messages": session_of(*TEXTS[:2])}).encode()
     api = api_of("/v1/messages")
     assert api is not None
-    request = Request(api, "k", {"x-claude-code-session-id": "s"}, raw)
+    request = ListRequest(api, "k", {"x-claude-code-session-id": "s"}, raw)
     with first.conversation.lock:
         steps = proxied.turning.in_steps(request)
         assert next(steps, steps) is not steps
@@ -420,7 +420,7 @@ def test_a_turn_that_is_given_up_lets_the_next_one_go_on(tmp_path: Path) -> None
     raw = json.dumps({"messages": session_of(*TEXTS[:4])}).encode()
     api = api_of("/v1/messages")
     assert api is not None
-    steps = proxied.turning.in_steps(Request(api, "k", {"x-claude-code-session-id": "s"}, raw))
+    steps = proxied.turning.in_steps(ListRequest(api, "k", {"x-claude-code-session-id": "s"}, raw))
     assert next(steps, steps) is not steps
     assert one.lock.locked()
     steps.close()  # its client has gone before a thread was free

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from policyctx.definitions.actions import Action
 from policyctx.pricing.dollars import Dollars
-from policyctx.replay.answer import Answer, advice, answer_of, day_of, titles
+from policyctx.replay.answer import ReplayAnswer, advice, answer_of, day_of, titles
 from policyctx.replay.cost import Cost, CostPair, Costs
 from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.replay.simulated import Need, Regret, Removal, SimulatedSession
-from policyctx.replay.summing import Charge, Figures, Net, Sent, total
+from policyctx.replay.summing import Charge, Figures, Net, SentTokens, total
 from tests.replay.report.sessions import replayed
 
 
@@ -54,7 +54,7 @@ def with_regrets(*regrets: Regret) -> SimulatedSession:
     return replace(replayed(1), regrets=regrets)
 
 
-def answered(sessions: Sequence[SimulatedSession], of_each: Sequence[Figures]) -> Answer:
+def answered(sessions: Sequence[SimulatedSession], of_each: Sequence[Figures]) -> ReplayAnswer:
     return answer_of(sessions, of_each, total(of_each))
 
 
@@ -141,7 +141,7 @@ def test_a_tool_with_few_of_the_regretted_tokens_is_not_named() -> None:
 
 
 def test_calls_that_stay_over_the_window_are_advised_on() -> None:
-    over = replace(figures(1, 0.5), edited=Sent(10, 10, 2))
+    over = replace(figures(1, 0.5), edited=SentTokens(10, 10, 2))
     assert "2 calls of 10 would still be larger" in advised(over)["window"]
 
 
@@ -154,7 +154,7 @@ def test_the_reason_is_given_where_the_policy_seldom_acts() -> None:
 def test_the_advice_that_saves_most_comes_first() -> None:
     whole = replace(
         figures(2, 1.5, calls=5),
-        edited=Sent(10, 10, 1),
+        edited=SentTokens(10, 10, 1),
         baselines={SUMMARISE_ONLY: figures(2, 1)},
     )
     found = advice([], [whole], whole)

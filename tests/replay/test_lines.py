@@ -17,8 +17,8 @@ from policyctx.replay.executing.executor import Here
 from policyctx.replay.parts import parts
 from policyctx.replay.places import files
 from policyctx.replay.reading import (
+    ByteRange,
     NamedRange,
-    Range,
     format_in_lines,
     named_ranges,
     recordings_in,
@@ -54,7 +54,7 @@ def in_ranges(path: Path, cuts: Sequence[int]) -> list[Recording] | None:
     """Read a file in the ranges between cuts."""
     form = format_in_lines(path)
     assert form is not None
-    ranges = [Range(form, start, end) for start, end in pairwise(cuts)]
+    ranges = [ByteRange(form, start, end) for start, end in pairwise(cuts)]
     named = named_ranges(path.name, ranges, [survey(path, one) for one in ranges])
     if named is None:
         return None
@@ -113,7 +113,7 @@ def test_a_large_file_has_parts_of_about_the_wanted_size(path: Path) -> None:
 def test_a_file_that_has_changed_since_the_survey_is_an_error(path: Path) -> None:
     line = json.dumps(session_of("x")) + "\n"
     path.write_text(line * 2, encoding="utf-8")
-    of = Range("chat", 0, path.stat().st_size)
+    of = ByteRange("chat", 0, path.stat().st_size)
     for names in (("a.jsonl#1",), ("a.jsonl#1", "a.jsonl#2", "a.jsonl#3")):
         with pytest.raises(UnreadableRecordingError, match="changed since it was surveyed"):
             list(recordings_in_range(path, NamedRange(of, names)))

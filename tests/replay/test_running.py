@@ -12,7 +12,7 @@ import pytest
 
 from policyctx.errors import MessagesError
 from policyctx.replay.executing.processes import executor
-from policyctx.replay.parts import Part
+from policyctx.replay.parts import WorkPart
 from policyctx.replay.places import Place, files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import Done, FailedRecording, Outcome, PassedOver, worked
@@ -185,7 +185,7 @@ def test_other_files_in_a_folder_are_skipped(tmp_path: Path) -> None:
     other = tmp_path / "README.md"
     other.write_text("read me", encoding="utf-8")
     found = files([tmp_path])
-    assert list(worked(found, calls_of)) == [PassedOver(str(other)), Done(Part(found[0]))]
+    assert list(worked(found, calls_of)) == [PassedOver(str(other)), Done(WorkPart(found[0]))]
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_a_file_deleted_after_listing_fails(tmp_path: Path) -> None:
     path.unlink()
     assert list(worked(found, calls_of)) == [
         FailedRecording(str(path), "No such file or directory"),
-        Done(Part(found[0])),
+        Done(WorkPart(found[0])),
     ]
 
 

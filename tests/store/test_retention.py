@@ -10,7 +10,7 @@ import pytest
 from policyctx.errors import StoreError
 from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.retain import Limits
+from policyctx.store.retain import RetentionLimits
 from policyctx.store.retention import StoreCollection, collect_below, store_places
 from tests.store.contents import DAY, Clock, names_below, result
 from tests.store.contract import offloaded
@@ -48,14 +48,17 @@ def removed(done: list[StoreCollection], root: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("limits", "gone"),
     [
-        (Limits(max_age=2.5 * DAY), [("s0", "call_0"), ("s0", "call_1"), ("s1", "call_0")]),
-        (Limits(max_contents=5), [("s0", "call_0"), ("s0", "call_1"), ("s1", "call_0")]),
-        (Limits(max_bytes=4_500), [("s0", "call_0"), ("s0", "call_1"), ("s1", "call_0")]),
-        (Limits(), []),
+        (
+            RetentionLimits(max_age=2.5 * DAY),
+            [("s0", "call_0"), ("s0", "call_1"), ("s1", "call_0")],
+        ),
+        (RetentionLimits(max_contents=5), [("s0", "call_0"), ("s0", "call_1"), ("s1", "call_0")]),
+        (RetentionLimits(max_bytes=4_500), [("s0", "call_0"), ("s0", "call_1"), ("s1", "call_0")]),
+        (RetentionLimits(), []),
     ],
 )
 def test_the_limits_hold_for_all_sessions_together(
-    tmp_path: Path, root: str, clock: Clock, limits: Limits, gone: list[tuple[str, str]]
+    tmp_path: Path, root: str, clock: Clock, limits: RetentionLimits, gone: list[tuple[str, str]]
 ) -> None:
     stores = filled(root, clock)
     stores["s1"].save([result("call_1", "11 " * 300)])  # saved again: it is the newest
@@ -92,7 +95,9 @@ def test_a_session_that_wrote_lately_keeps_what_its_placeholders_name(
             os.utime(path, (at, at))
 
     def gone(idle: float | None) -> list[tuple[str, str]]:
-        every = collect_below(root, Limits(max_age=0), idle=idle, clock=lambda: now, dry_run=True)
+        every = collect_below(
+            root, RetentionLimits(max_age=0), idle=idle, clock=lambda: now, dry_run=True
+        )
         return removed([*every], root)
 
     assert gone(None) == [("ended", "call_1")]
@@ -103,7 +108,7 @@ def test_a_session_that_wrote_lately_keeps_what_its_placeholders_name(
 def test_a_text_that_is_in_flight_stays_however_long_its_session_was_idle(tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path / "s1", sync="never", clock=lambda: 4e9 - AGO)
     [file] = store.save([result("call_1", "x" * 900)], recorded=True)
-    [one] = collect_below(tmp_path, Limits(max_contents=0), idle=1, clock=lambda: 4e9)
+    [one] = collect_below(tmp_path, RetentionLimits(max_contents=0), idle=1, clock=lambda: 4e9)
     assert one.report is not None
     assert one.report.removed == ()
     store.remember([{"path": file.relative_path, "state": "offloaded"}])
@@ -115,7 +120,7 @@ def test_after_an_error_in_one_store_the_others_are_collected(tmp_path: Path, cl
     lock = tmp_path / "s0/.policyctx/lock"
     lock.unlink()
     lock.mkdir()
-    done = [*collect_below(tmp_path, Limits(max_contents=0), clock=clock)]
+    done = [*collect_below(tmp_path, RetentionLimits(max_contents=0), clock=clock)]
     assert [bool(one.error) for one in done] == [False, True, False, False]
     assert names_below(tmp_path / "s1") == set()
     assert len(names_below(tmp_path / "s0")) == 2
@@ -142,7 +147,7 @@ def test_what_is_in_a_store_is_no_store(tmp_path: Path, root: str, clock: Clock)
     ]
     assert store_places(f"{root}/s1") == [f"{root}/s1"]
     with pytest.raises(StoreError, match="holds no store, and nothing below it does"):
-        next(collect_below(f"{root}/nothing", Limits()))
+        next(collect_below(f"{root}/nothing", RetentionLimits()))
 
 
 def test_a_removal_that_was_cut_off_is_finished_by_the_next_collection(
@@ -169,7 +174,7 @@ def test_a_removal_that_was_cut_off_is_finished_by_the_next_collection(
             os.utime(path, (1e9, 1e9))
         mine = root / "tool_result/Bash/mine.md"
         mine.write_text("a text of somebody")
-        [done] = collect_below(root, Limits(max_age=1), clock=lambda: 4e9)
+        [done] = collect_below(root, RetentionLimits(max_age=1), clock=lambda: 4e9)
         assert done.error == ""
         left = {name for name in names_below(root) if name != "index.json"}
         assert left == {kept.relative_path, "tool_result/Bash/mine.md"}, passed

@@ -13,7 +13,7 @@ import pytest
 from policyctx import Session
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.listing import library
-from policyctx.testing.selecting import Turn
+from policyctx.testing.selecting import TurnEvent
 from policyctx.testing.world import World
 from policyctx.turns.result import Result
 from tests.conversations import Message, session_of
@@ -31,7 +31,7 @@ def world_of(folder: Path, *turns: tuple[Sequence[Message], Sequence[Message]]) 
     session = Session(policy("steps: []\n"), root=folder / "context")
     for given, out in turns:
         plan = session.plan(given)
-        turn = Turn("model call", given, copy.deepcopy(given), plan, Result(out, plan))
+        turn = TurnEvent("model call", given, copy.deepcopy(given), plan, Result(out, plan))
         world.turns.append(turn)
     return world
 
@@ -107,7 +107,7 @@ class Gated:
 def gated(folder: Path, *verdicts: Verdict) -> World:
     world = World(folder / "context", folders=[folder])
     plan: Any = Gated(verdicts)
-    world.turns.append(Turn("model call", [], [], plan))
+    world.turns.append(TurnEvent("model call", [], [], plan))
     return world
 
 
@@ -161,7 +161,7 @@ def test_a_compaction_that_did_not_come_is_told_with_its_reason(
     given = session_of("one", "two")
     session = Session(policy(f"steps: [{{name: s, do: compact, {keys}}}]"), root=tmp_path / "root")
     result = session.apply(given)
-    turn = Turn("model call", given, copy.deepcopy(given), result.plan, result)
+    turn = TurnEvent("model call", given, copy.deepcopy(given), result.plan, result)
     world.turns.append(turn)
     with pytest.raises(OutcomeError) as raised:
         step("the history is {state=compacted|not compacted}")(world, "compacted")

@@ -13,7 +13,7 @@ from policyctx import Session
 from policyctx.testing.contents import MessageBuilder, pieces
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.kinds import NUMBER_WORDS
-from policyctx.testing.selecting import EXAMPLES, Turn, selection
+from policyctx.testing.selecting import EXAMPLES, TurnEvent, selection
 from policyctx.testing.world import World
 from tests.policies import policy
 
@@ -32,7 +32,7 @@ def world(tmp_path: Path) -> World:
             given += talk.messages(pieces(f'a result "{id_}" of 20 characters from {tool}'))
     session = Session(policy("steps: []\n"), root=tmp_path / "context")
     world._session = session
-    world.turns.append(Turn("model call", given, list(given), session.plan(given)))
+    world.turns.append(TurnEvent("model call", given, list(given), session.plan(given)))
     return world
 
 
@@ -142,14 +142,14 @@ def test_an_unknown_tool_is_an_error_where_no_tool_is_known(tmp_path: Path) -> N
     session = Session(policy("steps: []\n"), root=tmp_path / "context")
     given = [{"role": "user", "content": "the task"}]
     world._session = session
-    world.turns.append(Turn("model call", given, list(given), session.plan(given)))
+    world.turns.append(TurnEvent("model call", given, list(given), session.plan(given)))
     with pytest.raises(OutcomeError, match="no tool 'Bash' in the context; no tool is known"):
         world.fates_of("no Bash result")
 
 
 def test_a_tool_stays_known_after_its_items_left(world: World) -> None:
     given = [{"role": "user", "content": "go on"}]
-    world.turns.append(Turn("model call", given, list(given), world.session.plan(given)))
+    world.turns.append(TurnEvent("model call", given, list(given), world.session.plan(given)))
     assert world.fates_of("no Bash result") == []
 
 

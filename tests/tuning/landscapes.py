@@ -8,7 +8,7 @@ from functools import cache
 
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.tuning.evaluating import Tried, TunedSession, compiled_text
-from policyctx.tuning.outcomes import Outcome
+from policyctx.tuning.outcomes import SessionOutcome
 
 WITHOUT = 10.0
 
@@ -30,9 +30,9 @@ def sessions(projects: int, *, each: int = 2) -> list[TunedSession]:
     ]
 
 
-def outcome(net: float, regret: int = 0, *, over_window: int = 0) -> Outcome:
+def outcome(net: float, regret: int = 0, *, over_window: int = 0) -> SessionOutcome:
     """Return an outcome of a session that costs `WITHOUT` without a policy."""
-    return Outcome(WITHOUT, net, regret, 0, over_window, acted=net != 0, calls=10)
+    return SessionOutcome(WITHOUT, net, regret, 0, over_window, acted=net != 0, calls=10)
 
 
 @cache
@@ -44,12 +44,12 @@ def _compiled(tried: Tried) -> OffloadPolicy:
 class Landscape:
     """Outcomes by a function of the policy and the session; implements `Evaluations`."""
 
-    value: Callable[[OffloadPolicy, int], Outcome]
+    value: Callable[[OffloadPolicy, int], SessionOutcome]
     interrupt_after: int | None = None
     """Replays after which Ctrl-C is pressed."""
     asked: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     """What was evaluated, in order."""
-    known: dict[tuple[str, int], Outcome] = field(default_factory=dict)
+    known: dict[tuple[str, int], SessionOutcome] = field(default_factory=dict)
 
     @property
     def replays(self) -> int:
@@ -66,7 +66,7 @@ class Landscape:
                     raise KeyboardInterrupt
                 self.known[tried.digest, session] = self.value(policy, session)
 
-    def outcome(self, digest: str, session: int) -> Outcome:
+    def outcome(self, digest: str, session: int) -> SessionOutcome:
         return self.known[digest, session]
 
     def knows(self, digest: str, sessions: Iterable[int]) -> bool:

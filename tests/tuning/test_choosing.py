@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.tuning.outcomes import Outcome, sums
+from policyctx.tuning.outcomes import SessionOutcome, sums
 from policyctx.tuning.search import (
     Candidate,
     Constraints,
@@ -97,7 +97,7 @@ def test_calls_over_the_window_may_not_rise_whatever_the_incumbent_does() -> Non
 def test_a_session_is_dearer_beyond_a_cent_and_one_per_cent(
     without: float, net: float, is_dearer: bool
 ) -> None:
-    assert Outcome(without, net, 0, 0, 0, acted=True, calls=1).is_dearer == is_dearer
+    assert SessionOutcome(without, net, 0, 0, 0, acted=True, calls=1).is_dearer == is_dearer
 
 
 def test_sums_of_two_sessions() -> None:

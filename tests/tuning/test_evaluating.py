@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from policyctx.replay.executing.processes import Processes, executor
-from policyctx.replay.parts import Origin, Part
+from policyctx.replay.parts import RecordingOrigin, WorkPart
 from policyctx.replay.places import files
 from policyctx.replay.terms import UNNAMED
 from policyctx.tuning.evaluating import Evaluator, Failure, Found, Tried, tried
-from policyctx.tuning.outcomes import Outcome, Unpriced
+from policyctx.tuning.outcomes import SessionOutcome, Unpriced
 from tests.conversations import session_of
 
 POLICY = """
@@ -29,13 +29,13 @@ CALLS = [3, 6, 9]
 
 
 @pytest.fixture
-def origins(tmp_path: Path) -> list[Origin]:
+def origins(tmp_path: Path) -> list[RecordingOrigin]:
     """Three sessions in one file."""
     path = tmp_path / "sessions.jsonl"
     contents = [[f"line {i} of some output\n" * 200 for i in range(count)] for count in CALLS]
     path.write_text("\n".join(json.dumps(session_of(*one)) for one in contents), encoding="utf-8")
-    part = Part(files([path])[0])
-    return [Origin(part, index) for index in range(len(CALLS))]
+    part = WorkPart(files([path])[0])
+    return [RecordingOrigin(part, index) for index in range(len(CALLS))]
 
 
 def policy(text: str = POLICY) -> Tried:
@@ -58,17 +58,17 @@ class Counted:
         self.calls += calls
 
 
-def test_offloading_large_results_of_a_long_session_saves(origins: list[Origin]) -> None:
+def test_offloading_large_results_of_a_long_session_saves(origins: list[RecordingOrigin]) -> None:
     evaluator = Evaluator(origins, CALLS)
     evaluator.evaluate([policy()], range(3))
     outcomes = [evaluator.outcome(policy().digest, number) for number in range(3)]
-    assert all(isinstance(one, Outcome) and one.acted for one in outcomes)
+    assert all(isinstance(one, SessionOutcome) and one.acted for one in outcomes)
     last = outcomes[2]
-    assert isinstance(last, Outcome)
+    assert isinstance(last, SessionOutcome)
     assert last.net < 0 < last.without
 
 
-def test_a_session_is_replayed_once_under_a_policy(origins: list[Origin]) -> None:
+def test_a_session_is_replayed_once_under_a_policy(origins: list[RecordingOrigin]) -> None:
     heard = Counted()
     evaluator = Evaluator(origins, CALLS, progress=heard)
     evaluator.evaluate([policy()], [0, 1])
@@ -78,14 +78,16 @@ def test_a_session_is_replayed_once_under_a_policy(origins: list[Origin]) -> Non
     assert heard.calls == sum(heard.begun)
 
 
-def test_a_policy_without_prices_has_no_outcome(origins: list[Origin]) -> None:
+def test_a_policy_without_prices_has_no_outcome(origins: list[RecordingOrigin]) -> None:
     text = "\n".join(line for line in POLICY.splitlines() if "price" not in line)
     evaluator = Evaluator(origins, CALLS)
     evaluator.evaluate([policy(text)], [0])
     assert evaluator.outcome(policy(text).digest, 0) == Unpriced((UNNAMED,))
 
 
-def test_a_recording_that_is_gone_is_a_failure(origins: list[Origin], tmp_path: Path) -> None:
+def test_a_recording_that_is_gone_is_a_failure(
+    origins: list[RecordingOrigin], tmp_path: Path
+) -> None:
     (tmp_path / "sessions.jsonl").unlink()
     evaluator = Evaluator(origins, CALLS)
     evaluator.evaluate([policy()], [0])
@@ -99,7 +101,7 @@ def outcomes(evaluator: Evaluator, policies: list[Tried]) -> list[Found]:
 
 @pytest.mark.slow
 def test_several_processes_give_the_same_outcomes_even_if_one_is_killed(
-    origins: list[Origin],
+    origins: list[RecordingOrigin],
 ) -> None:
     first, second = [policy()], [policy(POLICY.replace("50", "5000"))]
     here = Evaluator(origins, CALLS)

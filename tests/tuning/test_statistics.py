@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from policyctx.tuning.outcomes import (
     Influence,
-    Tally,
+    SessionTally,
     bootstrap_interval,
     influence,
     layers,
@@ -54,7 +54,7 @@ def test_quantiles_are_linear_between_two_numbers() -> None:
 
 
 def test_a_difference_within_its_margin_is_a_tie() -> None:
-    assert tally([-2, -1, 0, 1, 2], [1] * 5) == Tally(wins=1, losses=1, ties=3)
+    assert tally([-2, -1, 0, 1, 2], [1] * 5) == SessionTally(wins=1, losses=1, ties=3)
 
 
 def test_influence_is_that_of_the_largest_difference_either_way() -> None:

@@ -6,10 +6,10 @@ from functools import cache, partial
 import pytest
 
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.tuning.outcomes import Outcome
+from policyctx.tuning.outcomes import SessionOutcome
 from policyctx.tuning.search import Constraints, folds
 from policyctx.tuning.space import Incumbent, Setting
-from policyctx.tuning.study import MIN_PROJECTS, Options, Study, Tuned
+from policyctx.tuning.study import MIN_PROJECTS, Study, StudyOptions, Tuned
 from tests.tuning.landscapes import Landscape, outcome, sessions
 
 INCUMBENT = """
@@ -43,7 +43,7 @@ def offloads(policy: OffloadPolicy) -> bool:
     return any(not step.action.takes_messages for step in policy.all_steps)
 
 
-def cheapest_at_1500(policy: OffloadPolicy, session: int) -> Outcome:
+def cheapest_at_1500(policy: OffloadPolicy, session: int) -> SessionOutcome:
     """A valley at 1,500 tokens; regret falls with the threshold."""
     del session
     if not offloads(policy):
@@ -53,7 +53,7 @@ def cheapest_at_1500(policy: OffloadPolicy, session: int) -> Outcome:
 
 @cache
 def whole_study(incumbent: Incumbent) -> Tuned:
-    return Study(incumbent, sessions(10), Landscape(cheapest_at_1500), Options()).tuned()
+    return Study(incumbent, sessions(10), Landscape(cheapest_at_1500), StudyOptions()).tuned()
 
 
 def test_the_best_threshold_of_a_known_valley_is_found(incumbent: Incumbent) -> None:
@@ -75,7 +75,7 @@ def test_the_front_has_no_dominated_setting_and_the_cheapest_comes_first(
     assert str(tuned.front[0].setting) == "min_tokens 1500"
 
 
-def noise(policy: OffloadPolicy, session: int, *, draw: int) -> Outcome:
+def noise(policy: OffloadPolicy, session: int, *, draw: int) -> SessionOutcome:
     """Every setting is as good as any other, except by chance."""
     steps = [(step.do, step.select.keep_recent, step.when) for step in policy.all_steps]
     chance = random.Random(f"{draw} {policy.policy.min_tokens} {steps} {session}")  # noqa: S311
@@ -87,7 +87,7 @@ def test_what_looks_best_by_chance_alone_seldom_replaces_the_incumbent(
 ) -> None:
     """Chance is beyond one standard error in one of six studies."""
     studies = [
-        Study(incumbent, sessions(10), Landscape(partial(noise, draw=draw)), Options()).tuned()
+        Study(incumbent, sessions(10), Landscape(partial(noise, draw=draw)), StudyOptions()).tuned()
         for draw in range(12)
     ]
     looks_better = [one.comparisons[0].difference < -5 for one in studies]
@@ -96,7 +96,7 @@ def test_what_looks_best_by_chance_alone_seldom_replaces_the_incumbent(
     assert sum(replaced) <= 4
 
 
-def best_is_another_in_each_project(policy: OffloadPolicy, session: int) -> Outcome:
+def best_is_another_in_each_project(policy: OffloadPolicy, session: int) -> SessionOutcome:
     """One threshold is very good in the sessions of the first projects, and bad elsewhere."""
     is_first = session < 8
     is_small = offloads(policy) and threshold(policy) < 800
@@ -105,7 +105,7 @@ def best_is_another_in_each_project(policy: OffloadPolicy, session: int) -> Outc
 
 def test_a_setting_that_few_projects_pay_for_does_not_win(incumbent: Incumbent) -> None:
     landscape = Landscape(best_is_another_in_each_project)
-    tuned = Study(incumbent, sessions(12), landscape, Options()).tuned()
+    tuned = Study(incumbent, sessions(12), landscape, StudyOptions()).tuned()
     assert tuned.winner is not None
     assert tuned.winner.setting == Setting()
 
@@ -117,11 +117,11 @@ def test_the_choice_of_a_fold_is_made_before_its_sessions_are_replayed_for_it(
     found = sessions(10)
     [first, *_] = folds(found, 5, seed=0)
 
-    def value(policy: OffloadPolicy, session: int) -> Outcome:
+    def value(policy: OffloadPolicy, session: int) -> SessionOutcome:
         is_bad = session in first.test and offloads(policy) and threshold(policy) == 1500
         return outcome(1000) if is_bad else cheapest_at_1500(policy, session)
 
-    tuned = Study(incumbent, found, Landscape(value), Options()).tuned()
+    tuned = Study(incumbent, found, Landscape(value), StudyOptions()).tuned()
     assert tuned.tested is not None
     assert tuned.tested.settings[0] == Setting.of({"min_tokens": 1500})
     assert 1500 not in {one.get("min_tokens") for one in tuned.tested.settings[1:]}
@@ -129,28 +129,28 @@ def test_the_choice_of_a_fold_is_made_before_its_sessions_are_replayed_for_it(
 
 
 def test_calls_over_the_window_rule_a_setting_out(incumbent: Incumbent) -> None:
-    def value(policy: OffloadPolicy, session: int) -> Outcome:
+    def value(policy: OffloadPolicy, session: int) -> SessionOutcome:
         found = cheapest_at_1500(policy, session)
         overflows = session == 3 and offloads(policy) and threshold(policy) == 1500
         return outcome(found.net, found.regret_tokens, over_window=int(overflows))
 
-    tuned = Study(incumbent, sessions(10), Landscape(value), Options()).tuned()
+    tuned = Study(incumbent, sessions(10), Landscape(value), StudyOptions()).tuned()
     assert all(one.setting.get("min_tokens") != 1500 for one in tuned.front)
 
 
 def test_never_dearer_rules_a_setting_out(incumbent: Incumbent) -> None:
-    def value(policy: OffloadPolicy, session: int) -> Outcome:
+    def value(policy: OffloadPolicy, session: int) -> SessionOutcome:
         if session == 3 and offloads(policy) and threshold(policy) == 1500:
             return outcome(1)
         return cheapest_at_1500(policy, session)
 
-    options = Options(constraints=Constraints(never_dearer=True))
+    options = StudyOptions(constraints=Constraints(never_dearer=True))
     tuned = Study(incumbent, sessions(10), Landscape(value), options).tuned()
     assert all(one.setting.get("min_tokens") != 1500 for one in tuned.front)
 
 
 def test_the_most_regret_is_a_multiple_of_the_incumbents(incumbent: Incumbent) -> None:
-    options = Options(constraints=Constraints(max_regret=0.6))
+    options = StudyOptions(constraints=Constraints(max_regret=0.6))
     tuned = Study(incumbent, sessions(10), Landscape(cheapest_at_1500), options).tuned()
     most = 0.6 * tuned.incumbent.regret_tokens
     above = [one.setting for one in tuned.front if one.regret_tokens > most]
@@ -162,7 +162,7 @@ def test_an_interrupt_keeps_the_best_so_far(incumbent: Incumbent) -> None:
     landscape = Landscape(cheapest_at_1500)
     # The search is done, and a fold has begun.
     landscape.interrupt_after = whole_study(incumbent).replays - 40
-    tuned = Study(incumbent, sessions(10), landscape, Options()).tuned()
+    tuned = Study(incumbent, sessions(10), landscape, StudyOptions()).tuned()
     assert tuned.is_interrupted
     assert tuned.tested is None
     assert tuned.winner is not None
@@ -171,7 +171,7 @@ def test_an_interrupt_keeps_the_best_so_far(incumbent: Incumbent) -> None:
 
 def test_an_early_interrupt_keeps_the_incumbent(incumbent: Incumbent) -> None:
     landscape = Landscape(cheapest_at_1500)
-    study = Study(incumbent, sessions(10), landscape, Options())
+    study = Study(incumbent, sessions(10), landscape, StudyOptions())
     study.of([Setting()], range(20))
     landscape.interrupt_after = landscape.replays + 1
     tuned = study.tuned()
@@ -184,7 +184,7 @@ def test_below_eight_projects_the_presets_are_ranked_and_nothing_is_searched(
     incumbent: Incumbent,
 ) -> None:
     landscape = Landscape(lambda policy, _: outcome(-len(policy.policy.description)))
-    tuned = Study(incumbent, sessions(MIN_PROJECTS - 1), landscape, Options()).tuned()
+    tuned = Study(incumbent, sessions(MIN_PROJECTS - 1), landscape, StudyOptions()).tuned()
     assert tuned.winner is None
     assert tuned.front == ()
     nets = [one.candidate.net for one in tuned.presets]
@@ -194,7 +194,9 @@ def test_below_eight_projects_the_presets_are_ranked_and_nothing_is_searched(
 
 def test_the_result_depends_on_the_seed_only(incumbent: Incumbent) -> None:
     first, second = (
-        Study(incumbent, sessions(9), Landscape(partial(noise, draw=0)), Options(seed=5)).tuned()
+        Study(
+            incumbent, sessions(9), Landscape(partial(noise, draw=0)), StudyOptions(seed=5)
+        ).tuned()
         for _ in range(2)
     )
     assert first == second

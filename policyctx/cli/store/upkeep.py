@@ -28,7 +28,7 @@ from policyctx.resources import open_file
 from policyctx.store.backend import store_root
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.restoring import restorer
-from policyctx.store.retain import CollectionReport, Limits
+from policyctx.store.retain import CollectionReport, RetentionLimits
 from policyctx.store.retention import StoreCollection, collect_below
 from policyctx.store.uploading import upload_below
 
@@ -147,7 +147,7 @@ def gc(
     """
     if every and session is not None:
         raise typer.BadParameter("--all is for every session; leave --session out")
-    given = Limits(seconds(max_age), size(max_bytes), max_contents)
+    given = RetentionLimits(seconds(max_age), size(max_bytes), max_contents)
     limits, compress = _terms(given, policy)
     if every:
         with shown_progress("collecting") as progress:
@@ -190,7 +190,9 @@ def gc(
     out.print(collection_summary([done], dry_run=done.is_dry_run))
 
 
-def _terms(given: Limits, policy: str | None) -> tuple[Limits, Literal["none", "zstd"]]:
+def _terms(
+    given: RetentionLimits, policy: str | None
+) -> tuple[RetentionLimits, Literal["none", "zstd"]]:
     """Return the limits, those that were not given by the policy, and how it compresses."""
     if policy is None:
         return given, "zstd"
@@ -200,7 +202,7 @@ def _terms(given: Limits, policy: str | None) -> tuple[Limits, Literal["none", "
         return given, settings.compress
     age = known.max_age.seconds if known.max_age else None
     size = known.max_bytes.bytes if known.max_bytes else None
-    return Limits(
+    return RetentionLimits(
         age if given.max_age is None else given.max_age,
         size if given.max_bytes is None else given.max_bytes,
         known.max_contents if given.max_contents is None else given.max_contents,

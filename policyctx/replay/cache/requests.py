@@ -21,7 +21,7 @@ class Block(NamedTuple):
     kind: BlockKind = "other"
 
 
-class Breakpoint(NamedTuple):
+class CacheBreakpoint(NamedTuple):
     """A place up to which a request asks for its prompt to be cached."""
 
     block: int
@@ -108,7 +108,7 @@ class CacheRequest:
     beside: Sequence[float]
     """The provider's tokens in it that nobody shows."""
     positions: Sequence[int]
-    breakpoints: tuple[Breakpoint, ...] = ()
+    breakpoints: tuple[CacheBreakpoint, ...] = ()
     """In the order of their blocks; a cache without breakpoints ignores them."""
     language_model: str | None = None
     """A cache belongs to one of them."""

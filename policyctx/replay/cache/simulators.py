@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from policyctx.pricing.rows import CacheKind, CacheRules
-from policyctx.replay.cache.requests import Breakpoint, CacheRequest, CacheSplit
+from policyctx.replay.cache.requests import CacheBreakpoint, CacheRequest, CacheSplit
 
 
 class PrefixCache:
@@ -205,7 +205,7 @@ class AnthropicCache:
                 self._entries.write(request, one.block, one.ttl)
         return CacheSplit(read, end - hour_end, hour_end - read, max(0, request.tokens - end))
 
-    def _found(self, request: CacheRequest, breakpoints: list[Breakpoint]) -> int:
+    def _found(self, request: CacheRequest, breakpoints: list[CacheBreakpoint]) -> int:
         """Return the last block of the longest entry that a walk back finds; -1 for none."""
         positions, tried = request.positions, len(request.keys)
         for one in reversed(breakpoints):

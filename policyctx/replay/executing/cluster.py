@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from policyctx import __version__
 from policyctx.errors import ClusterError, MissingExtraError, in_words
-from policyctx.replay.executing.executor import Job, Lost, packed, result_of_call, unpacked
+from policyctx.replay.executing.executor import Job, LostJob, packed, result_of_call, unpacked
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -69,7 +69,7 @@ class Cluster:
 
     def results(
         self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | Lost], None, None]:
+    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
         """Yield each job with its result, as `Executor` says.
 
         A job that was begun on a worker of somebody else is done to its end even when it is
@@ -156,7 +156,7 @@ class Cluster:
         try:
             raw = future.result()
         except self._api.KilledWorker:
-            return Lost("the workers that worked on it were ended")
+            return LostJob("the workers that worked on it were ended")
         except Exception as error:
             if isinstance(error, ImportError):
                 why = f"a worker cannot import policyctx: {in_words(error)}"

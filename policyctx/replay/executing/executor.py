@@ -26,7 +26,7 @@ class Job(Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostJob:
     """A job without a result, and why."""
 
     why: str
@@ -47,7 +47,7 @@ class Executor(Protocol):
 
     def results(
         self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | Lost], None, None]:
+    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
         """Yield each job with its result as soon as it is done; jobs are begun in their order.
 
         The job of a worker that was ended is done again by another one; a job that ends several
@@ -69,7 +69,7 @@ class Here:
 
     def results(
         self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | Lost], None, None]:
+    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
         """Yield each job with its result."""
         for job in jobs:
             yield job, function(job.argument)
@@ -103,7 +103,7 @@ def result_of_call(version: str, call: bytes) -> bytes:
     try:
         return pickle.dumps(result)
     except Exception as error:  # noqa: BLE001 - whatever a result raises when it is pickled
-        return pickle.dumps(Lost(unexpected(error)))
+        return pickle.dumps(LostJob(unexpected(error)))
 
 
 def _refuse(version: str) -> None:
@@ -111,11 +111,11 @@ def _refuse(version: str) -> None:
 
 
 def unpacked(raw: bytes) -> Any:  # noqa: ANN401 - the result of any function
-    """Return the result of a packed call, or `Lost`; raises what the function raised."""
+    """Return the result of a packed call, or `LostJob`; raises what the function raised."""
     try:
         result = pickle.loads(raw)  # noqa: S301 - from a worker
     except Exception as error:  # noqa: BLE001 - whatever a result raises when it is unpickled
-        return Lost(unexpected(error))
+        return LostJob(unexpected(error))
     if isinstance(result, _Raised):
         raise result.error
     return result

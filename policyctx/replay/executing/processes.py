@@ -15,7 +15,7 @@ from policyctx.replay.executing.executor import (
     Executor,
     Here,
     Job,
-    Lost,
+    LostJob,
     packed,
     result_of_call,
     unpacked,
@@ -41,7 +41,7 @@ class Processes:
 
     def results(
         self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | Lost], None, None]:
+    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
         """Yield each job with its result, as `Executor` says."""
         queue = _Queue(jobs, self._owners)
         tries: dict[int, int] = {}
@@ -59,7 +59,7 @@ class Processes:
                         if tries[id(job)] < _TRIES:
                             queue.put_back(job)
                         else:
-                            yield job, Lost("the process that worked on it was ended")
+                            yield job, LostJob("the process that worked on it was ended")
                     else:
                         yield job, unpacked(raw)
         finally:

@@ -481,7 +481,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     A reply over several lines is one call. One that was billed nothing, such as an error shown as
     one, is no call.
     """
-    session = _Session()
+    session = _ClaudeSession()
     for record in source.objects():
         session.read(record)
     agents = sorted(session.agents, key=lambda agent: agent.is_side)
@@ -495,7 +495,7 @@ def recordings(source: Source) -> Iterator[Recording]:
             yield agent.builder.recording(name, FORMAT)
 
 
-class _Session:
+class _ClaudeSession:
     """The agents of one file, and which of them each record belongs to."""
 
     def __init__(self) -> None:

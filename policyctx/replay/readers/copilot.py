@@ -48,7 +48,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield the session, then its sub-agents."""
-    session = _Session()
+    session = _CopilotSession()
     for event in source.objects():
         session.read(event, mapping(event.get("data")))
     session.end()
@@ -58,7 +58,7 @@ def recordings(source: Source) -> Iterator[Recording]:
             yield builder.recording(names.of(agent) if agent else source.name, FORMAT)
 
 
-class _Session:
+class _CopilotSession:
     def __init__(self) -> None:
         self.builders: dict[str, RecordingBuilder] = {}
         self._model: str | None = None

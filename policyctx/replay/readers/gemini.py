@@ -138,7 +138,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield the session."""
-    session = _Session()
+    session = _GeminiSession()
     for record in source.elements("messages"):
         session.read(mapping(record))
     if not session.builder.records:
@@ -149,7 +149,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         yield session.builder.recording(source.name, FORMAT)
 
 
-class _Session:
+class _GeminiSession:
     def __init__(self) -> None:
         self.builder = RecordingBuilder()
         self._turns: dict[str, list[Message]] = {}

@@ -139,7 +139,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield the session. A reply that was billed nothing, as an aborted one, has no usage."""
-    session = _Session()
+    session = _PiSession()
     for record in source.objects():
         session.read(record)
     session.end()
@@ -157,7 +157,7 @@ class _Entry:
         self.before = before
 
 
-class _Session:
+class _PiSession:
     def __init__(self) -> None:
         self.builder = RecordingBuilder()
         self._tip: _Entry | None = None

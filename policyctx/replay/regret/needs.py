@@ -32,7 +32,7 @@ from policyctx.replay.regret.strings import (
     starts_of,
     without,
 )
-from policyctx.replay.regret.vocabulary import Sent, Takeover, is_common, takeovers
+from policyctx.replay.regret.vocabulary import SentWords, Takeover, is_common, takeovers
 from policyctx.replay.simulated import Need
 from policyctx.replay.timeline import SessionPart
 
@@ -201,7 +201,7 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> 
     knowledge = Knowledge(part, texts, memo)
     citations = Citations(part, texts, knowledge, memo)
     evidence = _Evidence(texts, memo)
-    sent = Sent(part, texts, replies, memo)
+    sent = SentWords(part, texts, replies, memo)
     for reply, call in replies:
         held: dict[int, list[Distinct]] = defaultdict(list)
         strings, runs = said[reply]

@@ -58,7 +58,7 @@ class Takeover(NamedTuple):
 LEAST = 0.5
 
 
-class Sent:
+class SentWords:
     """The words that each call was sent, followed from call to call."""
 
     def __init__(
@@ -154,7 +154,7 @@ class Sent:
 
 
 def takeovers(
-    sent: Sent, part: SessionPart, texts: Texts, reply: int, call: int
+    sent: SentWords, part: SessionPart, texts: Texts, reply: int, call: int
 ) -> Iterator[Takeover]:
     """Yield the removed items that the words of a reply come from, at most once each."""
     new = sent.new_in(reply, call)

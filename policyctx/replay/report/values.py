@@ -17,7 +17,7 @@ from policyctx.replay.accuracy import Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.cost import BilledCall, Cost, billed_calls
 from policyctx.replay.simulated import Absence, KeptItem, Need, Removal, SeenItem, SimulatedSession
-from policyctx.replay.summing import Figures, Net, Sent, contradicting, figures_of, total
+from policyctx.replay.summing import Figures, Net, SentTokens, contradicting, figures_of, total
 
 Values = dict[str, Any]
 # What a token may be taken for; the page stacks them, so none is in two of them.
@@ -144,7 +144,7 @@ def _told(numbers: Mapping[str, int], what: str) -> Iterator[str]:
         yield f"{what} {times}: {text}"
 
 
-def _sent(sent: Sent) -> Values:
+def _sent(sent: SentTokens) -> Values:
     return {"tokens": sent.tokens, "largest": sent.largest, "over_window": sent.over_window}
 
 

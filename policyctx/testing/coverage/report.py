@@ -25,7 +25,7 @@ from policyctx.testing.coverage.observing import (
     rules_of,
 )
 from policyctx.testing.policies import named_source
-from policyctx.testing.selecting import Turn
+from policyctx.testing.selecting import TurnEvent
 
 # The policies of one test run by the files that they are read from.
 Coverage: TypeAlias = dict[str, "PolicyCoverage"]
@@ -215,7 +215,7 @@ class RuleCoverage:
         self._named = {source.path: source for source in map(self._source, self._names)}
 
     def pytest_policyctx_turn(
-        self, turn: Turn, policy: OffloadPolicy, source: PolicySource, scenario: str
+        self, turn: TurnEvent, policy: OffloadPolicy, source: PolicySource, scenario: str
     ) -> None:
         """Note which rules the event made decide."""
         if not self._is_asked_for(source) or source.path is None or policy.tree is None:
@@ -317,7 +317,7 @@ class RuleCoverage:
         except PolicyError as error:
             raise pytest.UsageError(f"--policyctx-cov: {error}") from error
 
-    def _sides(self, turn: Turn, policy: OffloadPolicy, scenario: str) -> Iterable[Side]:
+    def _sides(self, turn: TurnEvent, policy: OffloadPolicy, scenario: str) -> Iterable[Side]:
         if isinstance(turn.error, StoreError):
             yield ("store", "on_failure"), "failed"
             # A name that is taken is refused by the store itself, and has no cause in the system.

@@ -10,7 +10,7 @@ from policyctx.messages.markers import unmarked
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.kinds import Amount
-from policyctx.testing.selecting import Turn
+from policyctx.testing.selecting import TurnEvent
 from policyctx.testing.step_definitions import filled, then
 from policyctx.testing.world import World
 
@@ -172,7 +172,7 @@ def _(policyctx_world: World) -> None:
         _require_same_prefix(before, now, min([*new, len(before.messages)]))
 
 
-def _model_calls(world: World) -> list[Turn]:
+def _model_calls(world: World) -> list[TurnEvent]:
     world.require_no_error()
     turns = [turn for turn in world.turns if turn.kind == "model call"]
     if len(turns) == len(turns[:1]):
@@ -180,7 +180,7 @@ def _model_calls(world: World) -> list[Turn]:
     return turns
 
 
-def _require_same_prefix(before: Turn, now: Turn, count: int) -> None:
+def _require_same_prefix(before: TurnEvent, now: TurnEvent, count: int) -> None:
     old, new = before.messages[:count], now.messages[:count]
     for i, (one, other) in enumerate(zip(old, new, strict=False)):
         if compact(unmarked(one)) != compact(unmarked(other)):

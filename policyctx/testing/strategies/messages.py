@@ -67,18 +67,18 @@ class _Result(NamedTuple):
     error: bool
 
 
-class _Call(NamedTuple):
+class _DrawnCall(NamedTuple):
     tool: str
     reused_id: str | None
     argument: str
     result: _Result | None
 
 
-class _Reply(NamedTuple):
+class _DrawnReply(NamedTuple):
     text: str
     as_blocks: bool
     thinking: str | None
-    calls: list[_Call]
+    calls: list[_DrawnCall]
     unknown: bool
     aside: str | None
     orphan: _Result | None
@@ -88,7 +88,7 @@ class _Round(NamedTuple):
     prompt: str | None
     as_blocks: bool
     image: bool
-    replies: list[_Reply]
+    replies: list[_DrawnReply]
 
 
 class _Form(NamedTuple):
@@ -117,14 +117,14 @@ def _rarely(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 _SELDOM = st.sampled_from((False, False, False, True))
 _RESULTS = st.builds(_Result, _TEXTS, st.booleans(), _SELDOM, _SELDOM)
 _CALLS = st.builds(
-    _Call,
+    _DrawnCall,
     st.sampled_from(_TOOLS),
     _rarely(st.sampled_from(_REUSED_IDS)),
     _FRAGMENTS,
     st.one_of(_RESULTS, _RESULTS, _RESULTS, st.none()),
 )
 _REPLIES = st.builds(
-    _Reply,
+    _DrawnReply,
     _TEXTS,
     st.booleans(),
     _rarely(_FRAGMENTS),
@@ -277,7 +277,9 @@ def _prompt(each: _Round, form: _Form) -> Message:
     return {"type": "message", "role": "user", "content": shown}
 
 
-def _items(reply: _Reply, ids: list[str], form: _Form, numbers: Iterator[int]) -> Iterator[Message]:
+def _items(
+    reply: _DrawnReply, ids: list[str], form: _Form, numbers: Iterator[int]
+) -> Iterator[Message]:
     """Yield the items of a reply: reasoning, what it led to, and perhaps the same again."""
     calls = [*zip(reply.calls, ids, form.kinds, strict=False)]
     stretches = [[call] for call in calls] if form.one_by_one else [calls]
@@ -308,7 +310,7 @@ def _said(text: str, form: _Form, numbers: Iterator[int]) -> Message:
     return {**message, "content": [_text(text, "output_text")]}
 
 
-def _call_item(call: _Call, call_id: str, kind: str, numbers: Iterator[int]) -> Message:
+def _call_item(call: _DrawnCall, call_id: str, kind: str, numbers: Iterator[int]) -> Message:
     item = {"type": kind, "id": _id("fc", numbers), "call_id": call_id}
     if kind == "local_shell_call":
         return {**item, "action": {"type": "exec", "command": ["cat", call.argument]}}
@@ -317,7 +319,7 @@ def _call_item(call: _Call, call_id: str, kind: str, numbers: Iterator[int]) -> 
     return {**item, "name": call.tool, "arguments": compact_json({"path": call.argument})}
 
 
-def _results(reply: _Reply, ids: list[str], form: _Form) -> Iterator[Message]:
+def _results(reply: _DrawnReply, ids: list[str], form: _Form) -> Iterator[Message]:
     calls = zip(reply.calls, ids, form.kinds, strict=False)
     given = [(call.result, call_id, kind) for call, call_id, kind in calls if call.result]
     if reply.orphan is not None:
@@ -341,14 +343,14 @@ def _id(kind: str, numbers: Iterator[int]) -> str:
     return f"{kind}_{next(numbers)}"
 
 
-def _ids(reply: _Reply, numbers: Iterator[int]) -> list[str]:
+def _ids(reply: _DrawnReply, numbers: Iterator[int]) -> list[str]:
     return [
         f"call_{next(numbers)}" if call.reused_id is None else call.reused_id
         for call in reply.calls
     ]
 
 
-def _reply_blocks(reply: _Reply, ids: list[str]) -> str | _Blocks:
+def _reply_blocks(reply: _DrawnReply, ids: list[str]) -> str | _Blocks:
     calls = [
         {"type": "tool_use", "id": call_id, "name": call.tool, "input": {"path": call.argument}}
         for call, call_id in zip(reply.calls, ids, strict=True)
@@ -358,7 +360,7 @@ def _reply_blocks(reply: _Reply, ids: list[str]) -> str | _Blocks:
     return blocks if reply.as_blocks or len(blocks) > 1 else reply.text
 
 
-def _answers(reply: _Reply, ids: list[str]) -> _Blocks:
+def _answers(reply: _DrawnReply, ids: list[str]) -> _Blocks:
     results = [
         _result_block(call.result, call_id)
         for call, call_id in zip(reply.calls, ids, strict=True)
@@ -369,7 +371,7 @@ def _answers(reply: _Reply, ids: list[str]) -> _Blocks:
     return [*results, *orphan, *aside]
 
 
-def _chat_reply(reply: _Reply, ids: list[str]) -> Message:
+def _chat_reply(reply: _DrawnReply, ids: list[str]) -> Message:
     content = [_text(reply.text)] if reply.as_blocks else reply.text or None
     message: Message = {"role": "assistant", "content": content}
     if reply.calls:

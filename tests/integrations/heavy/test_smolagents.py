@@ -20,8 +20,8 @@ from policyctx.errors import InputError
 from policyctx.integrations.smolagents import (
     PolicyCallback,
     SmolagentsShape,
+    StepView,
     SummaryStep,
-    View,
     views,
 )
 from tests.integrations.examples import (
@@ -361,7 +361,7 @@ def test_the_shape_returns_what_it_is_given() -> None:
     [view] = views([step])
     assert [part.kind for part in shape.parts(view)] == ["user_message"]
     edited = shape.replaced(view, {("text",): "other"})
-    assert edited == View("user", "other")
+    assert edited == StepView("user", "other")
     assert edited is not None
     assert edited.step is step
     assert shape.replaced(view, {("text",): None}) is None

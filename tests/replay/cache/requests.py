@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from policyctx.messages.markers import BlockKind
 from policyctx.replay.cache.requests import (
     Block,
-    Breakpoint,
+    CacheBreakpoint,
     CacheRequest,
     Prefixes,
     PrefixKeys,
@@ -45,7 +45,7 @@ class Requests:
             prefixes.tokens,
             prefixes.beside,
             prefixes.positions,
-            tuple(Breakpoint(block % len(blocks), ttl) for block, ttl in marks),
+            tuple(CacheBreakpoint(block % len(blocks), ttl) for block, ttl in marks),
             language_model=model,
             began=began,
             ended=at,

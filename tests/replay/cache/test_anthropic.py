@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from policyctx.pricing.rows import CacheRules
 from policyctx.replay.cache.requests import (
     Block,
-    Breakpoint,
+    CacheBreakpoint,
     CacheRequest,
     CacheSplit,
     Prefixes,
@@ -192,7 +192,7 @@ def test_the_cache_agrees_with_one_that_looks_at_every_entry(
             prefixes.tokens,
             prefixes.beside,
             prefixes.positions,
-            tuple(Breakpoint(*mark) for mark in asked.breakpoints),
+            tuple(CacheBreakpoint(*mark) for mark in asked.breakpoints),
             asked.model,
             asked.began,
             asked.ended,

@@ -19,9 +19,16 @@ import pytest
 
 from policyctx.errors import ClusterError, MissingExtraError, ReaderError
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.executing.executor import Executor, Here, Job, Lost, result_of_call, unpacked
+from policyctx.replay.executing.executor import (
+    Executor,
+    Here,
+    Job,
+    LostJob,
+    result_of_call,
+    unpacked,
+)
 from policyctx.replay.executing.processes import Processes, executor
-from policyctx.replay.parts import Origin
+from policyctx.replay.parts import RecordingOrigin
 from policyctx.replay.places import files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import Done, LoadedPolicy, replayed, worked
@@ -144,7 +151,7 @@ def test_jobs_of_one_home_are_done_by_one_process(several: Executor) -> None:
 def test_a_job_that_ends_its_process_is_lost_and_no_other_one(processes: Executor) -> None:
     jobs = [Job(number) for number in range(4)]
     found = {job.argument: result for job, result in processes.results(killed_at_2, jobs)}
-    assert found == {0: 0, 1: 1, 2: Lost("the process that worked on it was ended"), 3: 9}
+    assert found == {0: 0, 1: 1, 2: LostJob("the process that worked on it was ended"), 3: 9}
 
 
 def killed_at_2(number: int) -> int:
@@ -230,7 +237,9 @@ def test_a_client_that_is_newer_changes_nothing(tmp_path: Path) -> None:
     assert pid not in again
 
 
-def test_a_cluster_tunes_as_one_process_does(cluster: Executor, origins: list[Origin]) -> None:
+def test_a_cluster_tunes_as_one_process_does(
+    cluster: Executor, origins: list[RecordingOrigin]
+) -> None:
     evaluator = Evaluator(origins, CALLS, executor=cluster)
     assert outcomes(evaluator, [policy()]) == outcomes(Evaluator(origins, CALLS), [policy()])
 
