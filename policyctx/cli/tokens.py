@@ -9,7 +9,7 @@ import typer
 
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import Call, Json, Messages, Recorded, console, json_text, table
-from policyctx.definitions.items import Item, Medium, Message
+from policyctx.definitions.items import HostObject, Item, Medium, Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.editing import request_content
 from policyctx.messages.reading import items_of
@@ -126,7 +126,7 @@ def _show(
     out.print(f"request: {total:,} tokens, {added}", soft_wrap=True)
 
 
-def _table(kind: str, groups: Group, total: int) -> Any:  # noqa: ANN401 - rich is heavy to import
+def _table(kind: str, groups: Group, total: int) -> HostObject:
     rows = ((name, n, tokens, _percent(tokens, total)) for name, (n, tokens) in groups.items())
     return table((kind, "items", "tokens", "share"), rows, numeric={"items", "tokens", "share"})
 

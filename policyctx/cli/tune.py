@@ -18,6 +18,7 @@ from policyctx.cli.output import Json, console, counted, json_text, shortened, s
 from policyctx.cli.progress import INTERRUPTED, Progressed, gathered, replay_policy, tell
 from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
 from policyctx.cli.replay_output import outcome_report
+from policyctx.definitions.items import HostObject
 from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
 from policyctx.policy.loading import resolved
 from policyctx.policy.meant import resolved_yaml
@@ -155,7 +156,7 @@ def _cells(row: _Row) -> tuple[object, ...]:
     )
 
 
-def _comparison_table(comparisons: Sequence[CandidateComparison]) -> Any:  # noqa: ANN401 - rich's table
+def _comparison_table(comparisons: Sequence[CandidateComparison]) -> HostObject:
     columns = ["against", "$", "95 % interval", "regret tokens", "wins", "losses", "ties"]
     rows = [
         (

@@ -23,6 +23,7 @@ from policyctx.compaction.sdk_summarizer import (
     sound,
     with_objection,
 )
+from policyctx.definitions.items import HostObject
 from policyctx.errors import SummaryError
 from policyctx.messages.editing import in_place_anthropic
 from policyctx.policy.models.compaction import Summary
@@ -67,7 +68,7 @@ class AnthropicSummarizer(SdkSummarizer):
             "messages": [{"role": "user", "content": sound(content)}],
         }
 
-    def _create(self, client: Any, asked: dict[str, Any]) -> Any:  # noqa: ANN401 - an SDK's
+    def _create(self, client: HostObject, asked: dict[str, Any]) -> HostObject:
         return client.messages.create(**asked)
 
     def _text(self, answer: object, request: SummaryRequest) -> str:

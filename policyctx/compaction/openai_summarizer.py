@@ -23,6 +23,7 @@ from policyctx.compaction.sdk_summarizer import (
     sound,
     with_objection,
 )
+from policyctx.definitions.items import HostObject
 from policyctx.errors import SummaryError
 from policyctx.messages.editing import in_place_chat
 from policyctx.policy.models.compaction import Summary
@@ -68,7 +69,7 @@ class OpenAISummarizer(SdkSummarizer):
             ],
         }
 
-    def _create(self, client: Any, asked: dict[str, Any]) -> Any:  # noqa: ANN401 - an SDK's
+    def _create(self, client: HostObject, asked: dict[str, Any]) -> HostObject:
         return client.chat.completions.create(**asked)
 
     def _text(self, answer: object, request: SummaryRequest) -> str:

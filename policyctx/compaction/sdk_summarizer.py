@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.prompt import objection, summary_in, with_pinned
 from policyctx.compaction.summarizers import ModelSummarizer, in_thread
+from policyctx.definitions.items import HostObject
 from policyctx.errors import MissingExtraError, SummaryError, UsageError
 from policyctx.policy.models.compaction import Summary
 
@@ -72,7 +73,7 @@ class SdkSummarizer(ModelSummarizer):
         """Return the request, as the endpoint takes it; raises `SummaryError`."""
 
     @abstractmethod
-    def _create(self, client: Any, asked: dict[str, Any]) -> Any:  # noqa: ANN401 - an SDK's
+    def _create(self, client: HostObject, asked: dict[str, Any]) -> HostObject:
         """Send the request; what an asynchronous client returns is awaited."""
 
     @abstractmethod
@@ -125,7 +126,7 @@ class SdkSummarizer(ModelSummarizer):
             copied = self._client.copy(http_client=connections, **_options(request))
             return await self._create(copied, asked)
 
-    def _own(self, request: SummaryRequest, *, is_async: bool) -> Any:  # noqa: ANN401 - an SDK's
+    def _own(self, request: SummaryRequest, *, is_async: bool) -> HostObject:
         """Return a client made from the settings and the environment."""
         options = _options(request)
         settings = request.settings
@@ -222,7 +223,7 @@ def _key_in(variable: str) -> str:
     return key
 
 
-def _is_missing_key(error: Exception, sdk: Any) -> bool:  # noqa: ANN401 - a module
+def _is_missing_key(error: Exception, sdk: HostObject) -> bool:
     """Return whether an SDK found no key: one raises a `TypeError`, another its base error."""
     said = str(error)
     if isinstance(error, TypeError):
@@ -231,7 +232,7 @@ def _is_missing_key(error: Exception, sdk: Any) -> bool:  # noqa: ANN401 - a mod
     return base is not None and type(error) is base and "api_key" in said
 
 
-def _refusal(error: Any, client: object, request: SummaryRequest) -> SummaryError:  # noqa: ANN401
+def _refusal(error: HostObject, client: object, request: SummaryRequest) -> SummaryError:
     """Return the error for a status that is none of success."""
     kind = error.type if isinstance(error.type, str) else type(error).__name__
     said = f": {_shown(error, client, request.settings)}" if error.status_code in _TELLING else ""
@@ -268,7 +269,7 @@ def _wait(seconds: float) -> float | None:
     return max(0.0, seconds) if isfinite(seconds) else None
 
 
-def _shown(error: Any, client: object, settings: Summary) -> str:  # noqa: ANN401 - of an SDK
+def _shown(error: HostObject, client: object, settings: Summary) -> str:
     text = " ".join(error.message.split())
     secrets = [getattr(client, name, None) for name in ("api_key", "auth_token")]
     secrets.append(os.environ.get(settings.api_key_env or ""))

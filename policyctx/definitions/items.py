@@ -46,6 +46,10 @@ def author_of(message: object) -> Author | Literal[""]:
 
 # A message of any shape: a dict as a provider takes it, or an object of an SDK or a framework.
 Message: TypeAlias = Any
+HostObject: TypeAlias = Any
+"""An object of a class that is not ours: a part, a request or a response of a host."""
+PlainValue: TypeAlias = Any
+"""A value of JSON or YAML, before anything is known of it."""
 # The path of an item in its message, such as ("content", 2, "text").
 Path: TypeAlias = tuple[str | int, ...]
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from policyctx.definitions.items import HostObject
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
@@ -107,7 +108,9 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
                 self._recent.popitem(last=False)
             return session
 
-    async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:  # noqa: ANN401
+    async def before_model_callback(
+        self, *, callback_context: HostObject, llm_request: HostObject
+    ) -> None:
         """Put the edited list into a request."""
         call = _key(callback_context)
         self._sent.pop(call, None)
@@ -137,7 +140,9 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         if sent.messages is not contents:
             llm_request.contents = list(sent.messages)
 
-    async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:  # noqa: ANN401
+    async def after_model_callback(
+        self, *, callback_context: HostObject, llm_response: HostObject
+    ) -> None:
         """Observe the usage of a response, of a stream that of its last part."""
         if llm_response.partial or (usage := _usage(llm_response)) is None:
             return
@@ -145,7 +150,7 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
             session, sent = last
             await AgentLoop.of(session).observe_async(session, sent, usage)
 
-    def _chosen(self, context: Any, request: Any) -> Session | None:  # noqa: ANN401
+    def _chosen(self, context: HostObject, request: HostObject) -> Session | None:
         if isinstance(self._session, Session):
             return self._session
         if callable(self._session):
@@ -168,7 +173,7 @@ class _UnansweredCall(NamedTuple):
     branch: str | None
 
 
-def _key(context: Any) -> _UnansweredCall:  # noqa: ANN401
+def _key(context: HostObject) -> _UnansweredCall:
     session = _session(context)
     return _UnansweredCall(
         (session.app_name, session.user_id, session.id),
@@ -178,7 +183,7 @@ def _key(context: Any) -> _UnansweredCall:  # noqa: ANN401
     )
 
 
-def _session(context: Any) -> Any:  # noqa: ANN401
+def _session(context: HostObject) -> HostObject:
     return context._invocation_context.session  # noqa: SLF001 - see above
 
 
@@ -187,12 +192,12 @@ def _escaped(name: str) -> str:
     return name.replace("%", "%25").replace("/", "%2F")
 
 
-def _compared(content: Any) -> dict[str, Any]:  # noqa: ANN401
+def _compared(content: HostObject) -> dict[str, Any]:
     """Return what the contents of two requests are compared by."""
     return {"role": content.role, "content": content.model_dump_json(exclude_none=True)}
 
 
-def _system(config: Any) -> object:  # noqa: ANN401
+def _system(config: HostObject) -> object:
     """Return the system prompt as a text or as blocks."""
     given = getattr(config, "system_instruction", None)
     parts = getattr(given, "parts", None)
@@ -201,7 +206,7 @@ def _system(config: Any) -> object:  # noqa: ANN401
     return [{"type": "text", "text": part.text} for part in parts if part.text]
 
 
-def _tools(config: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+def _tools(config: HostObject) -> list[dict[str, Any]]:
     """Return what the tools add to a request; a built-in tool has its fields."""
     found: list[dict[str, Any]] = []
     for tool in getattr(config, "tools", None) or ():
@@ -211,7 +216,7 @@ def _tools(config: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     return found
 
 
-def _usage(response: Any) -> Usage | None:  # noqa: ANN401
+def _usage(response: HostObject) -> Usage | None:
     """Return the usage of a response, None if it has none."""
     given = response.usage_metadata
     return usage_of(given) if given is not None and given.prompt_token_count else None

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any, TypeAlias
 
-from policyctx.definitions.items import Path
+from policyctx.definitions.items import HostObject, Path
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
@@ -72,18 +72,18 @@ class AgentFrameworkShape(Shape):
         """Return whether a value is a message of Agent Framework."""
         return isinstance(message, Message)
 
-    def role(self, message: Any) -> str:  # noqa: ANN401 - a `Message`
+    def role(self, message: HostObject) -> str:
         """Return the role; a role of the caller's own is one of the user."""
         role = str(message.role)
         return role if role in _ROLES else "user"
 
-    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def parts(self, message: HostObject) -> Iterator[Part]:
         """Yield the contents, and the files in a result after it."""
         role = self.role(message)
         for i, content in enumerate(message.contents):
             yield from _content((i,), content, role)
 
-    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+    def replaced(self, message: HostObject, texts: Mapping[Path, str | None]) -> HostObject:
         """Return a copy of the message with these parts replaced or removed."""
         contents = []
         for i, content in enumerate(message.contents):
@@ -95,11 +95,11 @@ class AgentFrameworkShape(Shape):
         edited.additional_properties = dict(message.additional_properties or {})
         return edited if any(True for _ in self.parts(edited)) else None
 
-    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+    def written(self, role: str, text: str) -> HostObject:
         """Return a message with one text."""
         return Message(role, [Content.from_text(text)])
 
-    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+    def plain(self, message: HostObject) -> JSON:
         """Return what `Message.from_dict` takes, without ids and properties of the caller's."""
         contents = [_plain(content) for content in message.contents]
         found: dict[str, JSON] = {"type": "message", "role": str(message.role)}
@@ -107,18 +107,18 @@ class AgentFrameworkShape(Shape):
             found["author_name"] = message.author_name
         return {**found, "contents": contents}
 
-    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+    def block(self, message: HostObject, path: Path) -> JSON:
         """Return the content at a path."""
         content = message.contents[path[0]]
         block: JSON = _plain(content if len(path) == 1 else content.items[path[1]])
         return block
 
-    def stays(self, message: Any) -> bool:  # noqa: ANN401
+    def stays(self, message: HostObject) -> bool:
         """Return whether the message asks the user for something, or answers that."""
         return any(content.type in _STATE for content in message.contents)
 
 
-def _content(path: Path, content: Any, role: str) -> Iterator[Part]:  # noqa: ANN401
+def _content(path: Path, content: HostObject, role: str) -> Iterator[Part]:
     kind, text = content.type, content.text
     if kind == "text" and role not in RESULT_ROLES:
         if text:
@@ -137,12 +137,12 @@ def _content(path: Path, content: Any, role: str) -> Iterator[Part]:  # noqa: AN
         yield _file(path, content) or unknown
 
 
-def _is_of_server(call: Any) -> bool:  # noqa: ANN401
+def _is_of_server(call: HostObject) -> bool:
     """Return whether a call was made and answered by the provider."""
     return bool(getattr(call, "hosted", None))
 
 
-def _arguments(given: Any) -> Any:  # noqa: ANN401
+def _arguments(given: HostObject) -> HostObject:
     if not isinstance(given, str):
         return dict(given or {})
     try:
@@ -151,7 +151,7 @@ def _arguments(given: Any) -> Any:  # noqa: ANN401
         return given
 
 
-def _result(path: Path, content: Any) -> Iterator[Part]:  # noqa: ANN401
+def _result(path: Path, content: HostObject) -> Iterator[Part]:
     """Yield a result, then the images and documents in it."""
     items = list(getattr(content, "items", None) or ())
     files = [part for j, item in enumerate(items) if (part := _file((*path, j), item))]
@@ -172,7 +172,7 @@ def _text_of(items: Sequence[Any]) -> str:
     return "\n".join(item.text or "" for item in items if item.type == "text")
 
 
-def _file(path: Path, content: Any) -> Part | None:  # noqa: ANN401
+def _file(path: Path, content: HostObject) -> Part | None:
     """Return the part of an image, a document or a sound, None for another content."""
     media_type = str(content.media_type or "")
     block = _FILES.get(media_type.partition("/")[0])
@@ -188,7 +188,7 @@ def _file(path: Path, content: Any) -> Part | None:  # noqa: ANN401
     return Part(path, kind, compact_json(_plain(content)), "", media, media_type=media_type)
 
 
-def _edited(content: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+def _edited(content: HostObject, texts: Mapping[Path, str | None]) -> HostObject:
     """Return a copy of a content with new texts at the paths in it, None if it is removed."""
     new = copy.copy(content)
     new.additional_properties = dict(content.additional_properties or {})
@@ -212,17 +212,17 @@ def _edited(content: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN
     return new
 
 
-def _item(given: Any) -> Any:  # noqa: ANN401
+def _item(given: HostObject) -> HostObject:
     return Content.from_text(given) if isinstance(given, str) else copy.copy(given)
 
 
-def _set_items(result: Any, items: list[Any]) -> None:  # noqa: ANN401
+def _set_items(result: HostObject, items: list[Any]) -> None:
     """Set the items of a result, and its text, which repeats them."""
     result.items = items or [_item(REMOVED)]
     result.result = _text_of(result.items)
 
 
-def _plain(content: Any) -> Any:  # noqa: ANN401
+def _plain(content: HostObject) -> HostObject:
     """Return the JSON values of a content; a property of the caller's may be any object."""
     return json.loads(_json(content.to_dict(exclude={"raw_representation"})))
 
@@ -264,7 +264,7 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         if sent.messages is not turn.asked.messages and sent.messages is not sent.given:
             context.messages = list(sent.messages)
 
-        async def answered(response: Any) -> Any:  # noqa: ANN401 - a `ChatResponse`
+        async def answered(response: HostObject) -> HostObject:
             turn.loop.finish(turn.asked)
             await _observe(turn, sent, response)
             return response
@@ -306,13 +306,13 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
             )
         return True
 
-    def _compared(self, message: Any) -> dict[str, Any]:  # noqa: ANN401
+    def _compared(self, message: HostObject) -> dict[str, Any]:
         """Return what the messages of two requests are compared by."""
         found: Any = self._shape.plain(message)
         return {"from": found["role"], "content": found["contents"]}
 
 
-async def _observe(turn: Turn, sent: SentTurn, response: Any) -> None:  # noqa: ANN401
+async def _observe(turn: Turn, sent: SentTurn, response: HostObject) -> None:
     usage = getattr(response, "usage_details", None) or {}
     whole, output = usage.get("input_token_count") or 0, usage.get("output_token_count") or 0
     read = usage.get("cache_read_input_token_count") or 0
@@ -324,12 +324,12 @@ async def _observe(turn: Turn, sent: SentTurn, response: Any) -> None:  # noqa: 
         await turn.loop.observe_async(turn.session, sent, billed)
 
 
-def _model(client: Any, options: Mapping[str, Any]) -> str | None:  # noqa: ANN401
+def _model(client: HostObject, options: Mapping[str, Any]) -> str | None:
     """Return the name of the model that is called: that of the call, else that of the client."""
     return model_name(options.get("model"), getattr(client, "model", None))
 
 
-def _schema(tool: Any) -> dict[str, Any]:  # noqa: ANN401
+def _schema(tool: HostObject) -> dict[str, Any]:
     """Return what a tool adds to a request, as far as it is known."""
     if isinstance(tool, dict):
         return tool

@@ -20,7 +20,7 @@ from functools import partial
 from types import new_class
 from typing import Any, NamedTuple, TypeAlias, get_origin
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import HostObject, Message
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
 from policyctx.integrations.host_sessions import AgentLoop, SentTurn
@@ -224,7 +224,7 @@ class _MessageStreamUsage:
     def __init__(self) -> None:
         self._is_found = False
 
-    def of(self, event: Any) -> object:  # noqa: ANN401 - an event of either endpoint
+    def of(self, event: HostObject) -> object:
         """Return the usage if this event is the first to have one with a prompt."""
         if self._is_found or event.type not in {"message_start", "message_delta"}:
             return None

@@ -18,6 +18,7 @@ import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import policyctx
+from policyctx.definitions.items import PlainValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -168,7 +169,7 @@ class _RecordingEnvironment(dict[str, str]):
         super().__init__(variables)
         self.used: dict[str, str | None] = {}
 
-    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - as of dict
+    def get(self, name: str, default: PlainValue = None) -> PlainValue:
         """Return the value of a variable, and record it."""
         self.used[name] = value = super().get(name)
         return default if value is None else value

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
+from policyctx.definitions.items import HostObject
 from policyctx.tokens.usage import BodyUsage
 
 # The methods that hand out a body in pieces, and what ends a piece in the body.
 _PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
 
 
-def watch(response: Any, observe: Callable[[object], None]) -> None:  # noqa: ANN401 - of either SDK
+def watch(response: HostObject, observe: Callable[[object], None]) -> None:
     """Observe the usage in the body that a synchronous response hands out."""
 
     def reading(read: Callable[[], bytes]) -> Callable[[], bytes]:
@@ -46,7 +47,7 @@ def watch(response: Any, observe: Callable[[object], None]) -> None:  # noqa: AN
         setattr(response, name, iterating(getattr(response, name), end))
 
 
-def watch_async(response: Any, observe: Callable[[object], Awaitable[None]]) -> None:  # noqa: ANN401 - of either SDK
+def watch_async(response: HostObject, observe: Callable[[object], Awaitable[None]]) -> None:
     """Observe the usage in the body that an asynchronous response hands out."""
 
     def reading(read: Callable[[], Awaitable[bytes]]) -> Callable[[], Awaitable[bytes]]:
@@ -84,5 +85,5 @@ def hands_out_body(response: object) -> bool:
     return http is not None and not http.is_closed and hasattr(response, "iter_lines")
 
 
-def _body(response: Any) -> BodyUsage:  # noqa: ANN401 - of either SDK
+def _body(response: HostObject) -> BodyUsage:
     return BodyUsage(response.headers.get("content-type", ""))

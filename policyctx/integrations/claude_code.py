@@ -19,6 +19,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
+from policyctx.definitions.items import PlainValue
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -356,7 +358,7 @@ def _keep_out_of_repository(store: str) -> None:
     os.close(descriptor)
 
 
-def _with(value: Any, keys: tuple[str | int, ...], text: str) -> Any:  # noqa: ANN401 - any JSON
+def _with(value: PlainValue, keys: tuple[str | int, ...], text: str) -> PlainValue:
     """Return a copy of a value with a text at its keys."""
     if not keys:
         return text

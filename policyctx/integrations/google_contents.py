@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from policyctx.definitions.items import Medium, Path
+from policyctx.definitions.items import HostObject, Medium, Message, Path
 from policyctx.errors import MissingExtraError
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList, blocks_in, joined_text
@@ -45,11 +45,11 @@ class GoogleShape(Shape):
         """Return whether a value is a content of Google's SDK."""
         return isinstance(message, types.Content)
 
-    def role(self, message: Any) -> str:  # noqa: ANN401 - of a package without types here
+    def role(self, message: Message) -> str:
         """Return `assistant` for the model, `user` for everything else."""
         return "assistant" if message.role == "model" else "user"
 
-    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def parts(self, message: Message) -> Iterator[Part]:
         """Yield the parts of a content; what ADK tells of another agent is no text of the user."""
         text_kind = kind_of_text(self.role(message))
         author: Literal["program", ""] = "program" if _is_of_another_agent(message) else ""
@@ -68,7 +68,7 @@ class GoogleShape(Shape):
                 text, (call_id, tool) = part.model_dump_json(exclude_none=True), _half(part)
                 yield Part((i,), "unknown", text, tool=tool, call_id=call_id)
 
-    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+    def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> HostObject:
         """Return a copy of the content with these parts replaced or removed.
 
         The media of a replaced response leave with it.
@@ -89,22 +89,22 @@ class GoogleShape(Shape):
         new.parts = [part for i, part in enumerate(new.parts) if texts.get((i,), "") is not None]
         return new if new.parts else None
 
-    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+    def written(self, role: str, text: str) -> HostObject:
         """Return a content of the model or of the user."""
         part = types.Part(text=text)
         return types.Content(role="model" if role == "assistant" else role, parts=[part])
 
-    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+    def plain(self, message: Message) -> JSON:
         """Return what `Content.model_validate` takes."""
         found: JSON = message.model_dump(mode="json", exclude_none=True)
         return found
 
-    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+    def block(self, message: Message, path: Path) -> JSON:
         """Return the JSON values of a part."""
         return self.plain(message.parts[path[0]])
 
 
-def _half(part: Any) -> tuple[str | None, str | None]:  # noqa: ANN401
+def _half(part: HostObject) -> tuple[str | None, str | None]:
     """Return the id in a call of a tool that Google runs, or in its answer; a call also has a tool.
 
     Older SDKs have no such calls but code, and no ids.
@@ -116,13 +116,13 @@ def _half(part: Any) -> tuple[str | None, str | None]:  # noqa: ANN401
     return None, None
 
 
-def _is_of_another_agent(message: Any) -> bool:  # noqa: ANN401
+def _is_of_another_agent(message: Message) -> bool:
     parts = message.parts or ()
     first = parts[0].text or "" if parts and message.role == "user" else ""
     return first.startswith(_TRANSCRIPT) or (first == _CONTEXT and len(parts) > 1)
 
 
-def _result(path: Path, response: Any) -> Part:  # noqa: ANN401
+def _result(path: Path, response: HostObject) -> Part:
     """Return the part of a response."""
     given, call_id = response.response or {}, response.id or response.name
     field = _text_field(given)
@@ -147,19 +147,19 @@ def _text_field(response: Mapping[str, Any]) -> str:
     return "error" if "error" in response else "output"
 
 
-def _media_of(response: Any) -> list[Any]:  # noqa: ANN401
+def _media_of(response: HostObject) -> list[Any]:
     """Return the media of a response, which older SDKs do not have."""
     return list(getattr(response, "parts", None) or ())
 
 
-def _medium_part(path: Path, part: Any) -> Part:  # noqa: ANN401
+def _medium_part(path: Path, part: HostObject) -> Part:
     medium, text = _medium(part), part.model_dump_json(exclude_none=True)
     kind = "unknown" if medium.kind == "sound" else medium.kind
     media_type = (part.inline_data or part.file_data).mime_type
     return Part(path, kind, text, "", (medium,), media_type=media_type)
 
 
-def _medium(part: Any) -> Medium:  # noqa: ANN401
+def _medium(part: HostObject) -> Medium:
     media_type = str(getattr(part.inline_data or part.file_data, "mime_type", None))
     kind = _KINDS.get(media_type.partition("/")[0], "document")
     given = getattr(part.inline_data, "data", None)

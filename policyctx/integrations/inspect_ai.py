@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import Medium, Path
+from policyctx.definitions.items import HostObject, Medium, Message, Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, options_below
 from policyctx.messages.asked import Asked, model_name
@@ -73,11 +73,11 @@ class InspectShape(Shape):
         """Return whether a value is a message of Inspect."""
         return isinstance(message, ChatMessageBase)
 
-    def role(self, message: Any) -> str:  # noqa: ANN401 - Inspect has a class for each role
+    def role(self, message: Message) -> str:
         """Return the role, which has the same names here."""
         return str(message.role)
 
-    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def parts(self, message: Message) -> Iterator[Part]:
         """Yield the parts of the content, then the calls.
 
         Inspect marks the summaries that it writes into the user's messages.
@@ -87,7 +87,7 @@ class InspectShape(Shape):
             part._replace(author="summary") if by_inspect else part for part in self._parts(message)
         )
 
-    def _parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def _parts(self, message: Message) -> Iterator[Part]:
         role, content = self.role(message), message.content
         if role == "tool":
             yield from _result(message)
@@ -101,7 +101,7 @@ class InspectShape(Shape):
             text = _json(call.arguments)
             yield Part(("tool_calls", i), "tool_call", text, tool=call.function, call_id=call.id)
 
-    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+    def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> HostObject:
         """Return a copy of the message, with its id, with these parts replaced or removed."""
         if message.role == "tool" and texts.get(("content",), "") is None:
             return None
@@ -128,18 +128,18 @@ class InspectShape(Shape):
             return new
         return new if any(True for _ in self.parts(new)) else None
 
-    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+    def written(self, role: str, text: str) -> HostObject:
         """Return a message of the model or of the user, with an id that follows from its text."""
         id_ = f"policyctx-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         kind = ChatMessageAssistant if role == "assistant" else ChatMessageUser
         return kind(id=id_, content=text)
 
-    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+    def plain(self, message: Message) -> JSON:
         """Return the values of a message without ids, metadata and source."""
         found: JSON = message.model_dump(mode="json", exclude=_NOT_COMPARED, exclude_none=True)
         return found
 
-    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+    def block(self, message: Message, path: Path) -> JSON:
         """Return the block or call at a path; the message if the part is all of its content."""
         if len(path) == 1:
             return self.plain(message)
@@ -148,7 +148,7 @@ class InspectShape(Shape):
         return found
 
 
-def _result(message: Any) -> Iterator[Part]:  # noqa: ANN401
+def _result(message: Message) -> Iterator[Part]:
     if message.error is not None:
         text, id_ = message.error.message, message.tool_call_id
         yield Part(("content",), "tool_result", text, call_id=id_, error=True)
@@ -159,7 +159,7 @@ def _result(message: Any) -> Iterator[Part]:  # noqa: ANN401
     yield from result_parts(("content",), content, message.tool_call_id, error=False)
 
 
-def _block(path: Path, block: Any, role: str) -> Part:  # noqa: ANN401
+def _block(path: Path, block: HostObject, role: str) -> Part:
     if block.type == "text":
         return Part(path, kind_of_text(role), block.text)
     if block.type == "reasoning" and role == "assistant":
@@ -173,7 +173,7 @@ def _block(path: Path, block: Any, role: str) -> Part:  # noqa: ANN401
     return Part(path, "unknown", text)
 
 
-def _provider_block(block: Any) -> dict[str, Any]:  # noqa: ANN401
+def _provider_block(block: HostObject) -> dict[str, Any]:
     """Return a block of a result in the form of Anthropic's API."""
     given: dict[str, Any] = block.model_dump(mode="json", exclude_none=True)
     data = given.get("image", given.get("document"))
@@ -253,7 +253,7 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
 
     async def compact(
         self,
-        model: Any,  # noqa: ANN401
+        model: HostObject,
         messages: list[Any],
         tools: list[Any],
     ) -> tuple[list[Any], None]:
@@ -301,7 +301,7 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
         return self.session_of(sample, begin), (sample, begin)
 
 
-async def _tokens(model: Any, messages: list[Any], tools: list[Any]) -> int:  # noqa: ANN401
+async def _tokens(model: HostObject, messages: list[Any], tools: list[Any]) -> int:
     """Return what a list will be billed: Inspect's count, scaled as in the last model call."""
     for_tools = await model.count_tool_tokens(tools) if tools else 0
     count = await model.count_tokens(messages) + for_tools
@@ -316,6 +316,6 @@ async def _tokens(model: Any, messages: list[Any], tools: list[Any]) -> int:  # 
     return int(count)
 
 
-def _compared(message: Any) -> dict[str, Any]:  # noqa: ANN401
+def _compared(message: Message) -> dict[str, Any]:
     """Return what the messages of two requests are compared by."""
     return {"role": message.role, "content": str(message.id)}

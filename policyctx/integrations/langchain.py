@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import Path
+from policyctx.definitions.items import HostObject, Message, Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
@@ -75,14 +75,14 @@ class LangChainShape(Shape):
         """Return whether a value is a message of LangChain."""
         return isinstance(message, BaseMessage)
 
-    def role(self, message: Any) -> str:  # noqa: ANN401 - LangChain has many classes
+    def role(self, message: Message) -> str:
         """Return the role; a `ChatMessage` names its own."""
         if (role := _ROLES.get(message.type)) is not None:
             return role
         own: str = getattr(message, "role", "user")
         return own if own in _CHAT_ROLES else "user"
 
-    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def parts(self, message: Message) -> Iterator[Part]:
         """Yield the blocks of the content, then the calls.
 
         LangChain marks the summaries that it writes into the user's messages.
@@ -92,7 +92,7 @@ class LangChainShape(Shape):
             for part in self._parts(message)
         )
 
-    def _parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def _parts(self, message: Message) -> Iterator[Part]:
         role, content = self.role(message), message.content
         if role == "tool":
             yield from _result(message)
@@ -115,7 +115,7 @@ class LangChainShape(Shape):
         for i, call in enumerate(fields.get("invalid_tool_calls") or ()):
             yield Part(("invalid_tool_calls", i), "unknown", _json(call))
 
-    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+    def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> HostObject:
         """Return a copy of the message with these parts replaced or removed."""
         if message.type == "tool" and texts.get(("content",), "") is None:
             return None
@@ -137,17 +137,17 @@ class LangChainShape(Shape):
         _edit_content(new, message, texts)
         return new if message.type == "tool" or any(True for _ in self.parts(new)) else None
 
-    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+    def written(self, role: str, text: str) -> HostObject:
         """Return a message of the model or of the user."""
         return AIMessage(text) if role == "assistant" else HumanMessage(text)
 
-    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+    def plain(self, message: Message) -> JSON:
         """Return what `messages_from_dict` takes, without ids, usage and artifacts."""
         fields = message.model_dump(exclude=_NOT_COMPARED, warnings=False)
         found: JSON = json.loads(_json({"type": message.type, "data": fields}))
         return found
 
-    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+    def block(self, message: Message, path: Path) -> JSON:
         """Return the block or call at a path; the message if the part is all of its content."""
         if len(path) == 1:
             return self.plain(message)
@@ -155,13 +155,13 @@ class LangChainShape(Shape):
         return found
 
 
-def _is_summary(message: Any) -> bool:  # noqa: ANN401
+def _is_summary(message: Message) -> bool:
     """Return whether a message in the user's place is the summary of LangChain's middleware."""
     marks = message.additional_kwargs
     return bool(message.type == "human" and marks.get("lc_source") == "summarization")
 
 
-def _result(message: Any) -> Iterator[Part]:  # noqa: ANN401
+def _result(message: Message) -> Iterator[Part]:
     content: object = message.content
     if isinstance(content, list):
         content = [_provider_block(_as_block(block)) for block in content]
@@ -204,7 +204,7 @@ def _call_id(block: Mapping[str, Any]) -> object:
     return block.get("call_id") or block.get("id")
 
 
-def _edit_call(new: Any, call: Mapping[str, Any], text: str | None) -> None:  # noqa: ANN401
+def _edit_call(new: Message, call: Mapping[str, Any], text: str | None) -> None:
     """Replace the input of a call in all places of a message, or remove it from all but one.
 
     The content repeats a call in the form of the provider, and `additional_kwargs` may do so too.
@@ -233,7 +233,7 @@ def _edit_call(new: Any, call: Mapping[str, Any], text: str | None) -> None:  # 
         new.tool_call_chunks = [one for one in new.tool_call_chunks if one.get("id") != id_]
 
 
-def _edit_content(new: Any, message: Any, texts: Mapping[Path, str | None]) -> None:  # noqa: ANN401
+def _edit_content(new: Message, message: Message, texts: Mapping[Path, str | None]) -> None:
     """Replace and remove the texts and blocks of the content, also those of removed calls."""
     if ("content",) in texts:
         new.content = texts["content",] or ""
@@ -299,7 +299,7 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
                 self._recent.popitem(last=False)
             return session
 
-    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+    def wrap_model_call(self, request: HostObject, handler: Callable[[Any], Any]) -> HostObject:
         """Call the model with the edited list."""
         if (call := self._call(request)) is None:
             return handler(request)
@@ -312,9 +312,9 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
 
     async def awrap_model_call(
         self,
-        request: Any,  # noqa: ANN401
+        request: HostObject,
         handler: Callable[[Any], Awaitable[Any]],
-    ) -> Any:  # noqa: ANN401
+    ) -> HostObject:
         """Call the model with the edited list, without blocking the event loop."""
         if (call := self._call(request)) is None:
             return await handler(request)
@@ -325,7 +325,7 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
             await call.loop.observe_async(call.session, sent, usage)
         return response
 
-    def _call(self, request: Any) -> _ModelCall | None:  # noqa: ANN401
+    def _call(self, request: HostObject) -> _ModelCall | None:
         """Return what to do for a model call; None if it passes unchanged."""
         messages = list(request.messages)
         session = self._chosen(request)
@@ -339,7 +339,7 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         is_given = callable(self._session) and not isinstance(self._session, Session)
         return _ModelCall(loop, session, asked) if is_given or loop.is_own(session, asked) else None
 
-    def _chosen(self, request: Any) -> Session | None:  # noqa: ANN401
+    def _chosen(self, request: HostObject) -> Session | None:
         if isinstance(self._session, Session):
             return self._session
         if callable(self._session):
@@ -360,7 +360,7 @@ class _ModelCall(NamedTuple):
     asked: Asked
 
 
-def _edited(request: Any, asked: Asked, sent: SentTurn) -> Any:  # noqa: ANN401
+def _edited(request: HostObject, asked: Asked, sent: SentTurn) -> HostObject:
     """Return the request with the list that is sent; the same object if nothing changed."""
     given: Sequence[Any] = asked.messages
     if sent.messages is sent.given or sent.messages is given:
@@ -368,19 +368,19 @@ def _edited(request: Any, asked: Asked, sent: SentTurn) -> Any:  # noqa: ANN401
     return request.override(messages=list(sent.messages))
 
 
-def _compared(message: Any) -> dict[str, Any]:  # noqa: ANN401
+def _compared(message: Message) -> dict[str, Any]:
     """Return what the messages of two requests are compared by; an artifact may be anything."""
     calls = getattr(message, "tool_calls", ())
     return {"type": message.type, "content": message.content, "tool_calls": calls}
 
 
-def _system(request: Any) -> object:  # noqa: ANN401
+def _system(request: HostObject) -> object:
     """Return the system prompt; before langchain 1.1 a request has it as a text."""
     message = getattr(request, "system_message", None)
     return request.system_prompt if message is None else message.content
 
 
-def _model(request: Any) -> str | None:  # noqa: ANN401
+def _model(request: HostObject) -> str | None:
     """Return the name of the model that is called; LangChain's models name the attribute freely."""
     names = (getattr(request.model, name, None) for name in ("model_name", "model", "model_id"))
     return model_name((request.model_settings or {}).get("model"), *names)
@@ -394,7 +394,7 @@ def _schema(tool: object) -> dict[str, Any]:
     return found
 
 
-def _usage(response: Any) -> Usage | None:  # noqa: ANN401
+def _usage(response: HostObject) -> Usage | None:
     """Return the usage of the model's message in a response, None if it has none."""
     response = getattr(response, "model_response", response)
     messages = getattr(response, "result", [response])

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import HostObject, Message
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
@@ -108,7 +108,7 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         self._sent: OrderedDict[str, tuple[Session, SentTurn]] = OrderedDict()
         self._has_warned = False
 
-    def session_of(self, session_id: str, user_api_key_dict: Any) -> Session:  # noqa: ANN401 - of LiteLLM
+    def session_of(self, session_id: str, user_api_key_dict: HostObject) -> Session:
         """Return the session of this id for a credential; no two credentials share one.
 
         Its own id is `CREDENTIAL/session_id`, where CREDENTIAL is a digest of the hashed key, the
@@ -131,8 +131,8 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
 
     async def async_pre_call_hook(
         self,
-        user_api_key_dict: Any,  # noqa: ANN401
-        cache: Any,  # noqa: ANN401, ARG002 - as the proxy calls it
+        user_api_key_dict: HostObject,
+        cache: HostObject,  # noqa: ARG002 - as the proxy calls it
         data: dict[str, Any],
         call_type: str,
     ) -> dict[str, Any]:
@@ -166,9 +166,9 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
     async def async_log_success_event(
         self,
         kwargs: dict[str, Any],
-        response_obj: Any,  # noqa: ANN401
-        start_time: Any,  # noqa: ANN401, ARG002
-        end_time: Any,  # noqa: ANN401, ARG002
+        response_obj: HostObject,
+        start_time: HostObject,  # noqa: ARG002
+        end_time: HostObject,  # noqa: ARG002
     ) -> None:
         """Observe the usage of a response, which the proxy reports when it has ended."""
         with self._lock:
@@ -178,7 +178,7 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         session, sent = call
         await AgentLoop.of(session).observe_async(session, sent, usage)
 
-    def _chosen(self, user: Any, data: Mapping[str, Any]) -> Session | None:  # noqa: ANN401
+    def _chosen(self, user: HostObject, data: Mapping[str, Any]) -> Session | None:
         if callable(self._session):
             return self._session(user, data)
         if (session_id := session_id_of(data)) is not None:
@@ -230,7 +230,7 @@ def _session_in(user_id: object) -> object:
     return found.get("session_id") if isinstance(found, dict) else None
 
 
-def _credential(user: Any) -> str:  # noqa: ANN401
+def _credential(user: HostObject) -> str:
     """Return a digest of who asks; the key is hashed by LiteLLM already."""
     names = ("api_key", "user_id", "team_id")
     who = json.dumps([getattr(user, name, None) for name in names], default=str)
@@ -250,7 +250,7 @@ def _edit(
                 data[name] = value
 
 
-def _usage(response: Any) -> object:  # noqa: ANN401
+def _usage(response: HostObject) -> object:
     """Return the usage of a response of any endpoint as a dict, None if it has none."""
     is_dict = isinstance(response, dict)
     usage = response.get("usage") if is_dict else getattr(response, "usage", None)

@@ -29,7 +29,7 @@ from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import uuid4
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import HostObject, Message
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
 from policyctx.integrations.host_sessions import AgentLoop, SentTurn
@@ -257,7 +257,7 @@ class _StreamUsage:
     def __init__(self) -> None:
         self.is_found = False
 
-    def of(self, event: Any) -> object:  # noqa: ANN401 - an event of either endpoint
+    def of(self, event: HostObject) -> object:
         """Return the usage if this event is the first to have one."""
         if self.is_found:
             return None
@@ -275,7 +275,7 @@ def _with_list(kind: _Kind, given: dict[str, Any]) -> dict[str, Any]:
     return {**given, kind.messages: list(messages)}
 
 
-def _usage(response: Any) -> object:  # noqa: ANN401 - a response of either endpoint, or a raw one
+def _usage(response: HostObject) -> object:
     """Return the usage in a response whose body was read, None if there is none."""
     http = getattr(response, "http_response", None)
     if http is None:

@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.items import Path
+from policyctx.definitions.items import HostObject, Message, Path
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
@@ -100,11 +100,11 @@ class PydanticAIShape(Shape):
         """Return whether a value is a message of Pydantic AI."""
         return isinstance(message, ModelRequest | ModelResponse)
 
-    def role(self, message: Any) -> str:  # noqa: ANN401 - a `ModelRequest` or a `ModelResponse`
+    def role(self, message: Message) -> str:
         """Return `user` for a request and `assistant` for a response."""
         return "user" if isinstance(message, ModelRequest) else "assistant"
 
-    def parts(self, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def parts(self, message: Message) -> Iterator[Part]:
         """Yield the parts, and the pieces of a prompt or the files in a result as parts."""
         for i, part in enumerate(message.parts):
             kind = part.part_kind
@@ -124,7 +124,7 @@ class PydanticAIShape(Shape):
                 tool = part.tool_name if call_id and kind.endswith("-call") else None
                 yield Part((i,), "unknown", text, tool=tool, call_id=call_id)
 
-    def _result(self, i: int, part: Any, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def _result(self, i: int, part: HostObject, message: Message) -> Iterator[Part]:
         """Yield a result, then the files in it."""
         error = getattr(part, "outcome", "failed") in {"failed", "retried"}
         content, seen = part.content, _result_text(part)
@@ -144,7 +144,7 @@ class PydanticAIShape(Shape):
             value = whole[j] if isinstance(content, list) else whole
             yield _file((i, j), piece, value)._replace(call_id=call_id, error=error, number=number)
 
-    def _pieces(self, i: int, part: Any, message: Any) -> Iterator[Part]:  # noqa: ANN401
+    def _pieces(self, i: int, part: HostObject, message: Message) -> Iterator[Part]:
         for j, piece in enumerate(part.content):
             text = piece if isinstance(piece, str) else getattr(piece, "content", None)
             if isinstance(text, str):
@@ -157,11 +157,11 @@ class PydanticAIShape(Shape):
                 else:
                     yield Part((i, j), "unknown", _json(value))
 
-    def _at(self, message: Any, i: int) -> Any:  # noqa: ANN401
+    def _at(self, message: Message, i: int) -> HostObject:
         found: Any = self.plain(message)
         return found["parts"][i]
 
-    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+    def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> HostObject:
         """Return a copy of the message with these parts replaced or removed."""
         parts = []
         for i, part in enumerate(message.parts):
@@ -174,20 +174,20 @@ class PydanticAIShape(Shape):
         new.parts = parts
         return new if any(True for _ in self.parts(new)) else None
 
-    def written(self, role: str, text: str) -> Any:  # noqa: ANN401
+    def written(self, role: str, text: str) -> HostObject:
         """Return a response of the model, or a request with a prompt of the user."""
         if role == "assistant":
             return ModelResponse([TextPart(text)], timestamp=_WRITTEN)
         return ModelRequest([UserPromptPart(text, timestamp=_WRITTEN)])
 
-    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+    def plain(self, message: Message) -> JSON:
         """Return what `ModelMessagesTypeAdapter` takes, without times, ids of runs and usage."""
         found: JSON = ModelMessagesTypeAdapter.dump_python(
             [message], mode="json", exclude=_NOT_COMPARED
         )[0]
         return found
 
-    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+    def block(self, message: Message, path: Path) -> JSON:
         """Return the part at a path, or the piece of its content."""
         found = self._at(message, int(path[0]))
         if len(path) > 1:
@@ -196,24 +196,24 @@ class PydanticAIShape(Shape):
         block: JSON = found
         return block
 
-    def stays(self, message: Any) -> bool:  # noqa: ANN401
+    def stays(self, message: Message) -> bool:
         """Return whether the message has a part that the agent or the provider reads as state."""
         return any(part.part_kind in _STATE or _has_kind(part) for part in message.parts)
 
 
-def _is_result(part: Any) -> bool:  # noqa: ANN401
+def _is_result(part: HostObject) -> bool:
     """Return whether a part is a result, or asks to repeat a call."""
     if part.part_kind == "retry-prompt":
         return part.tool_name is not None
     return bool(part.part_kind == "tool-return") and not _has_kind(part)
 
 
-def _has_kind(part: Any) -> bool:  # noqa: ANN401
+def _has_kind(part: HostObject) -> bool:
     """Return whether a call or a result is one of those that the agent itself reads."""
     return getattr(part, "tool_kind", None) is not None
 
 
-def _result_text(part: Any) -> str:  # noqa: ANN401
+def _result_text(part: HostObject) -> str:
     """Return what the model reads of a result, without files and without the mark of an error."""
     if isinstance(part.content, str):
         return part.content
@@ -226,7 +226,7 @@ def _result_text(part: Any) -> str:  # noqa: ANN401
     return text
 
 
-def _arguments(part: Any) -> Any:  # noqa: ANN401
+def _arguments(part: HostObject) -> HostObject:
     try:
         return part.args_as_dict()
     except (AssertionError, ValueError):  # older versions raise for what is not JSON
@@ -241,7 +241,7 @@ def _listed(content: object) -> list[Any]:
     return content if isinstance(content, list) else [content]
 
 
-def _block(piece: Any) -> Mapping[str, Any]:  # noqa: ANN401
+def _block(piece: HostObject) -> Mapping[str, Any]:
     """Return a file as the block by which it is sized, an empty map for any other value."""
     if (kind := _kind(piece)) == "binary":
         media_type = str(piece.media_type)
@@ -252,14 +252,14 @@ def _block(piece: Any) -> Mapping[str, Any]:  # noqa: ANN401
     return {} if block is None else {"type": block, "source": source}
 
 
-def _file(path: Path, piece: Any, value: JSON) -> Part:  # noqa: ANN401
+def _file(path: Path, piece: HostObject, value: JSON) -> Part:
     block = _block(piece)
     kind = "unknown" if block["type"] == "input_audio" else block["type"]
     media_type = block["source"].get("media_type")
     return Part(path, kind, _json(value), "", (medium_of(block),), media_type=media_type)
 
 
-def _copy(value: Any) -> Any:  # noqa: ANN401
+def _copy(value: HostObject) -> HostObject:
     """Return a deep copy of a message or a part; its metadata may be anything, and is shared."""
     metadata = getattr(value, "metadata", None)
     shared = {} if metadata is None else {id(metadata): metadata}
@@ -268,7 +268,7 @@ def _copy(value: Any) -> Any:  # noqa: ANN401
     return new
 
 
-def _edited(part: Any, texts: Mapping[Path, str | None]) -> Any:  # noqa: ANN401
+def _edited(part: HostObject, texts: Mapping[Path, str | None]) -> HostObject:
     """Return a copy of a part with new texts at the paths in it, None if nothing is left."""
     new = _copy(part)
     if () in texts:
@@ -382,7 +382,7 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
         model = model_name(request.model.model_name)
         return Asked(key, list(request.messages), system, tools, plain=self._compared, model=model)
 
-    def _compared(self, message: Any) -> dict[str, Any]:  # noqa: ANN401
+    def _compared(self, message: Message) -> dict[str, Any]:
         """Return what the messages of two requests are compared by."""
         found: Any = self._shape.plain(message)
         return {"kind": message.kind, "content": found["parts"]}

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from policyctx.definitions.items import Path
+from policyctx.definitions.items import HostObject, Message, Path
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn
 from policyctx.messages.asked import Asked, model_name
@@ -133,7 +133,7 @@ def views(steps: Iterable[Any]) -> list[StepView]:
     return [view for step in steps for view in _views(step)]
 
 
-def _views(step: Any) -> Iterator[StepView]:  # noqa: ANN401 - smolagents has many classes
+def _views(step: HostObject) -> Iterator[StepView]:
     if isinstance(step, ActionStep):
         yield from _action_views(step)
     elif isinstance(step, PlanningStep):
@@ -148,7 +148,7 @@ def _views(step: Any) -> Iterator[StepView]:  # noqa: ANN401 - smolagents has ma
             yield StepView("user", fixed=texts, step=step)
 
 
-def _action_views(step: Any) -> Iterator[StepView]:  # noqa: ANN401
+def _action_views(step: HostObject) -> Iterator[StepView]:
     calls = step.tool_calls or ()
     tool, id_ = (calls[0].name, calls[0].id) if calls else (None, None)
     said = step.model_output
@@ -164,7 +164,7 @@ def _action_views(step: Any) -> Iterator[StepView]:  # noqa: ANN401
         yield StepView("user", None, None, None, id_, result, fixed, step)
 
 
-def _input(calls: Any) -> str | None:  # noqa: ANN401
+def _input(calls: HostObject) -> str | None:
     if not calls:
         return None
     if len(calls) == 1:
@@ -172,7 +172,7 @@ def _input(calls: Any) -> str | None:  # noqa: ANN401
     return _json([{"name": call.name, "arguments": call.arguments} for call in calls])
 
 
-def _pictures(images: Any) -> tuple[str, ...]:  # noqa: ANN401
+def _pictures(images: HostObject) -> tuple[str, ...]:
     found = []
     for image in images or ():
         image.save(written := io.BytesIO(), format="PNG")
@@ -186,7 +186,7 @@ def _json(value: object) -> str:
 
 def put_back(
     steps: list[Any],
-    newest: Any,  # noqa: ANN401
+    newest: Message,
     given: list[StepView],
     sent: Iterable[StepView],
 ) -> None:
@@ -219,7 +219,7 @@ def put_back(
     steps[:] = [step for _, _, step in sorted(placed, key=lambda entry: entry[:2])]
 
 
-def _edit(step: Any, old: list[StepView], new: list[StepView]) -> None:  # noqa: ANN401
+def _edit(step: HostObject, old: list[StepView], new: list[StepView]) -> None:
     """Give a step the values of its new views; what they lack is removed."""
     if not isinstance(step, ActionStep):
         for view in new:
@@ -244,7 +244,7 @@ def _edit(step: Any, old: list[StepView], new: list[StepView]) -> None:  # noqa:
         step.observations_images = step.error = step.observations = None
 
 
-def _calls(calls: Any, text: str | None) -> Any:  # noqa: ANN401
+def _calls(calls: HostObject, text: str | None) -> HostObject:
     if text is None:
         return None
     new, given = copy.deepcopy(calls), json.loads(text)
@@ -285,7 +285,7 @@ class PolicyCallback:
             return self._session
         raise InputError("the sessions are chosen by a function")
 
-    def __call__(self, step: Any, agent: Any) -> None:  # noqa: ANN401
+    def __call__(self, step: HostObject, agent: HostObject) -> None:
         """Observe the usage of a step, and edit the agent's memory for the next one."""
         if isinstance(self._session, Session):
             session: Session | None = self._session
@@ -311,12 +311,12 @@ class PolicyCallback:
             put_back(steps, step, given, sent.messages)
 
 
-def _compared(view: Any) -> dict[str, Any]:  # noqa: ANN401
+def _compared(view: HostObject) -> dict[str, Any]:
     """Return what the views of two steps are compared by."""
     return {"role": view.role, "content": _json([view.call_id, view.text, view.call, view.result])}
 
 
-def _tools(agent: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+def _tools(agent: HostObject) -> list[dict[str, Any]]:
     """Return what the tools add to a request; those of a code agent are in its system prompt."""
     if isinstance(agent, smolagents.CodeAgent):
         return []
@@ -324,7 +324,7 @@ def _tools(agent: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     return [get_tool_json_schema(tool) for tool in every]
 
 
-def _usage(step: Any) -> Usage | None:  # noqa: ANN401
+def _usage(step: HostObject) -> Usage | None:
     """Return the usage of a step, None if it has none; smolagents does not show cached tokens."""
     given = getattr(step, "token_usage", None)
     if given is None or not given.input_tokens:

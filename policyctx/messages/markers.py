@@ -15,7 +15,7 @@ from contextlib import suppress
 from operator import is_
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from policyctx.definitions.items import Message, Path, Ttl
+from policyctx.definitions.items import Message, Path, PlainValue, Ttl
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.sdk_objects import as_mapping, as_message
 from policyctx.messages.shapes.shape import RESULT_ROLES
@@ -53,7 +53,7 @@ def with_markers(message: Message, markers: Mapping[Path, Any]) -> Message:
     return new if blocks is content else {**new, "content": blocks}
 
 
-def marker_of(holder: object) -> Any:  # noqa: ANN401 - any JSON
+def marker_of(holder: object) -> PlainValue:
     """Return the marker of a message or a block, None without one."""
     if type(holder) is dict or isinstance(holder, Mapping):  # the first test is the quick one
         return holder.get(MARKER)
@@ -70,7 +70,7 @@ def new_marker(ttl: Ttl) -> dict[str, str]:
     return {"type": "ephemeral"} | ({} if ttl == "5m" else {"ttl": ttl})
 
 
-def marked_with(holder: Any, ttl: Ttl | None) -> Any:  # noqa: ANN401 - a map or an SDK's object
+def marked_with(holder: PlainValue, ttl: Ttl | None) -> PlainValue:
     """Return a block or a tool with a marker of this TTL, or without one.
 
     The same object comes back if it has such a marker already, whatever else that says.
@@ -81,7 +81,7 @@ def marked_with(holder: Any, ttl: Ttl | None) -> Any:  # noqa: ANN401 - a map or
     return _marked(holder, None if ttl is None else new_marker(ttl))
 
 
-def bare(message: Any) -> Any:  # noqa: ANN401 - a message, or the plain values of one
+def bare(message: PlainValue) -> PlainValue:
     """Return a message without its markers, and with a lone text block as a text.
 
     Both forms mean the same to a provider, and a marker needs the block.
@@ -100,12 +100,12 @@ def bare(message: Any) -> Any:  # noqa: ANN401 - a message, or the plain values 
     return found
 
 
-def unmarked_block(block: Any) -> Any:  # noqa: ANN401 - a map or an SDK's object
+def unmarked_block(block: PlainValue) -> PlainValue:
     """Return a block without its marker: the same object if it has none."""
     return _marked(block, None)
 
 
-def unmarked_blocks(content: Any) -> Any:  # noqa: ANN401 - a list of blocks, or any JSON
+def unmarked_blocks(content: PlainValue) -> PlainValue:
     """Return the content of a result with its blocks unmarked: the same object if none has one."""
     return _marked_blocks(content, (), {})
 
@@ -148,20 +148,20 @@ def _inner(block: object) -> object:
     return getattr(block, "content", None) if is_result else None
 
 
-def _marked_blocks(content: Any, path: Path, markers: Mapping[Path, Any]) -> Any:  # noqa: ANN401
+def _marked_blocks(content: PlainValue, path: Path, markers: Mapping[Path, Any]) -> PlainValue:
     blocks = _blocks(content)
     new = [_marked_block(block, (*path, i), markers) for i, block in enumerate(blocks)]
     return content if all(map(is_, new, blocks)) else new
 
 
-def _marked_block(block: Any, path: Path, markers: Mapping[Path, Any]) -> Any:  # noqa: ANN401
+def _marked_block(block: PlainValue, path: Path, markers: Mapping[Path, Any]) -> PlainValue:
     new = _marked(block, markers.get(path))
     inner = _inner(block)
     blocks = _marked_blocks(inner, (*path, "content"), markers)
     return new if blocks is inner else _with_field(new, "content", blocks)
 
 
-def _marked(holder: Any, marker: object) -> Any:  # noqa: ANN401 - a map or an SDK's object
+def _marked(holder: PlainValue, marker: object) -> PlainValue:
     """Return a message or a block with this marker; None removes the one that it has."""
     if isinstance(holder, Mapping):
         if marker is None:
@@ -174,7 +174,7 @@ def _marked(holder: Any, marker: object) -> Any:  # noqa: ANN401 - a map or an S
     return _with_field(holder, MARKER, marker)
 
 
-def _with_field(holder: Any, name: str, value: object) -> Any:  # noqa: ANN401 - as `_marked`
+def _with_field(holder: PlainValue, name: str, value: object) -> PlainValue:
     """Return a shallow copy with this value of a field; an object's extra field can be removed."""
     if isinstance(holder, Mapping):
         return {**holder, name: value}
@@ -307,7 +307,7 @@ def ttls_of(blocks: list[Any]) -> dict[int, Ttl]:
     return {i: ttl_of(marker) for i, marker in found if marker is not None}
 
 
-def with_ttls(given: Any, blocks: list[Any], ttls: Mapping[int, Ttl]) -> Any:  # noqa: ANN401
+def with_ttls(given: PlainValue, blocks: list[Any], ttls: Mapping[int, Ttl]) -> PlainValue:
     """Return the blocks with markers of these TTLs and no others; `given` if nothing changes.
 
     `given` is what the blocks were read from.

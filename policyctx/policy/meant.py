@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import yaml
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
-from policyctx.definitions.items import BUILT_IN_TYPES
+from policyctx.definitions.items import BUILT_IN_TYPES, PlainValue
 from policyctx.errors import Location
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import OneOrMore
@@ -58,7 +58,7 @@ def document_yaml(plain: dict[str, Any]) -> str:
     return text
 
 
-def inline(value: Any) -> str:  # noqa: ANN401 - a YAML value
+def inline(value: PlainValue) -> str:
     """Return a value as YAML in one line, as a person writes it."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{inline(k)}: {inline(v)}" for k, v in value.items()) + "}"
@@ -95,7 +95,7 @@ class _Dumper(yaml.SafeDumper):
 
     yaml_implicit_resolvers: dict[str | None, Any] = {}  # noqa: RUF012 - as PyYAML has it
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002 - PyYAML's signature
+    def ignore_aliases(self, data: PlainValue) -> bool:  # noqa: ARG002 - PyYAML's signature
         return True
 
 
@@ -345,7 +345,7 @@ def _field(path: Path) -> tuple[type[Section], str] | None:
     return (model, path[-1]) if model is not None and path[-1] in model.model_fields else None
 
 
-def _example_with(path: Path, node: Node) -> Any:  # noqa: ANN401 - a YAML value
+def _example_with(path: Path, node: Node) -> PlainValue:
     """A value for `path`: a list or a map around what is written, else the key's own example."""
     value = node.as_written()
     is_scalar = not isinstance(value, dict | list) and value is not None
@@ -481,7 +481,7 @@ def _is_list_of_maps(names: tuple[str, ...]) -> bool:
     return get_origin(found.annotation) is tuple and OneOrMore not in found.metadata
 
 
-def _whole(node: Node, otherwise: Any) -> Any:  # noqa: ANN401 - YAML values
+def _whole(node: Node, otherwise: PlainValue) -> PlainValue:
     """What is written, where it is of the same kind as the other value; else that one."""
     value = node.as_written()
     return value if type(value) is type(otherwise) else otherwise
@@ -501,7 +501,7 @@ def _value_at(place: tuple[str, ...], node: Node) -> str:
     return _in_line(examples[0] if examples else None)
 
 
-def _repaired(place: Path, value: Any) -> dict[str, Any] | None:  # noqa: ANN401 - a YAML value
+def _repaired(place: Path, value: PlainValue) -> dict[str, Any] | None:
     """Return a map for `place` that has the value in the key that takes it; None for no such map.
 
     Of `{tokens: 40%}`, only what `tokens` refuses is put into a key: `{tokens: {under: 40%}}`.
@@ -523,7 +523,7 @@ def _shown(node: Node) -> str:
     return _in_line(node.as_written())
 
 
-def _in_line(value: Any) -> str:  # noqa: ANN401 - a YAML value
+def _in_line(value: PlainValue) -> str:
     """A value in one line where it is short, else `…`."""
     text = inline(value)
     return text if len(text) <= _MOST_CHARS and value is not None else "…"

@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin
 
 import yaml
 
+from policyctx.definitions.items import HostObject, PlainValue
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.sources import PolicySource
@@ -45,7 +46,7 @@ class Node:
         """Where a person looks for it: a map or a list at its key, a scalar itself."""
         return (self.key if isinstance(self.value, dict | list) else None) or self.place
 
-    def plain(self) -> Any:  # noqa: ANN401 - YAML holds any value
+    def plain(self) -> PlainValue:
         """Return the value without its places."""
         if isinstance(self.value, dict):
             return {key: child.plain() for key, child in self.value.items()}
@@ -53,7 +54,7 @@ class Node:
             return [child.plain() for child in self.value]
         return self.value
 
-    def as_written(self) -> Any:  # noqa: ANN401 - YAML holds any value
+    def as_written(self) -> PlainValue:
         """Return the value without its places; the expression where the environment gave it."""
         if isinstance(self.value, dict):
             return {key: child.as_written() for key, child in self.value.items()}
@@ -206,7 +207,7 @@ _HINTS = {
 }
 
 
-def hint_for(error: Any, lines: Sequence[str]) -> str:  # noqa: ANN401 - PyYAML's errors
+def hint_for(error: PlainValue, lines: Sequence[str]) -> str:
     """Return what to mend for an error of the parser, empty when nothing likely is known."""
     mark, context = error.problem_mark, error.context_mark
     first = (context or mark).line if context or mark else 0
@@ -310,7 +311,7 @@ class _NodeReader:
             raise PolicyError(self.problems)
         return found or Node(None, Location(self.source.name, 1, 1, self._line(1)))
 
-    def _node(self, event: Any, depth: int, key: Location | None = None) -> Node:  # noqa: ANN401
+    def _node(self, event: HostObject, depth: int, key: Location | None = None) -> Node:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             sentence = "anchors and aliases are not allowed"
             self._note("PC003", sentence, event, "quote a text that begins with `*` or `&`")
@@ -353,24 +354,24 @@ class _NodeReader:
                 found[key.value] = value
         return found
 
-    def _note(self, code: str, sentence: str, event: Any, hint: str) -> None:  # noqa: ANN401
+    def _note(self, code: str, sentence: str, event: HostObject, hint: str) -> None:
         """Remember a mistake after which the rest can still be read."""
         place = self._place(event.start_mark)
         self.problems.append(Diagnostic(place, code, sentence, hint))
 
-    def _place(self, mark: Any) -> Location:  # noqa: ANN401 - PyYAML's marks have no type
+    def _place(self, mark: PlainValue) -> Location:
         line = mark.line + 1
         return Location(self.source.name, line, mark.column + 1, self._line(line))
 
     def _line(self, line: int) -> str:
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
-    def _refuse(self, code: str, sentence: str, mark: Any, hint: str = "") -> NoReturn:  # noqa: ANN401
+    def _refuse(self, code: str, sentence: str, mark: HostObject, hint: str = "") -> NoReturn:
         place = self._place(mark) if mark else Location(self.source.name, 1, 1, self._line(1))
         raise PolicyError([*self.problems, Diagnostic(place, code, sentence, hint)]) from None
 
 
-def typed(text: str) -> Any:  # noqa: ANN401 - the core schema's scalars
+def typed(text: str) -> HostObject:
     """Type a plain scalar by the YAML 1.2 core schema."""
     if text in _WORDS:
         return _WORDS[text]

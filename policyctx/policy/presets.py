@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, NoReturn, Self, TypeVar, cast
 from pydantic import BaseModel
 
 from policyctx.definitions.actions import Comparison, Gate
+from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyError
 from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, environment, read_source
@@ -79,7 +80,7 @@ class Record:
         values = {key: _as_model(value) for key, value in self.__dict__.items()}
         return model.model_construct(set(self._given), **values)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any method of the model
+    def __getattr__(self, name: str) -> PlainValue:
         if not name.startswith("model_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.as_model(), name)
@@ -205,7 +206,7 @@ class RecordReader:
         self._written = kinds
         self._kinds: dict[str, RecordKind] = {}
 
-    def value(self, written: Any) -> Any:  # noqa: ANN401 - JSON as it was written
+    def value(self, written: PlainValue) -> PlainValue:
         """Return the value; a map of the language as a record."""
         if isinstance(written, list):
             return tuple(map(self.value, written))

@@ -16,7 +16,7 @@ from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from policyctx.definitions.items import BUILT_IN_TYPES, WITH_TOOL, WITHOUT_TOOL
+from policyctx.definitions.items import BUILT_IN_TYPES, WITH_TOOL, WITHOUT_TOOL, PlainValue
 from policyctx.errors import Diagnostic
 from policyctx.policy.lookup import Level, RulePath, lineage, nearest_given, type_levels, why_never
 from policyctx.policy.models import Policy, Step
@@ -385,7 +385,7 @@ def refusal(checked: Checked, step: Step, item_type: str) -> str | None:
     )
 
 
-def nearest(checked: Checked, item_type: str, key: str) -> Any:  # noqa: ANN401 - any key's value
+def nearest(checked: Checked, item_type: str, key: str) -> PlainValue:
     """Return what a type, else one that it refines, gives for a key, None for nothing."""
     return nearest_given(_type_levels(checked, item_type), key)[0]
 

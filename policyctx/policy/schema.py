@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
+from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES, HostObject
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.models import Policy, Section
@@ -107,13 +107,13 @@ def schema_of(dotted: str) -> dict[str, Any]:
 class _AsWritten(GenerateJsonSchema):
     """Writes defaults as a person writes them, and no titles that only repeat the key."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - pydantic's
+    def field_title_should_be_set(self, schema: HostObject) -> bool:  # noqa: ARG002 - pydantic's
         return False
 
-    def sort(self, value: Any, parent_key: str | None = None) -> Any:  # noqa: ANN401, ARG002
+    def sort(self, value: HostObject, parent_key: str | None = None) -> HostObject:  # noqa: ARG002
         return value  # `_in_order` sorts, and leaves examples as they were written
 
-    def default_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401 - a core schema
+    def default_schema(self, schema: HostObject) -> dict[str, Any]:
         inner: dict[str, Any] = self.generate_inner(schema["schema"])
         default = schema.get("default")
         return inner if default is None else {**inner, "default": _written(default)}
@@ -214,7 +214,7 @@ def _references(schema: object) -> list[str]:
     return own + [name for value in schema.values() for name in _references(value)]
 
 
-def _in_order(schema: Any) -> Any:  # noqa: ANN401 - a schema, or a list of them
+def _in_order(schema: HostObject) -> HostObject:
     """Return the schema with its keywords in one order, whichever pydantic made it."""
     if isinstance(schema, list):
         return [_in_order(element) for element in schema]

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from pydantic import PydanticUserError, TypeAdapter
 
+from policyctx.definitions.items import HostObject
 from policyctx.errors import InputError, Location
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.models.rules import ToolRule
@@ -129,7 +130,7 @@ class _ToolSaid:
     hint: Hint | None
 
 
-def _decorated(decorated: Any, description: str | None, ephemeral: int | None) -> Any:  # noqa: ANN401
+def _decorated(decorated: HostObject, description: str | None, ephemeral: int | None) -> HostObject:
     if inspect.isfunction(decorated):
         _describe(decorated, description, ephemeral)
     elif _name(decorated) is None or isinstance(decorated, Mapping | type):
@@ -144,7 +145,7 @@ def _decorated(decorated: Any, description: str | None, ephemeral: int | None) -
     return decorated
 
 
-def _describe(function: Any, description: str | None, ephemeral: int | None) -> None:  # noqa: ANN401
+def _describe(function: HostObject, description: str | None, ephemeral: int | None) -> None:
     """Set the attributes of `Tool`."""
     documented = inspect.getdoc(function)
     text = description or documented
@@ -160,7 +161,7 @@ def _describe(function: Any, description: str | None, ephemeral: int | None) -> 
     function.ephemeral = ephemeral
 
 
-def _schema(function: Any) -> dict[str, Any] | None:  # noqa: ANN401
+def _schema(function: HostObject) -> dict[str, Any] | None:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(function)
         return adapter.json_schema()
@@ -168,14 +169,14 @@ def _schema(function: Any) -> dict[str, Any] | None:  # noqa: ANN401
         return None
 
 
-def _hint(decorated: Any, ephemeral: int) -> Hint:  # noqa: ANN401
+def _hint(decorated: HostObject, ephemeral: int) -> Hint:
     rule = ToolRule.model_validate({"keep_recent": ephemeral})
     code = getattr(inspect.unwrap(_function(decorated)), "__code__", None)
     place = IN_CODE if code is None else Location(code.co_filename, code.co_firstlineno)
     return Hint(rule, place)
 
 
-def _function(decorated: Any) -> Any:  # noqa: ANN401
+def _function(decorated: HostObject) -> HostObject:
     """Return the function of an SDK's tool; the object itself if it shows none."""
     found = (getattr(decorated, name, None) for name in _FUNCTIONS)
     return next(filter(inspect.isroutine, found), decorated)

@@ -20,6 +20,7 @@ from policyctx.definitions.actions import (
     is_url,
     url_problem,
 )
+from policyctx.definitions.items import PlainValue
 from policyctx.policy.templates import parsed_template
 
 SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"
@@ -137,7 +138,7 @@ def shrink_limit(value: object) -> Share | bool:
 def short_form(key: str, kind: type, said: str) -> Callable[[Any], Any]:
     """Return a check that reads a bare value of `kind` as a map with that `key` alone."""
 
-    def checked(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    def checked(value: PlainValue) -> PlainValue:
         if isinstance(value, kind) and not isinstance(value, bool):
             return {key: value}
         if isinstance(value, dict):
@@ -147,12 +148,12 @@ def short_form(key: str, kind: type, said: str) -> Callable[[Any], Any]:
     return checked
 
 
-def one_or_more(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+def one_or_more(value: PlainValue) -> PlainValue:
     """Read a single value where a list is meant as a list of one."""
     return value if isinstance(value, list) else [value]
 
 
-def flag_globs_or_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+def flag_globs_or_map(value: PlainValue) -> PlainValue:
     """Read `true` as a map with the `tools` of that name, all; a glob or several as those tools.
 
     `false` is no map at all. A text that is meant as true or false is not a tool's name.
@@ -168,7 +169,7 @@ def flag_globs_or_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet
     raise ValueError("expected true, false, globs of tools or a map")
 
 
-def flag_or_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+def flag_or_map(value: PlainValue) -> PlainValue:
     """Read `true` as an empty map, and `false` as none."""
     if value is None or isinstance(value, bool):
         return {} if value else None
@@ -180,7 +181,7 @@ def flag_or_map(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
 def template_of(fields: tuple[str, ...]) -> Callable[[Any], Any]:
     """Return a check that a text uses none but these fields."""
 
-    def checked(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+    def checked(value: PlainValue) -> PlainValue:
         if isinstance(value, str):
             parsed_template(value, fields)
         return value
@@ -188,7 +189,7 @@ def template_of(fields: tuple[str, ...]) -> Callable[[Any], Any]:
     return checked
 
 
-def store_root(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+def store_root(value: PlainValue) -> PlainValue:
     """Check the root of a store: a folder with known fields, or a URL that is one of a store."""
     checked = template_of(ROOT_FIELDS)(value)
     if isinstance(checked, str) and is_url(checked) and (problem := url_problem(checked)):
@@ -196,14 +197,14 @@ def store_root(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
     return checked
 
 
-def folder_path(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+def folder_path(value: PlainValue) -> PlainValue:
     """Check the path of a folder of this computer: no URL."""
     if isinstance(value, str) and is_url(value):
         raise ValueError("expected the path of a folder of this computer, not a URL")
     return value
 
 
-def path_template(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+def path_template(value: PlainValue) -> PlainValue:
     """Check a file's path below the root: known fields, and no part that leads out of it."""
     checked = template_of(PATH_FIELDS)(value)
     if isinstance(checked, str) and {"", ".", ".."} & set(checked.split("/")):
@@ -211,7 +212,7 @@ def path_template(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typ
     return checked
 
 
-def file_mode(value: Any) -> Any:  # noqa: ANN401 - a YAML value not yet typed
+def file_mode(value: PlainValue) -> PlainValue:
     """Check a quoted octal mode that leaves the owner able to read and write."""
     if not isinstance(value, str) or not re.fullmatch(MODE_PATTERN, value):
         raise ValueError('expected a quoted octal mode such as "0600"')

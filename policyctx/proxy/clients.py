@@ -11,9 +11,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from policyctx.definitions.actions import FILE_FIELDS, READ_TOOL
+from policyctx.definitions.items import PlainValue
 from policyctx.errors import InputError, StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Policy
@@ -118,7 +119,7 @@ def _wordings(policy: Policy) -> Iterator[Placeholder]:
 def _reworded(policy: Policy, tool: str, path: str) -> Policy:
     """Return a policy with such paths in all its wordings, which name the tool."""
 
-    def reworded(rule: Any) -> Any:  # noqa: ANN401 - a model with a placeholder
+    def reworded(rule: PlainValue) -> PlainValue:
         one = rule.placeholder
         if one is None or not (_shows_path(one) or READ_TOOL in one.text):
             return rule

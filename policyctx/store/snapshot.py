@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from policyctx.definitions.items import PlainValue
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import NOT_A_STORE_FILE, Backend
 from policyctx.store.content import encoded
@@ -478,7 +479,7 @@ def _parsed(records: Sequence[bytes]) -> list[dict[str, Any]] | None:
     return found if all(isinstance(record, dict) for record in found) else None
 
 
-def _read_fast(text: bytes) -> Any:  # noqa: ANN401 - any JSON
+def _read_fast(text: bytes) -> PlainValue:
     from pydantic_core import from_json  # noqa: PLC0415 - it loads longer than short texts take
 
     try:

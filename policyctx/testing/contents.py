@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
+from policyctx.definitions.items import PlainValue
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, NUMBER_WORDS, Kind, Size, count, size, unquoted
 
@@ -128,7 +129,7 @@ class Pieces:
     """The calls are of one message, and the results too."""
     failed: bool = False
 
-    def content(self, serial: int, kind: str = "text", *, as_json: bool = False) -> Any:  # noqa: ANN401 - a text, or blocks
+    def content(self, serial: int, kind: str = "text", *, as_json: bool = False) -> PlainValue:
         """Return the content of the piece with this number, its blocks of this type.
 
         `as_json` says that the size of blocks is that of their JSON.
@@ -245,7 +246,7 @@ class MessageBuilder:
             made.append(ToolResult(id_, content, pieces.tool, pieces.failed))
         return made
 
-    def _content(self, pieces: Pieces) -> Any:  # noqa: ANN401 - a text, or blocks
+    def _content(self, pieces: Pieces) -> PlainValue:
         return pieces.content(self.serial(), self.text_type, as_json=self.measures_json)
 
     def exchange(self, results: Sequence[ToolResult]) -> list[Message]:
@@ -294,7 +295,7 @@ class MessageBuilder:
             for result in results
         ]
 
-    def message(self, role: str, content: Any) -> Message:  # noqa: ANN401 - a text, or blocks
+    def message(self, role: str, content: PlainValue) -> Message:
         """Return a message with text; its content is as given, in an item as a list."""
         if not self.has_items:
             return {"role": role, "content": content}

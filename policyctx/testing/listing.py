@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from policyctx.definitions.items import HostObject
 from policyctx.errors import visible
 from policyctx.testing import contents, selecting, tables
 from policyctx.testing.collecting import FeatureCollection
@@ -90,7 +91,7 @@ def readable(sentence: str) -> str:
     return text.replace("⟨", "(").replace("⟩", ")")
 
 
-def _bracketless(shown: Any) -> Any:  # noqa: ANN401 - a function for `re.sub`
+def _bracketless(shown: HostObject) -> HostObject:
     return lambda match: shown(match).replace("(", "⟨").replace(")", "⟩")
 
 

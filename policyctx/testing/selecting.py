@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.definitions.actions import BY_STATE, Action
-from policyctx.definitions.items import BUILT_IN_TYPES, Item
+from policyctx.definitions.items import BUILT_IN_TYPES, Item, PlainValue
 from policyctx.errors import PolicyctxError
 from policyctx.messages.shapes.block_texts import joined_text
 from policyctx.planning.decisions import Decision
@@ -175,7 +175,7 @@ class Fate:
         return self.decision is not None and self.code not in {"decided", "placeholder"}
 
     @property
-    def original(self) -> Any:  # noqa: ANN401 - a text, or blocks
+    def original(self) -> PlainValue:
         """The content that the item had when it went in."""
         return value_at(self.turn.before[self.item.message], self.item.path)
 
@@ -205,7 +205,7 @@ class Fate:
         return " · ".join([told, *filter(None, by)])
 
 
-def value_at(message: Message, path: Sequence[str | int]) -> Any:  # noqa: ANN401 - any JSON
+def value_at(message: Message, path: Sequence[str | int]) -> PlainValue:
     """Return the value in a message to which the path leads."""
     value: Any = message
     for part in path:

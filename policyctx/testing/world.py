@@ -30,6 +30,7 @@ from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.restoration import WorkingFiles
 from policyctx.compaction.summarizers import ModelSummarizer
 from policyctx.definitions.actions import BY_STATE
+from policyctx.definitions.items import HostObject
 from policyctx.definitions.items import Path as ItemPath
 from policyctx.errors import PolicyctxError, PolicyError, SummaryError, UnrestorableFileError
 from policyctx.messages.reading import items_of
@@ -148,7 +149,7 @@ def passing_time(let_pass: Callable[[float], None]) -> Iterator[None]:
     """
     sleep, sleep_async = time.sleep, asyncio.sleep
 
-    async def pass_async(seconds: float, result: Any = None) -> Any:  # noqa: ANN401 - as asyncio's
+    async def pass_async(seconds: float, result: HostObject = None) -> HostObject:
         if seconds > 0:
             let_pass(seconds)
         return await sleep_async(0, result)

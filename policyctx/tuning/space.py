@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any, TypeAlias, get_args
 
 from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.definitions.items import PlainValue
 from policyctx.policy.loading import resolved
 from policyctx.policy.meant import document_yaml
 from policyctx.policy.models import VERSIONS
@@ -164,7 +165,7 @@ class _Change:
                 yield mine
 
 
-def _copied(value: Any) -> Any:  # noqa: ANN401 - a YAML value
+def _copied(value: PlainValue) -> PlainValue:
     if isinstance(value, dict):
         return {key: _copied(part) for key, part in value.items()}
     return [_copied(part) for part in value] if isinstance(value, list) else value

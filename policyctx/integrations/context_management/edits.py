@@ -8,10 +8,11 @@ documentation, since the types do not say them.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, Strict, ValidationError
 
+from policyctx.definitions.items import HostObject
 from policyctx.errors import Diagnostic, PolicyError
 from policyctx.policy.diagnosing import hint, in_order, shown_node
 from policyctx.policy.models.base import Count, Section
@@ -142,7 +143,7 @@ def _as_yaml(text: str) -> str:
     return _ESCAPES.sub(character, text.replace("\t", " "))
 
 
-def _diagnostic(root: Node, error: Any) -> Diagnostic:  # noqa: ANN401 - pydantic's error
+def _diagnostic(root: Node, error: HostObject) -> Diagnostic:
     path, node = root.deepest(error["loc"])
     kind = error["type"]
     if kind == "extra_forbidden":

@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import NoneType
 from typing import Any
 
-from policyctx.definitions.items import UNKNOWN, Message, Path, author_of
+from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of
 from policyctx.messages.json_text import compact_json, stringified
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.block_texts import (
@@ -207,7 +207,7 @@ def named(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def plain_block(message: Message, path: Path) -> Any:  # noqa: ANN401 - a block is any JSON
+def plain_block(message: Message, path: Path) -> PlainValue:
     """Return the innermost list element around a path as plain JSON, or else the message.
 
     Its `cache_control` markers are left out.
@@ -231,7 +231,7 @@ def copied(message: Message) -> Message:
     return _copied(message, _COPIED_DEPTH)
 
 
-def _copied(value: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON, and what an SDK puts into it
+def _copied(value: PlainValue, depth: int) -> PlainValue:
     """Return a deep copy; plain values down to a depth are copied faster than by `deepcopy`."""
     kind = type(value)
     if kind in _FLAT:

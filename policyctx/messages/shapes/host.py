@@ -12,9 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from operator import attrgetter
 from types import GeneratorType
-from typing import Any
 
-from policyctx.definitions.items import UNKNOWN, Medium, Message, Path, Ttl
+from policyctx.definitions.items import UNKNOWN, HostObject, Medium, Message, Path, Ttl
 from policyctx.errors import ShapeError
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList
@@ -75,14 +74,14 @@ class HostShape(Shape):
         except Exception as error:
             raise self._failed("recognises", error) from error
 
-    def problem(self, message: Any) -> str | None:  # noqa: ANN401 - a message of the host
+    def problem(self, message: Message) -> str | None:
         """Return what is wrong with a message."""
         found: str | None = self._ask("problem", message)
         if found is not None and not isinstance(found, _WORD):
             raise self._error(f"`problem` returned {_shown(found)} instead of a string or None")
         return found
 
-    def role(self, message: Any) -> str:  # noqa: ANN401
+    def role(self, message: Message) -> str:
         """Return the role."""
         try:
             role: object = self._shape.role(message)
@@ -93,11 +92,11 @@ class HostShape(Shape):
             raise self._error(f"`role` returned {_shown(role)}; the roles are {names}")
         return role
 
-    def parts(self, message: Any) -> list[Part]:  # noqa: ANN401
+    def parts(self, message: Message) -> list[Part]:
         """Return the parts as a list."""
         return self._parts(message, self.role(message))
 
-    def _parts(self, message: Any, role: str) -> list[Part]:  # noqa: ANN401
+    def _parts(self, message: Message, role: str) -> list[Part]:
         try:
             found = self._shape.parts(message)
             is_iterable = type(found) in _ITERABLES or _is_list(found)
@@ -112,7 +111,7 @@ class HostShape(Shape):
             raise self._error("it yields `thinking` beside other parts, but has no `block`")
         return parts
 
-    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Message | None:  # noqa: ANN401
+    def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> Message | None:
         """Return a new message, of which the parts are read back as they should be."""
         role = self.role(message)
         before = self._parts(message, role)
@@ -144,15 +143,15 @@ class HostShape(Shape):
             raise self._error("`written` returned two messages that differ for the same text")
         return new
 
-    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+    def plain(self, message: Message) -> JSON:
         """Return the JSON values of the message."""
         return self._json("plain", message)
 
-    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401
+    def block(self, message: Message, path: Path) -> JSON:
         """Return the JSON values of what holds the part."""
         return self._json("block", message, path) if self._has_blocks else self.plain(message)
 
-    def marked(self, message: Any, ttls: Mapping[Path, Ttl]) -> Message:  # noqa: ANN401
+    def marked(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:
         """Return a message with these markers, of which the parts read as before."""
         before = [(part.kind, part.text) for part in self.parts(message)]
         new: Message = self._ask("marked", message, dict(ttls))
@@ -163,22 +162,22 @@ class HostShape(Shape):
                 raise self._error("`marked` changed the parts of the message")
         return new
 
-    def ttls(self, message: Any) -> Mapping[Path, Ttl]:  # noqa: ANN401
+    def ttls(self, message: Message) -> Mapping[Path, Ttl]:
         """Return the lifetimes of the markers by path."""
         found: Mapping[Path, Ttl] = self._ask("ttls", message)
         if not isinstance(found, Mapping):
             raise self._error(f"`ttls` returned {_shown(found)} instead of a map")
         return found
 
-    def is_empty(self, message: Any) -> bool:  # noqa: ANN401
+    def is_empty(self, message: Message) -> bool:
         """Return whether the message says nothing."""
         return bool(self._ask("is_empty", message))
 
-    def stays(self, message: Any) -> bool:  # noqa: ANN401
+    def stays(self, message: Message) -> bool:
         """Return whether the message must survive a compaction."""
         return bool(self._ask("stays", message))
 
-    def _ask(self, method: str, *arguments: object) -> Any:  # noqa: ANN401
+    def _ask(self, method: str, *arguments: object) -> HostObject:
         try:
             return getattr(self._shape, method)(*arguments)
         except Exception as error:

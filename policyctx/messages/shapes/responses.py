@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from policyctx.definitions.items import Medium, Message, Path
+from policyctx.definitions.items import Medium, Message, Path, PlainValue
 from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
@@ -183,7 +183,7 @@ def _call(item: Message) -> Part:
     return Part((field,), "tool_call", text, text, (), tool, _call_id(item))
 
 
-def _new_input(kind: str, given: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON
+def _new_input(kind: str, given: PlainValue, new: PlainValue) -> PlainValue:
     """Return the new input of a built-in tool; an empty one keeps the form of the old one."""
     return new if new or not isinstance(given, dict) else given | _EMPTIED[kind]
 

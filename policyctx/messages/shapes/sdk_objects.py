@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import HostObject, Message, PlainValue
 
 
 def as_message(message: Message) -> Message:
@@ -51,7 +51,7 @@ def _is_object(value: object) -> bool:
     return not isinstance(value, type) and callable(getattr(value, "model_dump", None))
 
 
-def _sent(value: Any) -> Any:  # noqa: ANN401 - any class with pydantic's method
+def _sent(value: HostObject) -> HostObject:
     """Return the plain values that an SDK sends for an object, including its defaults."""
     options = {"mode": "json", "by_alias": True, "warnings": False}
     options["exclude"] = getattr(value, "__api_exclude__", None)
@@ -59,7 +59,7 @@ def _sent(value: Any) -> Any:  # noqa: ANN401 - any class with pydantic's method
     return _with_defaults(given, value.model_dump(**options))
 
 
-def _with_defaults(given: Any, whole: Any) -> Any:  # noqa: ANN401 - plain values
+def _with_defaults(given: PlainValue, whole: PlainValue) -> PlainValue:
     """Return `given` with the non-empty fields that only `whole` has, such as a default role."""
     if isinstance(given, dict) and isinstance(whole, dict):
         keys = (key for key in whole if key in given or whole[key])

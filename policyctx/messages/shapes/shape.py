@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from policyctx.definitions.items import Author, Blocks, Item, Medium, Message, Path, Ttl
 from policyctx.messages.json_text import JSON
@@ -95,7 +95,7 @@ class Shape(Protocol):
         """Return whether a value is a message of this shape. The value may be of any type."""
 
     @abstractmethod
-    def role(self, message: Any) -> str:  # noqa: ANN401 - each shape has its own type of message
+    def role(self, message: Message) -> str:
         """Return `system`, `developer`, `user`, `assistant`, `tool` or `function`.
 
         Only an `assistant` makes calls and thinks. A `user` message may hold results beside texts;
@@ -103,7 +103,7 @@ class Shape(Protocol):
         """
 
     @abstractmethod
-    def parts(self, message: Any) -> Iterable[Part]:  # noqa: ANN401
+    def parts(self, message: Message) -> Iterable[Part]:
         """Yield the parts of a message, in the order in which a model reads them.
 
         Images and documents inside a result follow it. What the shape does not know is a part of
@@ -111,7 +111,7 @@ class Shape(Protocol):
         """
 
     @abstractmethod
-    def replaced(self, message: Any, texts: Mapping[Path, str | None]) -> Message | None:  # noqa: ANN401
+    def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> Message | None:
         """Return a new message with the parts at these paths replaced by a text, or removed.
 
         `texts` has at least one entry; None removes the part. For a call the text is the JSON of
@@ -128,14 +128,14 @@ class Shape(Protocol):
         """
 
     @abstractmethod
-    def plain(self, message: Any) -> JSON:  # noqa: ANN401
+    def plain(self, message: Message) -> JSON:
         """Return the JSON values of a message, from which the host can restore it.
 
         An archive holds these values, and by them a message is recognised after a restart: messages
         that mean the same to the provider should have equal values.
         """
 
-    def block(self, message: Any, path: Path) -> JSON:  # noqa: ANN401, ARG002
+    def block(self, message: Message, path: Path) -> JSON:  # noqa: ARG002
         """Return the JSON values of what holds one part, which the store keeps for `restore`.
 
         The default is the whole message. A shape that yields `thinking` beside other parts needs a
@@ -143,7 +143,7 @@ class Shape(Protocol):
         """
         return self.plain(message)
 
-    def marked(self, message: Any, ttls: Mapping[Path, Ttl]) -> Message:  # noqa: ANN401, ARG002
+    def marked(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:  # noqa: ARG002
         """Return the message with `cache_control` markers at these parts and nowhere else.
 
         `ttls` says by the path of a part how long the provider keeps the prefix that ends there. A
@@ -153,22 +153,22 @@ class Shape(Protocol):
         """
         return message
 
-    def ttls(self, message: Any) -> Mapping[Path, Ttl]:  # noqa: ANN401, ARG002
+    def ttls(self, message: Message) -> Mapping[Path, Ttl]:  # noqa: ARG002
         """Return the lifetimes that the `cache_control` markers on parts ask for, by path."""
         return {}
 
-    def problem(self, message: Any) -> str | None:  # noqa: ANN401, ARG002
+    def problem(self, message: Message) -> str | None:  # noqa: ARG002
         """Return what is wrong with a message, None if it can be read.
 
         The session raises `MessagesError` with this text.
         """
         return None
 
-    def is_empty(self, message: Any) -> bool:  # noqa: ANN401
+    def is_empty(self, message: Message) -> bool:
         """Return whether a provider would reject the message because it says nothing."""
         return self.role(message) not in RESULT_ROLES and not list(self.parts(message))
 
-    def stays(self, message: Any) -> bool:  # noqa: ANN401, ARG002
+    def stays(self, message: Message) -> bool:  # noqa: ARG002
         """Return whether the message must survive a compaction, since no summary can tell it."""
         return False
 

@@ -13,6 +13,7 @@ from policyctx.definitions.actions import (
     PROMPT_FIELDS,
     gates_in,
 )
+from policyctx.definitions.items import PlainValue
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint
@@ -48,7 +49,7 @@ def gates_that_never_open(checked: Checked) -> Iterator[Diagnostic]:
                     yield checked.warning("PC308", path, sentence, hint)
 
 
-def _never(checked: Checked, name: str, gate: Any) -> str | None:  # noqa: ANN401 - any gate
+def _never(checked: Checked, name: str, gate: PlainValue) -> str | None:
     bounds = _bounds(checked, gate)
     least = [b for b in bounds if b.is_lower]
     most = [b for b in bounds if not b.is_lower]
@@ -65,7 +66,7 @@ def _never(checked: Checked, name: str, gate: Any) -> str | None:  # noqa: ANN40
     return f"no number is {shown}"
 
 
-def _bounds(checked: Checked, gate: Any) -> list[Bound]:  # noqa: ANN401 - any gate
+def _bounds(checked: Checked, gate: PlainValue) -> list[Bound]:
     return [
         Bound(key, value, _number(checked, value), comparison.is_lower, comparison.is_open)
         for key, comparison in COMPARISONS.items()
@@ -73,7 +74,7 @@ def _bounds(checked: Checked, gate: Any) -> list[Bound]:  # noqa: ANN401 - any g
     ]
 
 
-def _number(checked: Checked, value: Any) -> Fraction:  # noqa: ANN401 - any gate's value
+def _number(checked: Checked, value: PlainValue) -> Fraction:
     if value == "cache_ttl":
         return checked.exact(checked.policy.model.cache.seconds())
     if isinstance(value, Duration):
@@ -81,7 +82,7 @@ def _number(checked: Checked, value: Any) -> Fraction:  # noqa: ANN401 - any gat
     return checked.exact(value)
 
 
-def _too_high(checked: Checked, name: str, gate: Any, low: Bound) -> str | None:  # noqa: ANN401 - any gate
+def _too_high(checked: Checked, name: str, gate: PlainValue, low: Bound) -> str | None:
     """Return why no number passes a lower bound, None if one may."""
     gate_definition, window = GATES[name], checked.policy.model.context_window
     if isinstance(gate, ItemsGate) and not gate.types and (low.is_open or low.number > 0):

@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from policyctx.definitions.items import PlainValue
 from policyctx.policy import values
 
 M = TypeVar("M")
@@ -100,7 +101,7 @@ def metadata_of(model: type[Section], kind: type[M]) -> dict[str, M]:
 
 
 @cache
-def _noted(model: type[Section], kind: Any) -> Mapping[str, Any]:  # noqa: ANN401 - see `noted`
+def _noted(model: type[Section], kind: PlainValue) -> Mapping[str, Any]:
     return metadata_of(model, kind)
 
 

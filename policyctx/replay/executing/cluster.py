@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from policyctx import __version__
+from policyctx.definitions.items import HostObject
 from policyctx.errors import ClusterError, MissingExtraError, in_words
 from policyctx.replay.executing.executor import Job, LostJob, packed, result_of_call, unpacked
 
@@ -101,7 +102,7 @@ class Cluster:
         self._client = self._local = None
         self._quiet.close()
 
-    def _begun(self, function: Callable[[A], R], job: Job[A]) -> Any:  # noqa: ANN401 - a future
+    def _begun(self, function: Callable[[A], R], job: Job[A]) -> HostObject:
         address = self._homes.get(job.home)
         return self._client.submit(
             result_of_call,
@@ -152,7 +153,7 @@ class Cluster:
             raise self._gone()
         return dict(self._client.nthreads())
 
-    def _result(self, future: Any) -> Any:  # noqa: ANN401 - the result of any function
+    def _result(self, future: HostObject) -> HostObject:
         try:
             raw = future.result()
         except self._api.KilledWorker:

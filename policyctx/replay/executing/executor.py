@@ -7,9 +7,10 @@ import traceback
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from policyctx import __version__
+from policyctx.definitions.items import HostObject
 from policyctx.errors import ClusterError
 
 A = TypeVar("A")
@@ -110,7 +111,7 @@ def _refuse(version: str) -> None:
     raise ClusterError(f"a worker has policyctx {__version__}, and this is {version}")
 
 
-def unpacked(raw: bytes) -> Any:  # noqa: ANN401 - the result of any function
+def unpacked(raw: bytes) -> HostObject:
     """Return the result of a packed call, or `LostJob`; raises what the function raised."""
     try:
         result = pickle.loads(raw)  # noqa: S301 - from a worker

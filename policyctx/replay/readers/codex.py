@@ -9,9 +9,8 @@ calls in the reply.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from policyctx.definitions.items import Authored, Message, written_by
+from policyctx.definitions.items import Authored, Message, PlainValue, written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import (
@@ -210,5 +209,5 @@ def _is_typed(text: str, typed: set[str]) -> bool:
     return text.strip() in typed or any(one in text for one in typed if len(one) >= _LONG)
 
 
-def _role(item: Message) -> Any:  # noqa: ANN401 - whatever is recorded
+def _role(item: Message) -> PlainValue:
     return item.get("role")

@@ -8,9 +8,8 @@ messages stand apart, under `attachments`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message, PlainValue
 from policyctx.replay.readers.building import (
     Record,
     RecordingBuilder,
@@ -110,7 +109,7 @@ def _billed(fields: Record) -> Usage | None:
     return Usage(prompt, read, written, output) if prompt + read + written else None
 
 
-def _resolved(value: Any, texts: Record) -> Any:  # noqa: ANN401 - JSON
+def _resolved(value: PlainValue, texts: Record) -> PlainValue:
     """Put the texts that stand apart back into their places."""
     if isinstance(value, str):
         found = texts.get(value.removeprefix(_ATTACHMENT)) if _ATTACHMENT in value[:13] else None

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 from pydantic_core import from_json
 
+from policyctx.definitions.items import PlainValue
 from policyctx.errors import MissingExtraError
 from policyctx.replay.readers.building import Record, RecordingNames, mapping
 
@@ -60,7 +61,7 @@ class Source(ABC):
         del keys
         return iter(())
 
-    def field(self, *keys: str) -> Any:  # noqa: ANN401 - JSON holds any value
+    def field(self, *keys: str) -> PlainValue:
         """Return what is at `keys` in a document; None where nothing does."""
         del keys
 
@@ -80,7 +81,7 @@ def outline_of(document: object) -> object:
     return {key: value[:1] if isinstance(value, list) else value for key, value in document.items()}
 
 
-def at(document: object, keys: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON holds any value
+def at(document: object, keys: tuple[str, ...]) -> PlainValue:
     """Return what is at `keys` in nested objects; None where nothing does."""
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
@@ -91,7 +92,7 @@ BOM = b"\xef\xbb\xbf"
 _DEPTH = 200
 
 
-def value_of(text: bytes | str) -> Any:  # noqa: ANN401 - JSON holds any value
+def value_of(text: bytes | str) -> PlainValue:
     """Return what a JSON text says; raises `ValueError`, also for what is nested too deeply.
 
     Of repeated keys the last counts. What only Python's own parser takes is taken: lone surrogates
@@ -179,7 +180,7 @@ class Document(Source):
         found = self.field(*keys)
         return iter(found if isinstance(found, list) else ())
 
-    def field(self, *keys: str) -> Any:  # noqa: ANN401 - JSON holds any value
+    def field(self, *keys: str) -> PlainValue:
         """Return what is at `keys`."""
         return at(self._value, keys)
 
@@ -217,7 +218,7 @@ class StreamedDocument(Source):
         """Yield the elements of the list at `keys`."""
         yield from self._found(".".join((*keys, "item")))
 
-    def field(self, *keys: str) -> Any:  # noqa: ANN401 - JSON holds any value
+    def field(self, *keys: str) -> PlainValue:
         """Return what is at `keys`; the file is read until there."""
         return next(self._found(".".join(keys)), None)
 
@@ -258,7 +259,7 @@ def _outlines(ijson: ModuleType, events: _Events) -> Iterator[object]:
             yield outline
 
 
-def _beginning(ijson: ModuleType, events: _Events) -> Any:  # noqa: ANN401 - JSON
+def _beginning(ijson: ModuleType, events: _Events) -> PlainValue:
     _, event, value = next(events)
     if event != "start_array":
         return _built(ijson, events, event, value)
@@ -266,7 +267,7 @@ def _beginning(ijson: ModuleType, events: _Events) -> Any:  # noqa: ANN401 - JSO
     return [] if event == "end_array" else [_built(ijson, events, event, value)]
 
 
-def _built(ijson: ModuleType, events: _Events, event: str, value: object) -> Any:  # noqa: ANN401
+def _built(ijson: ModuleType, events: _Events, event: str, value: object) -> PlainValue:
     builder, depth = ijson.ObjectBuilder(), 0
     while True:
         builder.event(event, value)
@@ -327,11 +328,11 @@ class ZipArchive(Source):
                 if value is not None:
                     yield value
 
-    def field(self, *keys: str) -> Any:  # noqa: ANN401 - JSON holds any value
+    def field(self, *keys: str) -> PlainValue:
         """Return what is at `keys` in the fields."""
         return at(self._head, keys)
 
-    def _value(self, archive: zipfile.ZipFile, name: str) -> Any:  # noqa: ANN401 - JSON
+    def _value(self, archive: zipfile.ZipFile, name: str) -> PlainValue:
         try:
             return value_of(_unpacked(archive, name))
         except _UNREADABLE:

@@ -16,6 +16,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from policyctx.definitions.items import PlainValue
 from policyctx.errors import MissingExtraError, ReportError, visible
 from policyctx.replay.report.values import Values, calls, decisions, overview, said
 from policyctx.replay.simulated import SimulatedSession
@@ -36,7 +37,7 @@ def json_script(element_id: str, value: object) -> str:
     return f'<script type="application/json" id="{element_id}">{text.translate(_ESCAPES)}</script>'
 
 
-def visible_values(value: Any) -> Any:  # noqa: ANN401 - plain values of any kind
+def visible_values(value: PlainValue) -> PlainValue:
     """Return plain values whose texts show control and hidden characters as escapes."""
     if isinstance(value, str):
         return visible(value)

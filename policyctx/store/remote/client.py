@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from policyctx.definitions.items import HostObject
 from policyctx.errors import MissingExtraError, StoreError
 from policyctx.store.backend import AwayError, StoreUrl
 
@@ -64,7 +65,7 @@ class ObjectClient:
         self._api, self._opened = _opened(url, timeout)
 
     @property
-    def _store(self) -> Any:  # noqa: ANN401 - a class of a package loaded late
+    def _store(self) -> HostObject:
         if self._opened is None:
             _, self._opened = _opened(self.url, self._timeout)
         return self._opened
@@ -256,7 +257,7 @@ def _opened(url: StoreUrl, timeout: float) -> tuple[Any, Any]:
     return obstore, found
 
 
-def _info(found: Any) -> ObjectInfo:  # noqa: ANN401 - a typed dict of a package loaded late
+def _info(found: HostObject) -> ObjectInfo:
     return ObjectInfo(int(found["size"]), found["last_modified"].timestamp())
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from policyctx.definitions.items import Item
+from policyctx.definitions.items import Item, PlainValue
 from policyctx.errors import Location
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.planning.decisions import Decision, ItemVerdict
@@ -189,7 +189,7 @@ def _level(node: Node, path: RulePath) -> Iterator[CoverageRule]:
                 yield _rule((*path, key, "of"), of, ("older",))
 
 
-def _sides_of_level(key: str, value: Any) -> Sides:  # noqa: ANN401 - what YAML holds
+def _sides_of_level(key: str, value: PlainValue) -> Sides:
     if key in {"min_tokens", "min_chars"}:
         return ("above",) if value in {0, "0%"} else ("above", "below")
     if key == "keep_recent":

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from policyctx.definitions.items import HostObject
 from policyctx.errors import PolicyError, StoreError, visible
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
@@ -235,7 +236,7 @@ class RuleCoverage:
             self._failed[report.nodeid] = None
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 - a class of pytest-xdist
+    def pytest_testnodedown(self, node: HostObject) -> None:
         """Take over what a process of pytest-xdist has seen."""
         for plain in getattr(node, "workeroutput", {}).get(_OUTPUT, ()):
             self._merge(PolicyCoverage.of_plain(plain))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 
 from pydantic import BaseModel
 
+from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyError
 from policyctx.policy import values
 from policyctx.policy.loading import validated
@@ -215,7 +216,7 @@ def mutants_of(tree: Node) -> Mutants:
     return Mutants(tuple(found), invalid, same)
 
 
-def _changes(node: Node, path: Path, annotation: Any) -> Iterator[Change]:  # noqa: ANN401
+def _changes(node: Node, path: Path, annotation: PlainValue) -> Iterator[Change]:
     if path[-1:] and path[-1] in _NAMES and not _is_user_named(path):
         return
     if path in _REPLACED:

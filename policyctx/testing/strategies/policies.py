@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from policyctx.definitions.actions import ITEM_ACTIONS, Action, Gate, Kind
+from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy, Section
@@ -180,7 +181,7 @@ def _unsplit(policy: dict[str, Any]) -> dict[str, Any]:
     return _without_batches(policy) if drops else policy
 
 
-def _without_batches(value: Any) -> Any:  # noqa: ANN401 - any value of a policy
+def _without_batches(value: PlainValue) -> PlainValue:
     if isinstance(value, list):
         return [_without_batches(part) for part in value]
     if not isinstance(value, dict):
