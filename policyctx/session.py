@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import secrets
@@ -14,7 +15,7 @@ from threading import Lock
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
 from policyctx.compaction.restoration import FileReader
-from policyctx.compaction.summarizers import Summarize, Summarizer
+from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for, summarizer_of
 from policyctx.definitions.actions import EXTRACTIVE, NONE, READ_TOOL, SESSION_FIELDS, recall_tool
 from policyctx.definitions.items import FileLines, Message
 from policyctx.errors import InputError, PolicyctxError, StoreError
@@ -40,6 +41,7 @@ from policyctx.tokens.media import tool_names
 from policyctx.tokens.usage import Correction, Usage, usage_of
 from policyctx.turns.asking import BeforeCompaction
 from policyctx.turns.breakpoints import Beside, Placing
+from policyctx.turns.compacting import Compacting, NotCompacted
 from policyctx.turns.driving import LockedStore, Steps, in_steps, run, run_async
 from policyctx.turns.effects import Recall, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
@@ -492,8 +494,6 @@ class Session:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        import asyncio  # noqa: PLC0415 - slow to import
-
         await asyncio.to_thread(self.close)
 
     def _run(self, turn: Turn[T]) -> T:
@@ -656,11 +656,6 @@ class Session:
         beside: Beside,
     ) -> Turn[tuple[KnownList, Result]]:
         """Replace history by a summary, after the turn's other decisions were carried out."""
-        from policyctx.turns.compacting import (  # noqa: PLC0415 - seldom needed
-            Compacting,
-            NotCompacted,
-        )
-
         compacting = Compacting(
             known,
             replacing,
@@ -842,15 +837,11 @@ def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> 
     step = policy.compacting_step
     if step is None or (given is None and policy.compaction(step).summary.by in _NEVER_REFUSED):
         return None
-    from policyctx.compaction.summarizers import summarizer_of  # noqa: PLC0415 - slow to import
-
     return _summarizer_of(policy) if given is None else summarizer_of(given)
 
 
 def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
     """Return the summarizer that the `compact` step of a policy names."""
-    from policyctx.compaction.summarizers import summarizer_for  # noqa: PLC0415 - slow to import
-
     step = policy.compacting_step
     assert step is not None  # noqa: S101 - the callers know that it has one
     return summarizer_for(policy.compaction(step).summary.by)

@@ -15,7 +15,7 @@ import typer
 from policyctx.errors import InputError, MissingExtraError, SettingsError, visible
 from policyctx.integrations import claude_code_settings as settings
 from policyctx.integrations.claude_code import DEFAULT_POLICY, run
-from policyctx.integrations.mcp_server import read_back_server
+from policyctx.integrations.mcp_server import McpOverHttp, read_back_server
 from policyctx.policy.loading import load_policy
 from policyctx.policy.sources import is_shipped
 from policyctx.store.backend import store_root
@@ -198,8 +198,6 @@ def proxy(
         raise MissingExtraError("the proxy", extra="proxy") from error
     endpoint = None
     if read_back == "mcp":
-        from policyctx.integrations.mcp_server import McpOverHttp  # noqa: PLC0415 - an extra
-
         endpoint = McpOverHttp()
     serve(
         ProxyOptions(

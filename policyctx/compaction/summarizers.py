@@ -16,6 +16,7 @@ from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import with_pinned, without_pinned
 from policyctx.definitions.actions import BUILT_IN_SUMMARIZERS, EXTRACTIVE, NONE
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
+from policyctx.policy.diagnosing import nearest
 from policyctx.tokens.encoders import words_in
 
 # An answer of more than this many times the words asked for is none; so is one of longer words
@@ -116,8 +117,6 @@ def summarizer_for(by: str, client: object = None) -> Summarizer:
         )
 
         return OpenAISummarizer(client)
-    from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models
-
     known = list(dict.fromkeys((*BUILT_IN_SUMMARIZERS, *_registered)))
     raise UnknownSummarizerError(by, known, next(iter(nearest(by, known)), None))
 

@@ -18,6 +18,8 @@ from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit
 from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import CompactionForms, Wording
+from policyctx.policy.agent_options import tree_of, with_options
+from policyctx.policy.loading import loaded, validated
 from policyctx.policy.lookup import (
     HINTS,
     Level,
@@ -38,7 +40,7 @@ from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node
 from policyctx.policy.presets import Preset, digest_of, recorded_preset
 from policyctx.policy.sources import PolicyName, PolicySource, policy_source
-from policyctx.policy.tools import Hint
+from policyctx.policy.tools import Hint, tool_hints
 from policyctx.policy.values import Share
 
 Hints: TypeAlias = Mapping[str, Mapping[str, Any] | Hint]
@@ -203,8 +205,6 @@ class OffloadPolicy:
     @cached_property
     def _loaded(self) -> tuple[Policy, Node]:
         """Read the text of a preset whose values are known, for what records do not have."""
-        from policyctx.policy.loading import loaded  # noqa: PLC0415 - slow to import
-
         assert self._preset is not None  # noqa: S101 - the callers ask
         return loaded(self._preset.source, variables={})
 
@@ -554,23 +554,15 @@ def _hints(tools: Iterable[object], hints: Hints) -> Mapping[str, Hint]:
     given = tuple(tools)
     if not given and not hints:
         return {}
-    from policyctx.policy.tools import tool_hints  # noqa: PLC0415 - slow to import
-
     return tool_hints(given, hints)
 
 
 def _read(source: PolicySource) -> tuple[Policy, Node]:
-    from policyctx.policy.loading import loaded  # noqa: PLC0415 - slow to import
-
     return loaded(source)
 
 
 def _changed(policy: Policy, root: Node | None, options: Mapping[str, Any]) -> tuple[Policy, Node]:
     """Return a policy and its tree with the keys that options set."""
-    from policyctx.policy.agent_options import tree_of, with_options  # noqa: PLC0415 - see `_read`
-    from policyctx.policy.loading import validated  # noqa: PLC0415
-    from policyctx.policy.models import Policy  # noqa: PLC0415
-
     if root is None or Policy.model_validate(root.plain()) != policy:
         root = tree_of(policy.model_dump(mode="json", exclude_unset=True))
     root = with_options(root, options)

@@ -14,6 +14,7 @@ from policyctx.planning.select import Candidates
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Model, Step
 from policyctx.policy.models.gates import (
+    COMPARISONS,
     CountGate,
     IdleGate,
     ItemsGate,
@@ -67,8 +68,6 @@ class GateVerdict(NamedTuple):
         """The numbers compared, for people: `tokens: 12,000 < 160,000`."""
         if self.number is None:
             return f"{self.gate}: {Nothing(self.note).sentence}"
-        from policyctx.policy.models.gates import COMPARISONS  # noqa: PLC0415 - only to be shown
-
         comparison = COMPARISONS[self.comparison]
         sign = comparison.sign if self.opens else comparison.opposite
         return (

@@ -31,6 +31,7 @@ from policyctx.planning.paths import File, item_path
 from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder, with_text
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Step
+from policyctx.policy.models.rules import Placeholder
 
 RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
 
@@ -295,8 +296,6 @@ class Exit:
 
 @cache
 def _call_again() -> Wording:
-    from policyctx.policy.models.rules import Placeholder  # noqa: PLC0415 - slow to import
-
     return Wording.of(Placeholder(text=Action.CLEAR.text or ""))
 
 

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
 from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownOptionError
+from policyctx.policy.diagnosing import nearest
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PathName
 
@@ -70,8 +71,6 @@ def check_options(
     known = list(known)
     for name in given:
         if name not in known:
-            from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models
-
             likely = _snake_case(name)
             why = removed.get(likely, "")
             near = () if why else nearest(likely, known)

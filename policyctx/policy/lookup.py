@@ -25,8 +25,6 @@ def type_default(item_type: str) -> ItemRule | None:
     found = ITEM_TYPES.get(item_type)
     if found is None or found.keep_recent is None:
         return None
-    from policyctx.policy.models.rules import ItemRule  # noqa: PLC0415 - slow to import
-
     return ItemRule.model_validate({"keep_recent": found.keep_recent})
 
 

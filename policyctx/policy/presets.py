@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from policyctx.definitions.actions import Comparison, Gate
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyError
+from policyctx.policy.loading import extended, parsed_policy
 from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, environment, read_source
 from policyctx.policy.values import DERIVED, ByteSize, Duration, Share
@@ -284,8 +285,6 @@ def record_path(file: str) -> str:
 
 def preset_record(source: PolicySource, folder: Path | None = None) -> dict[str, Any]:
     """Return what the file with the values of a preset holds; `folder` is that of the presets."""
-    from policyctx.policy.loading import extended, parsed_policy  # noqa: PLC0415 - slow to import
-
     folder = (folder or shipped_folder("policies")).resolve()
     policy = parsed_policy(source, variables={})
     writer = Writer()

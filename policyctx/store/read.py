@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Literal
 from policyctx.definitions.actions import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON
+from policyctx.policy.diagnosing import hint
 from policyctx.store.backend import Backend
 from policyctx.store.content import PACKED, Hollow, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import Format, is_stored, pieces, stored_bytes, text_of
@@ -108,8 +110,6 @@ class ContentReader:
         """Return the text of each entry as `of` does; objects are read at the same time."""
         if not self._backend.is_remote or not entries:
             return [self.of(entry) for entry in entries]
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - seldom needed
-
         with ThreadPoolExecutor(min(len(entries), _READING_THREADS)) as threads:
             return [*threads.map(self.of, entries)]
 
@@ -121,8 +121,6 @@ class ContentReader:
             found = self._stray(key)
             if found is not None:
                 return found
-            from policyctx.policy.diagnosing import hint  # noqa: PLC0415 - loads the policy models
-
             where = self._absolute(key)
             meant = hint(key, self._index.ids())
             reason = f"No such file, and no item of this id{meant and '; '}{meant}"

@@ -19,6 +19,7 @@ from policyctx.errors import StoreError
 from policyctx.store.backend import StoreUrl, store_root
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.remote.backend import RemoteBackend
 from policyctx.store.retain import CollectionReport, RetentionLimits, StoredFile, chosen
 
 
@@ -74,8 +75,6 @@ def store_places(root: str | os.PathLike[str]) -> list[str]:
     """
     place = store_root(root)
     if isinstance(place, StoreUrl):
-        from policyctx.store.remote.backend import RemoteBackend  # noqa: PLC0415 - only for a URL
-
         try:
             found = [*RemoteBackend(place, timeout=_TIMEOUT_S).stores()]
         except OSError as error:

@@ -7,6 +7,7 @@ read, keep or show it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -109,8 +110,6 @@ class AnthropicCounter(MemoCounter):
         rest = texts[1:]
         if self._pause or len(rest) <= 1:
             return first + [self._count(text) for text in rest]
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - with the network only
-
         with ThreadPoolExecutor(_AT_ONCE) as asking:
             return first + list(asking.map(self._count, rest))
 

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -342,8 +343,6 @@ def counter_for(tokenizer: str | ByChars, *, language_model: str | None = None) 
 
 
 def _unknown(name: str) -> UnknownTokenizerError:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
-
     known = sorted({*TOKENIZERS, *_registered})
     return UnknownTokenizerError(name, known, next(iter(get_close_matches(name, known, n=1)), None))
 

@@ -9,7 +9,9 @@ million spaces.
 from __future__ import annotations
 
 import binascii
+import gzip
 import hashlib
+import importlib.resources
 import re
 import threading
 import unicodedata
@@ -113,9 +115,6 @@ def built_encoding(name: str) -> tiktoken.Encoding:
 
 
 def _ranks_file(name: str) -> bytes:
-    import gzip  # noqa: PLC0415 - slow to import
-    import importlib.resources  # noqa: PLC0415 - slow to import
-
     packed = importlib.resources.files("policyctx.tokens") / "vocabularies" / f"{name}.tiktoken.gz"
     try:
         raw = gzip.decompress(packed.read_bytes())

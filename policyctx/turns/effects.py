@@ -11,6 +11,7 @@ with an ordinary `try` and `except`.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from abc import ABC, abstractmethod
@@ -21,9 +22,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from policyctx.compaction.assembly import History, SummaryRequest
 from policyctx.compaction.file_access import FileAccess
-from policyctx.compaction.restoration import FileReader, Restoration
-from policyctx.compaction.summarizers import Summarizer
-from policyctx.compaction.verification import Verified
+from policyctx.compaction.restoration import FileReader, Restoration, restore
+from policyctx.compaction.summarizers import Summarizer, asked, asked_async
+from policyctx.compaction.verification import Verified, units_of, verified
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File
@@ -84,8 +85,6 @@ class Effect(ABC, Generic[T]):
 
         The thread of a cancelled effect runs on until it ends.
         """
-        import asyncio  # noqa: PLC0415 - slow to import
-
         return await asyncio.to_thread(self.perform, store)
 
     def ask(self) -> Generator[Effect[Any], Any, T]:
@@ -201,15 +200,11 @@ class Summarise(Effect[str]):
 
     def perform(self, store: SessionStore) -> str:
         """Call the summarizer, and wait for its answer up to the timeout of the request."""
-        from policyctx.compaction.summarizers import asked  # noqa: PLC0415 - seldom needed
-
         del store
         return asked(self.summarizer, self.request)
 
     async def perform_async(self, store: SessionStore) -> str:
         """Await an asynchronous summarizer, or call a synchronous one in a thread."""
-        from policyctx.compaction.summarizers import asked_async  # noqa: PLC0415 - seldom needed
-
         del store
         return await asked_async(self.summarizer, self.request)
 
@@ -228,11 +223,6 @@ class Verify(Effect["Verified"]):
 
     def perform(self, store: SessionStore) -> Verified:
         """Gather the contents of the history, and append what the summary lacks."""
-        from policyctx.compaction.verification import (  # noqa: PLC0415 - seldom needed
-            units_of,
-            verified,
-        )
-
         del store
         units = units_of(self.history, self.settings)
         return verified(self.summary, units, self.most_words, self.beside)
@@ -252,8 +242,6 @@ class Wait(Effect[None]):
     async def perform_async(self, store: SessionStore) -> None:
         """Let the event loop run other tasks."""
         del store
-        import asyncio  # noqa: PLC0415 - slow to import
-
         await asyncio.sleep(self.seconds)
 
 
@@ -270,8 +258,6 @@ class ReadFiles(Effect["Restoration"]):
 
     def perform(self, store: SessionStore) -> Restoration:
         """Read the files through the reader, within the limits of the settings."""
-        from policyctx.compaction.restoration import restore  # noqa: PLC0415 - seldom needed
-
         del store
         return restore(
             self.accessed, self.settings, self.reader, self.counter, visible=self.visible

@@ -7,6 +7,7 @@ that has imported it; a session never imports it first.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -282,8 +283,6 @@ def blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Iterato
             f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"
             " was observed; call session.observe(response.usage) after each model call"
         )
-        import logging  # noqa: PLC0415 - slow to import
-
         logging.getLogger("policyctx").warning("session %s: %s", session_id, warning)
         yield warning
 

@@ -206,8 +206,6 @@ class CompactionSpan:
 
     def end(self, made: Compacted | NotCompacted) -> None:
         """Count the compaction by its outcome, and write that to the span."""
-        from policyctx.turns.compacting import NotCompacted  # noqa: PLC0415 - imported by now
-
         span = self.span
         outcome = made.reason.code if isinstance(made, NotCompacted) else "made"
         self.telemetry.compactions.add(1, {**self.labels, OUTCOME: outcome})
