@@ -35,10 +35,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, TypeVar
 
 # The most characters of another package's error that a sentence shows.
 _SHOWN_CHARS = 200
+
+T = TypeVar("T")
 
 
 class PolicyctxError(Exception):
@@ -505,3 +507,9 @@ def _escape(code: int) -> str:
     if code < 0x100:  # noqa: PLR2004 - two digits
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
+
+
+def present(value: T | None) -> T:
+    """Return a value that the caller knows to be there."""
+    assert value is not None  # noqa: S101 - what `present` is for
+    return value

@@ -17,8 +17,8 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for, summarizer_of
 from policyctx.definitions.actions import EXTRACTIVE, NONE, READ_TOOL, SESSION_FIELDS, recall_tool
-from policyctx.definitions.items import FileLines, Message
-from policyctx.errors import InputError, PolicyctxError, StoreError
+from policyctx.definitions.items import FileLines, Message, SessionOption
+from policyctx.errors import InputError, PolicyctxError, StoreError, present
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
@@ -183,7 +183,7 @@ class Session:
         policy: str | os.PathLike[str] | Policy | OffloadPolicy | None = None,
         *,
         share: bool = False,
-        **options: Any,  # noqa: ANN401 - those of `Session`
+        **options: SessionOption,
     ) -> Session:
         """Return the session of an agent that works for this one, under the same root.
 
@@ -843,7 +843,7 @@ def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> 
 def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
     """Return the summarizer that the `compact` step of a policy names."""
     step = policy.compacting_step
-    assert step is not None  # noqa: S101 - the callers know that it has one
+    step = present(step)
     return summarizer_for(policy.compaction(step).summary.by)
 
 

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
+from policyctx.definitions.items import HostObject
 from policyctx.errors import HIDDEN, Diagnostic, visible
 from policyctx.planning.anchors import Breakpoint, Why
 from policyctx.planning.compiled import OffloadPolicy
@@ -53,7 +54,7 @@ class _Console(Console):
     Where no terminal is, lines have no spaces at their ends.
     """
 
-    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as the library has it
+    def print(self, *objects: HostObject, **options: HostObject) -> None:
         shown = [visible(o) if isinstance(o, str) else o for o in objects]
         if self.is_terminal:
             super().print(*shown, **options)
@@ -63,7 +64,7 @@ class _Console(Console):
         lines = printed.get().split("\n")
         self.file.write("\n".join(line.rstrip(" ") for line in lines))
 
-    def out(self, *objects: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:  # noqa: ANN401
+    def out(self, *objects: HostObject, sep: str = " ", end: str = "\n", **_: HostObject) -> None:
         """Write text without laying it out, which takes the library long where it is long."""
         self.file.write(visible(sep.join(map(str, objects))) + end)
 

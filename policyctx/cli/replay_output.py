@@ -238,7 +238,7 @@ def _untouched(whole: Figures) -> Iterator[str]:
 
 
 def _windows(windows: Sequence[int]) -> str:
-    if len(windows) < 2:  # noqa: PLR2004 - one is a number, two are a range
+    if len(windows) <= 1:
         return f"{windows[0]:,}" if windows else "0"
     return f"{windows[0]:,} to {windows[-1]:,}"
 

@@ -48,6 +48,8 @@ def author_of(message: object) -> Author | Literal[""]:
 Message: TypeAlias = Any
 HostObject: TypeAlias = Any
 """An object of a class that is not ours: a part, a request or a response of a host."""
+SessionOption: TypeAlias = Any
+"""A keyword argument that is handed on to `Session`, which checks it."""
 PlainValue: TypeAlias = Any
 """A value of JSON or YAML, before anything is known of it."""
 # The path of an item in its message, such as ("content", 2, "text").

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import HostObject
+from policyctx.definitions.items import HostObject, SessionOption
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
@@ -70,7 +70,7 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         session: Session | SessionOf | PolicyLike,
         *,
         name: str = "policyctx",
-        **options: Any,  # noqa: ANN401 - those of `Session`
+        **options: SessionOption,
     ) -> None:
         super().__init__(name=name)
         self._session = session

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any, TypeAlias
 
-from policyctx.definitions.items import HostObject, Path
+from policyctx.definitions.items import HostObject, Path, SessionOption
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
@@ -246,7 +246,7 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
     warnings of turns are logged too. `Session.apply` raises its errors through the agent.
     """
 
-    def __init__(self, session: Session | SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         self._shape = AgentFrameworkShape()
         self._sessions = HostSessions(session, self._shape, options)
         self._has_warned = False

@@ -31,7 +31,7 @@ def watch(response: HostObject, observe: Callable[[object], None]) -> None:
         return reads
 
     def iterating(method: Callable[..., Iterator[Any]], end: str) -> Callable[..., Iterator[Any]]:
-        def pieces(*args: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 - as the SDK has them
+        def pieces(*args: HostObject, **options: HostObject) -> Iterator[Any]:
             body = _body(response)
             for piece in method(*args, **options):
                 if (usage := body.after(piece + end if end else piece)) is not None:
@@ -63,7 +63,7 @@ def watch_async(response: HostObject, observe: Callable[[object], Awaitable[None
     def iterating(
         method: Callable[..., AsyncIterator[Any]], end: str
     ) -> Callable[..., AsyncIterator[Any]]:
-        async def pieces(*args: Any, **options: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - as above
+        async def pieces(*args: HostObject, **options: HostObject) -> AsyncIterator[Any]:
             body = _body(response)
             async for piece in method(*args, **options):
                 if (usage := body.after(piece + end if end else piece)) is not None:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import HostObject, Medium, Message, Path
+from policyctx.definitions.items import HostObject, Medium, Message, Path, SessionOption
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, options_below
 from policyctx.messages.asked import Asked, model_name
@@ -210,7 +210,7 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
         *,
         threshold: float = 0.5,
         memory: bool = True,
-        **options: Any,  # noqa: ANN401 - those of `Session`
+        **options: SessionOption,
     ) -> None:
         super().__init__(type="edit", threshold=threshold, memory=memory)
         self._session = session

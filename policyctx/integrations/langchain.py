@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import HostObject, Message, Path
+from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
@@ -270,7 +270,7 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
     The warnings of turns are logged. `Session.apply` raises its errors through the agent.
     """
 
-    def __init__(self, session: Session | SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         super().__init__()
         self._session = session
         self._options = {**options, "shapes": [*options.get("shapes", ()), LangChainShape()]}

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import HostObject, Message
+from policyctx.definitions.items import HostObject, Message, SessionOption
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
 from policyctx.messages.asked import Asked, model_name
@@ -95,7 +95,7 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
     logged. The proxy answers with status 500 if `Session.apply` raises an error.
     """
 
-    def __init__(self, session: SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+    def __init__(self, session: SessionOf | PolicyLike, **options: SessionOption) -> None:
         super().__init__()
         if options and callable(session):
             raise InputError("options of a session need a policy, not a function")

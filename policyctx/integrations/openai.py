@@ -41,7 +41,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the wrapper for OpenAI's SDK", extra="openai") from error
 _MAJOR = int(openai.__version__.partition(".")[0])
-if _MAJOR < 2:  # noqa: PLR2004 - said in the text
+if _MAJOR <= 1:
     raise InstallationError(
         f"the wrapper for OpenAI's SDK needs openai>=2.2, and {openai.__version__} is installed:"
         " pip install 'openai>=2.2'"
@@ -96,7 +96,7 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
     copy: Any = client.copy
 
     @wraps(copy)
-    def copied(**options: Any) -> Any:  # noqa: ANN401 - as the SDK has them
+    def copied(**options: HostObject) -> HostObject:
         return _wrapped(copy(**options), policy)
 
     for name in ("copy", "with_options"):
@@ -141,7 +141,7 @@ class _Policy:
         """Return a method of the synchronous client that sends the edited list."""
 
         @wraps(send)
-        def sending(*args: Any, **given: Any) -> Any:  # noqa: ANN401 - as the SDK has them
+        def sending(*args: HostObject, **given: HostObject) -> HostObject:
             given = _with_list(kind, given)
             if (call := self._call(kind, given)) is None:
                 return send(*args, **given)
@@ -165,7 +165,7 @@ class _Policy:
         """Return a method of the asynchronous client that sends the edited list."""
 
         @wraps(send)
-        async def sending(*args: Any, **given: Any) -> Any:  # noqa: ANN401 - as the SDK has them
+        async def sending(*args: HostObject, **given: HostObject) -> HostObject:
             given = _with_list(kind, given)
             if (call := self._call(kind, given)) is None:
                 return await send(*args, **given)

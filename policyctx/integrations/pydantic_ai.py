@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.items import HostObject, Message, Path
+from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
@@ -317,7 +317,7 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
     The warnings of turns are logged. `Session.apply` raises its errors through the run.
     """
 
-    def __init__(self, session: Session | SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         self._sessions = HostSessions(session, PydanticAIShape(), options)
         self._shape = PydanticAIShape()
         self._awaited: OrderedDict[tuple[object, int], _Awaited] = OrderedDict()

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from policyctx.definitions.items import HostObject, Message, Path
+from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import InputError, InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn
 from policyctx.messages.asked import Asked, model_name
@@ -267,7 +267,7 @@ class PolicyCallback:
     The warnings of turns are logged. `Session.apply` raises its errors through the run.
     """
 
-    def __init__(self, session: Session | SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         self._session: Session | SessionOf
         if isinstance(session, Session) or callable(session):
             if options:

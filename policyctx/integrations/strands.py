@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message, SessionOption
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
@@ -86,7 +86,7 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
 
     name = "policyctx"
 
-    def __init__(self, session: Session | SessionOf | PolicyLike, **options: Any) -> None:  # noqa: ANN401 - those of `Session`
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         super().__init__()
         self._shape = BedrockShape()
         self._sessions = HostSessions(session, self._shape, options)

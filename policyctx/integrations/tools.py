@@ -15,6 +15,7 @@ from itertools import accumulate, takewhile
 from typing import Any
 
 from policyctx.definitions.actions import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.items import HostObject
 from policyctx.session import Session
 from policyctx.store.excerpts import (
     MOST_CHARS,
@@ -190,7 +191,7 @@ class ReadBackTools:
             return self._search(values.get("query"))
         return self._read(**{"path": None, **values})
 
-    def _read(self, **given: Any) -> Answer:  # noqa: ANN401 - what a model has written
+    def _read(self, **given: HostObject) -> Answer:
         """Read from the store of the session, else from those that it shares."""
         first = read_offloaded(self._store, **given)
         path = given["path"]

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from policyctx.definitions.actions import READ_TOOL, Comparison, gates_in, recall_tool
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
-from policyctx.errors import Location
+from policyctx.errors import Location, present
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit
 from policyctx.planning.paths import path_parts
@@ -205,8 +205,7 @@ class OffloadPolicy:
     @cached_property
     def _loaded(self) -> tuple[Policy, Node]:
         """Read the text of a preset whose values are known, for what records do not have."""
-        assert self._preset is not None  # noqa: S101 - the callers ask
-        return loaded(self._preset.source, variables={})
+        return loaded(present(self._preset).source, variables={})
 
     @cached_property
     def digest(self) -> str:

@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Item
+from policyctx.errors import present
 from policyctx.planning.compiled import SizeThreshold, Treatment
 from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
@@ -120,12 +121,12 @@ class Recency:
 
     def add(self, position: int, item: Item, treatment: Treatment) -> None:
         """Count a candidate whose treatment has a `keep_recent`."""
-        assert treatment.keep_recent is not None  # noqa: S101 - the caller has seen to it
-        name = among(item, treatment.keep_recent)
+        keep_recent = present(treatment.keep_recent)
+        name = among(item, keep_recent)
         key = (treatment.keep_recent_rule, name)
         group = self._groups.get(key)
         if group is None:
-            group = RecentGroup(self._step, treatment.keep_recent, key[0], treatment.kept, name)
+            group = RecentGroup(self._step, keep_recent, key[0], treatment.kept, name)
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
         group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
@@ -425,8 +426,7 @@ class Candidates:
         """Return how the step treats a candidate."""
         item = self._in.items[position]
         treatment = self._in.policy.treatment(self.step, item.type, item.tool)
-        assert treatment is not None  # noqa: S101 - only candidates are asked about
-        return treatment
+        return present(treatment)
 
     def grown(self, taken: Mapping[int, Decision], fate_of: FateOf) -> Iterator[int]:
         """Yield what was below the threshold before a placeholder larger than it was left."""

@@ -17,7 +17,7 @@ import yaml
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 from policyctx.definitions.items import BUILT_IN_TYPES, PlainValue
-from policyctx.errors import Location
+from policyctx.errors import Location, present
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import OneOrMore
 from policyctx.policy.nodes import (
@@ -83,7 +83,7 @@ def _dotted(root: Node, path: Path) -> str:
     parts: list[str] = []
     for part in path:
         child = node.child(part)
-        assert child is not None  # noqa: S101 - the path is one of the tree's own
+        child = present(child)
         name = child.child("name") if path[:1] == ("steps",) and isinstance(part, int) else None
         parts.append(str(name.as_written()) if name and len(parts) == 1 else str(part))
         node = child

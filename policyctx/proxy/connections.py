@@ -18,6 +18,7 @@ import aiohttp
 from aiohttp import http_writer
 from aiohttp.client_proto import ResponseHandler
 
+from policyctx.definitions.items import HostObject
 from policyctx.proxy.scanning import BodyLimits
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class _Upstream(ResponseHandler):
     requests = 0
     has_answered = False
 
-    def set_response_params(self, **given: Any) -> None:  # noqa: ANN401 - aiohttp's own
+    def set_response_params(self, **given: HostObject) -> None:
         """Begin a request."""
         self.requests += 1
         self.has_answered = False

@@ -20,6 +20,7 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
+from policyctx.errors import present
 from policyctx.proxy.apis import Api, api_of, upstream_of
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import Client
@@ -186,8 +187,7 @@ class Proxy:
 
     def _connection(self, runner: web.AppRunner) -> asyncio.Protocol:
         """Return the protocol of a new connection."""
-        assert runner.server is not None  # noqa: S101 - set up before the server is made
-        made = runner.server()
+        made = present(runner.server)()
         lost = partial(self._clients.pop, made, None)
         client = self._clients[made] = Client(made, self._settings.limits, lost)
         return client
@@ -247,7 +247,6 @@ class Proxy:
         return path
 
     async def _forwarded(self, request: web.Request, path: str) -> web.StreamResponse:
-        assert self._forwarder is not None  # noqa: S101 - made before the server listens
         headers = {name.lower(): value for name, value in request.headers.items()}
         plain_path = path.partition("?")[0]
         api = api_of(plain_path) if request.method == "POST" else None
@@ -274,10 +273,9 @@ class Proxy:
         self, request: web.Request, outgoing: Outgoing, upstream: str
     ) -> web.StreamResponse:
         """Forward a request, and count what the upstream answers."""
-        assert self._forwarder is not None  # noqa: S101 - made before the server listens
         counts = self._turning.counts
         try:
-            response = await self._forwarder.forward(request, outgoing)
+            response = await present(self._forwarder).forward(request, outgoing)
         except (aiohttp.ClientError, TimeoutError) as error:
             counts.response(upstream, type(error).__name__)
             raise

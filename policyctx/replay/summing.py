@@ -10,6 +10,7 @@ from itertools import accumulate
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
+from policyctx.errors import present
 from policyctx.pricing.dollars import CallPrices, Dollars, Rates, dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import BilledCall, Cost, Costs, UneditedCosts, billed_calls, costs_of
@@ -214,7 +215,7 @@ class _ReReads:
 
     def _rates(self, billed: BilledCall) -> Rates:
         prices = billed.call.terms.prices
-        assert prices is not None  # noqa: S101 - every call of the session has prices
+        prices = present(prices)
         return prices.rates(billed.edited)
 
     def _read_price(self, billed: BilledCall) -> float:

@@ -14,6 +14,7 @@ from operator import itemgetter
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item, Message
+from policyctx.errors import present
 from policyctx.messages.json_text import compact_json
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
@@ -106,8 +107,7 @@ class Timeline:
     @property
     def plan(self) -> Plan:
         """The plan that was carried out last; a part begins with one."""
-        assert self._plan is not None  # noqa: S101 - a part begins with a call
-        return self._plan
+        return present(self._plan)
 
     def note(self, call: int, plan: Plan, compaction: Compacted | None) -> Iterator[Removal]:
         """Take a plan that was carried out for a call; yield the removals that it made."""

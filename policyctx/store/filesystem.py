@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
@@ -753,7 +754,7 @@ def _remote_at(url: StoreUrl, timeout: float, spill_to: Path | None = None) -> R
         return RemoteBackend(url, timeout=timeout)
     from policyctx.store.remote.spill import Spill  # noqa: PLC0415 - only for such a store
 
-    spill = Spill(spill_to, url, lambda making: LocalBackend(spill_to, making=making))
+    spill = Spill(spill_to, url, partial(LocalBackend, spill_to))
     return RemoteBackend(url, timeout=timeout, spill=spill)
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from policyctx.errors import StoreError
+from policyctx.errors import StoreError, present
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, ExclusiveLock, Root
 from policyctx.store.files import is_stored
@@ -405,9 +405,8 @@ class State:
         return lambda start: self._opened_log(backend).read(start)
 
     def _fold(self, backend: Backend, changed: int = 0) -> None:
-        assert self._position is not None  # noqa: S101 - something was just written there
         problem = self._snapshots.write_when_due(
-            backend, self.index, self._position, self._journal(backend), changed=changed
+            backend, self.index, present(self._position), self._journal(backend), changed=changed
         )
         if problem:
             self._notice(problem)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from policyctx.definitions.items import PlainValue
+from policyctx.errors import present
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, NUMBER_WORDS, Kind, Size, count, size, unquoted
 
@@ -138,14 +139,12 @@ class Pieces:
         """
         if self.text is not None:
             return [{"type": kind, "text": self.text}] if self.in_blocks else self.text
-        assert self.size is not None  # noqa: S101 - `pieces` sees to that
+        whole = present(self.size)
         if self.start:
-            return self.start + filler(
-                Size(self.size.number - len(self.start), "characters"), serial
-            )
+            return self.start + filler(Size(whole.number - len(self.start), "characters"), serial)
         if self.in_blocks:
-            return filler_blocks(self.size, serial, kind, as_json=as_json)
-        return filler(self.size, serial)
+            return filler_blocks(whole, serial, kind, as_json=as_json)
+        return filler(whole, serial)
 
 
 def pieces(phrase: str, *, tool: str | None = None, text: str | None = None) -> Pieces:

@@ -21,7 +21,7 @@ from pytest_bdd.exceptions import GherkinParseError
 from pytest_bdd.gherkin_parser import get_gherkin_document
 from pytest_bdd.parser import FeatureParser
 
-from policyctx.errors import Diagnostic, Location
+from policyctx.errors import Diagnostic, Location, present
 from policyctx.policy.diagnosing import nearest
 from policyctx.resources import open_file
 from policyctx.testing.step_definitions import Definitions
@@ -76,7 +76,7 @@ def _differ(one: str, other: str) -> int:
 def keywords_of(language: str) -> Keywords:
     """Return the keywords of a language, such as `en` or `zh-CN`; English for an unknown one."""
     dialect = Dialect.for_name(language) or Dialect.for_name("en")
-    assert dialect is not None  # noqa: S101 - English is always there
+    dialect = present(dialect)
     raw = (
         *dialect.given_keywords,
         *dialect.when_keywords,

@@ -119,17 +119,19 @@ def refusing_writes(folder: Path, error_number: int) -> Iterator[None]:
     opened, descriptor_of, made = builtins.open, os.open, os.mkdir
     refuse = partial(_refuse, folder, error_number)
 
-    def open_(file: Any, mode: str = "r", *rest: Any, **options: Any) -> Any:  # noqa: ANN401
+    def open_(
+        file: HostObject, mode: str = "r", *rest: HostObject, **options: HostObject
+    ) -> HostObject:
         if mode not in _READING:
             refuse(file)
         return opened(file, mode, *rest, **options)
 
-    def os_open(path: Any, flags: int, *rest: Any, **options: Any) -> int:  # noqa: ANN401
+    def os_open(path: HostObject, flags: int, *rest: HostObject, **options: HostObject) -> int:
         if flags & _WRITING:
             refuse(path, options.get("dir_fd"))
         return descriptor_of(path, flags, *rest, **options)
 
-    def mkdir(path: Any, *rest: Any, **options: Any) -> None:  # noqa: ANN401
+    def mkdir(path: HostObject, *rest: HostObject, **options: HostObject) -> None:
         refuse(path, options.get("dir_fd"))
         made(path, *rest, **options)
 

@@ -159,7 +159,7 @@ class Influence(NamedTuple):
 def standard_error(clusters: Sequence[float]) -> float:
     """Return the standard error of the sum of independent clusters; infinite for fewer than two."""
     count = len(clusters)
-    if count < 2:  # noqa: PLR2004 - one number has no spread
+    if count <= 1:
         return math.inf
     mean = math.fsum(clusters) / count
     spread = math.fsum((one - mean) ** 2 for one in clusters)
@@ -173,7 +173,7 @@ def bootstrap_interval(
 
     None for fewer than two clusters, of which nothing can be said.
     """
-    if len(clusters) < 2:  # noqa: PLR2004 - see above
+    if len(clusters) <= 1:
         return None
     chance = random.Random(seed)  # noqa: S311 - no secret
     sums = sorted(math.fsum(chance.choices(clusters, k=len(clusters))) for _ in range(draws))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from policyctx.errors import Location
+from policyctx.errors import Location, present
 from policyctx.integrations.context_management.edits import (
     LEAST_COMPACTION_TRIGGER,
     TOOL_NAME,
@@ -309,8 +309,7 @@ class _Exporting:
         if gates is None:
             raise _StaysBehindError("a compaction of the server has a trigger in input tokens")
         self._refuse_gates(gates, {"tokens"})
-        assert gates.tokens is not None  # noqa: S101 - a map of gates has one at least
-        trigger = self._over(gates.tokens, "tokens")
+        trigger = self._over(present(gates.tokens), "tokens")
         if trigger < LEAST_COMPACTION_TRIGGER:
             least = f"{LEAST_COMPACTION_TRIGGER:,}"
             raise _StaysBehindError(f"the server takes no trigger below {least} input tokens")

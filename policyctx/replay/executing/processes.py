@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from policyctx import __version__
+from policyctx.errors import present
 from policyctx.replay.executing.executor import (
     Executor,
     Here,
@@ -86,7 +87,7 @@ class Processes:
             process = _Process()
             self._processes.append(process)
             job = queue.next_for(process)
-            assert job is not None  # noqa: S101 - the queue has one that nobody owns
+            job = present(job)
             self._give(process, function, job, queue, working)
 
     def _give(

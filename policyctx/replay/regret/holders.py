@@ -422,7 +422,7 @@ class Knowledge:
 
     def _can_be_joined(self, text: str, call: int) -> bool:
         parts = [part for part in _PATH_PARTS.split(text) if part.strip(".~")]
-        if len(parts) < 2:  # noqa: PLR2004 - one part is not joined
+        if len(parts) <= 1:
             return False
         bare = [self._stem(part) for part in parts]
         telling = [one for one in bare if len(one) > 1]

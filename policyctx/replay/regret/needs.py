@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
+from policyctx.errors import present
 from policyctx.replay.regret.asked import Input, asked_again
 from policyctx.replay.regret.facts import fact_in, may_be_fact
 from policyctx.replay.regret.holders import (
@@ -160,7 +161,7 @@ def needs_of(
         had: list[Range] = []
         for one in sorted(of_item, key=lambda one: one.need.call):
             absence = part.absence_number(position, one.need.call)
-            assert absence is not None  # noqa: S101 - it was needed because it was out
+            absence = present(absence)
             left = without(one.own, had)
             had += one.own
             counted = sum(tokens(text[start:end]) for start, end in left)

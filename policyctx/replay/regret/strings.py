@@ -217,7 +217,7 @@ def _of_path(token: str) -> float:
         for part in parts
         if (_MARKED.search(part) or _is_mixed(part)) and not _NAMED.fullmatch(part)
     ]
-    if len(parts) < 2:  # noqa: PLR2004 - a path has two parts
+    if len(parts) <= 1:
         return LIKELY if telling else 0
     return SURE if telling or len(parts) > 2 else 0  # noqa: PLR2004 - `and/or` is no path
 
@@ -258,7 +258,7 @@ def _of_name(token: str) -> float:
     if token.startswith("__") or len(token) < _LIKELY_LENGTH:
         return 0
     parts = [part for part in _HUMP.split(token.strip("_")) if part]
-    if len(parts) < 2 or "." in token:  # noqa: PLR2004 - a plain word
+    if len(parts) <= 1 or "." in token:
         return 0
     return SURE if len(parts) >= _SURE_PARTS or len(token) >= _SURE_LENGTH else LIKELY
 

@@ -9,12 +9,11 @@ moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TypeAlias
+from typing import Protocol
 
 from policyctx.errors import StoreError
 from policyctx.store.backend import AwayError, Backend, StoreUrl, random_name
@@ -27,8 +26,13 @@ from policyctx.store.remote.client import ObjectClient, ObjectInfo
 # Segments that can no longer be uploaded.
 _ASIDE = f"{STATE_FOLDER}/set-aside"
 
-# Opens the folder; with True it is made where it is missing.
-OpenFolder: TypeAlias = "Callable[[bool], AbstractContextManager[Backend]]"
+
+class OpenFolder(Protocol):
+    """Opens the folder."""
+
+    def __call__(self, *, making: bool) -> AbstractContextManager[Backend]:
+        """Return the folder's backend; `making` makes a folder that is missing."""
+        ...
 
 
 class TakenOverError(StoreError):
@@ -62,14 +66,14 @@ class Spill:
     def get(self, key: str) -> bytes | None:
         """Return the bytes of an object that waits; None for any other."""
         try:
-            with self._opened(False) as backend:  # noqa: FBT003
+            with self._opened(making=False) as backend:
                 return backend.read(key)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def keep(self, key: str, raw: bytes) -> bytes | None:
         """Keep an object on stable storage; return other bytes that wait under this key."""
-        with self._opened(True) as backend:  # noqa: FBT003
+        with self._opened(making=True) as backend:
             if not self._has_url(backend):
                 backend.write(URL_FILE, self._url, flush=True)
             with backend.batch() as batch:
@@ -86,13 +90,13 @@ class Spill:
 
     def remove(self, key: str) -> None:
         """Remove an object that waits no longer."""
-        with self._opened(False) as backend:  # noqa: FBT003
+        with self._opened(making=False) as backend:
             backend.remove(key)
 
     def tidy(self) -> None:
         """Remove the temporary files that a crash left more than an hour ago."""
         try:
-            with self._opened(False) as backend:  # noqa: FBT003
+            with self._opened(making=False) as backend:
                 for path in [*filter(is_temporary, backend.files(without=frozenset()))]:
                     now = backend.time_in(path.rpartition("/")[0])
                     if now - backend.status(path).modified > GRACE_S:
@@ -103,7 +107,7 @@ class Spill:
     def set_aside(self, keys: list[str]) -> str:
         """Put segments where nobody uploads them; return the path of their folder."""
         place = f"{_ASIDE}/{random_name()}"
-        with self._opened(True) as backend:  # noqa: FBT003
+        with self._opened(making=True) as backend:
             for key in keys:
                 backend.write(f"{place}/{key.rpartition('/')[2]}", backend.read(key), flush=True)
             for key in keys:
@@ -112,7 +116,7 @@ class Spill:
 
     def _keys(self, *, segments: bool) -> list[str]:
         try:
-            with self._opened(False) as backend:  # noqa: FBT003
+            with self._opened(making=False) as backend:
                 found = [path for path in backend.files(without=frozenset()) if _waits(path)]
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -125,7 +129,7 @@ class Spill:
             return False
 
     def _check_url(self) -> None:
-        with self._opened(False) as backend:  # noqa: FBT003
+        with self._opened(making=False) as backend:
             if not self._has_url(backend):
                 raise StoreError(
                     f"{self.folder} holds objects that wait for another store than"

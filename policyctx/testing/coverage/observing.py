@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from policyctx.definitions.items import Item, PlainValue
-from policyctx.errors import Location
+from policyctx.errors import Location, present
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.planning.decisions import Decision, ItemVerdict
 from policyctx.planning.paths import safe_part
@@ -119,7 +119,7 @@ def _compaction(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
 
 def _step(step: Node) -> Iterator[CoverageRule]:
     name = step.child("name")
-    assert name is not None  # noqa: S101 - the models have seen to it
+    name = present(name)
     path: RulePath = ("steps", name.value)
     yield _rule(path, name, ("took", "left"), shows_value=False)
     yield from _gates(step.child("when"), (*path, "when"))

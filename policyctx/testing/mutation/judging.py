@@ -20,7 +20,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from policyctx.errors import MutationError
+from policyctx.errors import MutationError, present
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import read_source
@@ -254,9 +254,8 @@ def _ask(
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,  # noqa: S603
     ):
-        assert process.stdout is not None  # noqa: S101 - it is a pipe
         told = []
-        for line in process.stdout:
+        for line in present(process.stdout):
             try:
                 answer = json.loads(line)
                 answers.put((answer["number"], answer["noticed_by"]))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 from pydantic import BaseModel
 
 from policyctx.definitions.items import PlainValue
-from policyctx.errors import PolicyError
+from policyctx.errors import PolicyError, present
 from policyctx.policy import values
 from policyctx.policy.loading import validated
 from policyctx.policy.lookup import RulePath
@@ -278,7 +278,7 @@ def named(tree: Node, path: Path) -> RulePath:
     node, found = tree, []
     for part in path:
         child = node.child(part)
-        assert child is not None  # noqa: S101 - the path is one of the tree's own
+        child = present(child)
         if isinstance(part, str):
             found.append(part)
         elif (name := child.child("name")) is not None:

@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from policyctx.errors import StoreError
+from policyctx.errors import StoreError, present
 from policyctx.messages.editing import block_of
 from policyctx.planning.paths import File
 from policyctx.testing.contents import compact
@@ -139,5 +139,4 @@ def _(policyctx_world: World, items: str, what: str) -> None:
 
 def _file_of(world: World, fate: Fate) -> File:
     _, decision = world.saved(fate)
-    assert decision.file is not None  # noqa: S101 - what was saved has one
-    return decision.file
+    return present(decision.file)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from policyctx.definitions.actions import ITEM_ACTIONS, Action, Gate, Kind
 from policyctx.definitions.items import PlainValue
-from policyctx.errors import PolicyError
+from policyctx.errors import PolicyError, present
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import metadata_of
@@ -97,7 +97,7 @@ def _gates(model: type[Section]) -> st.SearchStrategy[dict[str, Any]]:
     drawn = {}
     for name, gate in metadata_of(model, Gate).items():
         inner = model_in(model.model_fields[name].annotation)
-        assert inner is not None  # noqa: S101 - every gate is a map
+        inner = present(inner)
         drawn[name] = _gates(inner) if gate.holds_gates else _gate(inner, gate)
     return _some(**drawn)
 
@@ -236,7 +236,7 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
 
 def policies() -> st.SearchStrategy[Policy]:
     """Return a strategy for policies that load."""
-    return policy_documents().map(_loaded).filter(lambda policy: policy is not None).map(_certain)
+    return policy_documents().map(_loaded).filter(lambda policy: policy is not None).map(present)
 
 
 def _loaded(document: dict[str, Any]) -> Policy | None:
@@ -244,8 +244,3 @@ def _loaded(document: dict[str, Any]) -> Policy | None:
         return parsed_policy(PolicySource("drawn.yaml", json.dumps(document, ensure_ascii=False)))
     except PolicyError:
         return None
-
-
-def _certain(policy: Policy | None) -> Policy:
-    assert policy is not None  # noqa: S101 - the others were left out
-    return policy
