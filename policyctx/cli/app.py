@@ -14,13 +14,13 @@ from policyctx.cli import (
     explain,
     exporting,
     hosts,
-    init,
     replay,
     summary,
     test,
     tokens,
     tune,
 )
+from policyctx.cli import check as init
 from policyctx.cli.store.upkeep import app as store
 
 app = typer.Typer(

@@ -14,8 +14,8 @@ from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.asked import model_name
 from policyctx.messages.reading import Request, request_of
-from policyctx.pricing.windows import window_of
-from policyctx.replay.provider_tokens import learnt
+from policyctx.planning.facts import window_of
+from policyctx.replay.cost import learnt
 from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
 from policyctx.replay.recording import ModelCall, Recording

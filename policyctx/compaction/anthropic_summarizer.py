@@ -13,7 +13,7 @@ from policyctx.compaction.prompt import (
     reduced,
     transcript,
 )
-from policyctx.compaction.sdk_summarizer import (
+from policyctx.compaction.summarizers import (
     SdkSummarizer,
     called,
     cut_off,

@@ -22,8 +22,13 @@ from typing import Any, NamedTuple, TypeAlias, get_origin
 
 from policyctx.definitions.items import HostObject, Message
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
-from policyctx.integrations.host_sessions import AgentLoop, SentTurn
+from policyctx.integrations.host_sessions import (
+    AgentLoop,
+    SentTurn,
+    hands_out_body,
+    watch,
+    watch_async,
+)
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session

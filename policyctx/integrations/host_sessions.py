@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from policyctx.definitions.actions import is_url
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import HostObject, Message
 from policyctx.errors import InputError, UsageError
 from policyctx.messages.asked import Asked, is_alike
 from policyctx.messages.shapes.shape import Shape
@@ -24,6 +24,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.paths import safe_part
 from policyctx.policy.models import Policy
 from policyctx.session import Session
+from policyctx.tokens.usage import BodyUsage
 from policyctx.turns.result import Result
 
 _log = logging.getLogger(__name__)
@@ -326,3 +327,79 @@ class HostSessions:
             return None
         is_given = callable(self._given) and not isinstance(self._given, Session)
         return Turn(loop, session, asked) if is_given or loop.is_own(session, asked) else None
+
+
+# The methods that hand out a body in pieces, and what ends a piece in the body.
+_PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
+
+
+def watch(response: HostObject, observe: Callable[[object], None]) -> None:
+    """Observe the usage in the body that a synchronous response hands out."""
+
+    def reading(read: Callable[[], bytes]) -> Callable[[], bytes]:
+        def reads() -> bytes:
+            raw = read()
+            body = _body(response)
+            if (usage := body.after(raw) or body.at_end()) is not None:
+                observe(usage)
+            return raw
+
+        return reads
+
+    def iterating(method: Callable[..., Iterator[Any]], end: str) -> Callable[..., Iterator[Any]]:
+        def pieces(*args: HostObject, **options: HostObject) -> Iterator[Any]:
+            body = _body(response)
+            for piece in method(*args, **options):
+                if (usage := body.after(piece + end if end else piece)) is not None:
+                    observe(usage)
+                yield piece
+            if (usage := body.at_end()) is not None:
+                observe(usage)
+
+        return pieces
+
+    response.read = reading(response.read)
+    for name, end in _PIECES.items():
+        setattr(response, name, iterating(getattr(response, name), end))
+
+
+def watch_async(response: HostObject, observe: Callable[[object], Awaitable[None]]) -> None:
+    """Observe the usage in the body that an asynchronous response hands out."""
+
+    def reading(read: Callable[[], Awaitable[bytes]]) -> Callable[[], Awaitable[bytes]]:
+        async def reads() -> bytes:
+            raw = await read()
+            body = _body(response)
+            if (usage := body.after(raw) or body.at_end()) is not None:
+                await observe(usage)
+            return raw
+
+        return reads
+
+    def iterating(
+        method: Callable[..., AsyncIterator[Any]], end: str
+    ) -> Callable[..., AsyncIterator[Any]]:
+        async def pieces(*args: HostObject, **options: HostObject) -> AsyncIterator[Any]:
+            body = _body(response)
+            async for piece in method(*args, **options):
+                if (usage := body.after(piece + end if end else piece)) is not None:
+                    await observe(usage)
+                yield piece
+            if (usage := body.at_end()) is not None:
+                await observe(usage)
+
+        return pieces
+
+    response.read = reading(response.read)
+    for name, end in _PIECES.items():
+        setattr(response, name, iterating(getattr(response, name), end))
+
+
+def hands_out_body(response: object) -> bool:
+    """Return whether the caller of the SDK reads the body of this response."""
+    http = getattr(response, "http_response", None)
+    return http is not None and not http.is_closed and hasattr(response, "iter_lines")
+
+
+def _body(response: HostObject) -> BodyUsage:
+    return BodyUsage(response.headers.get("content-type", ""))

@@ -31,8 +31,13 @@ from uuid import uuid4
 
 from policyctx.definitions.items import HostObject, Message
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.body_usage import hands_out_body, watch, watch_async
-from policyctx.integrations.host_sessions import AgentLoop, SentTurn
+from policyctx.integrations.host_sessions import (
+    AgentLoop,
+    SentTurn,
+    hands_out_body,
+    watch,
+    watch_async,
+)
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 

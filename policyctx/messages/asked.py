@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from policyctx.definitions.items import Message
-from policyctx.messages.shapes.sdk_objects import as_message
+from policyctx.messages.json_text import as_message
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 
 # The roles of messages that are neither replies nor results of calls in one.

@@ -24,7 +24,7 @@ from policyctx.definitions.items import (
     RequestMark,
 )
 from policyctx.errors import MessagesError, ShapeError, SummaryError
-from policyctx.messages.json_text import JSON, compact_json, text_of
+from policyctx.messages.json_text import JSON, as_message, compact_json, text_of
 from policyctx.messages.markers import (
     cache_blocks,
     is_plain,
@@ -37,7 +37,6 @@ from policyctx.messages.markers import (
 )
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, blocks_of, medium_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.sdk_objects import as_message
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES
 
 _MEDIA = frozenset({"image", "document"})

@@ -16,8 +16,7 @@ from operator import is_
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Message, Path, PlainValue, Ttl
-from policyctx.messages.json_text import compact_json
-from policyctx.messages.shapes.sdk_objects import as_mapping, as_message
+from policyctx.messages.json_text import as_mapping, as_message, compact_json
 from policyctx.messages.shapes.shape import RESULT_ROLES
 
 MARKER = "cache_control"

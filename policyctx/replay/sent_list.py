@@ -17,7 +17,7 @@ from policyctx.messages.markers import (
 )
 from policyctx.messages.reading import items_of
 from policyctx.planning.facts import Facts
-from policyctx.replay.cache.requests import Block
+from policyctx.replay.cache import Block
 from policyctx.replay.recording import MarkedPlace
 
 # By the identity of a message, which is kept so that no other object can have it.

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.pricing.dollars import CallPrices
-from policyctx.replay.cache.requests import LAYOUTS, LayoutName
+from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.recording import SYSTEM_AND_NEWEST, Anew, ClientLayout, SummedBill
 from policyctx.replay.regret.strings import Range
 from policyctx.replay.sent_list import Prompt

@@ -29,9 +29,9 @@ from policyctx.policy.models.steps import Store
 from policyctx.policy.values import Share
 from policyctx.pricing.dollars import CallPrices, prices_of
 from policyctx.pricing.rows import row_of
-from policyctx.replay.cache.requests import LAYOUTS, LayoutName
+from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.common import Common
-from policyctx.replay.provider_tokens import call_shares
+from policyctx.replay.cost import call_shares
 from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
 from policyctx.replay.sent_list import SentList
 from policyctx.replay.simulated import (

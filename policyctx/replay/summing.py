@@ -13,8 +13,15 @@ from typing import Any, NamedTuple, TypeVar
 from policyctx.errors import present
 from policyctx.pricing.dollars import CallPrices, Dollars, Rates, dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
-from policyctx.replay.cost import BilledCall, Cost, Costs, UneditedCosts, billed_calls, costs_of
-from policyctx.replay.provider_tokens import scales_of
+from policyctx.replay.cost import (
+    BilledCall,
+    Cost,
+    Costs,
+    UneditedCosts,
+    billed_calls,
+    costs_of,
+    scales_of,
+)
 from policyctx.replay.simulated import Regret, SimulatedSession, StepUse, SummaryCall, TypeTokens
 from policyctx.replay.terms import Contradiction
 from policyctx.tokens.usage import HOUR, Usage

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from policyctx.planning.facts import window_of
 from policyctx.policy.models import Model
 from policyctx.policy.values import ASSUMED_TTL, Duration
 from policyctx.pricing.dollars import CallPrices, Dollars, dollars, prices_of
 from policyctx.pricing.rows import CacheRules, ModelRow, row_of
-from policyctx.pricing.windows import window_of
 from policyctx.tokens.usage import HOUR, Usage
 
 PricesOf: TypeAlias = Literal["recorded", "today"]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from policyctx import OffloadPolicy
+from policyctx.planning.facts import window_of
 from policyctx.policy.loading import load_policy
 from policyctx.policy.models import Model
-from policyctx.pricing.windows import window_of
 from tests.policies import HEAD
 from tests.pricing.test_rows import at
 

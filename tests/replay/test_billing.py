@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from policyctx.policy.models import Model
-from policyctx.replay.cost import billed_calls
-from policyctx.replay.provider_tokens import shares_of
+from policyctx.replay.cost import billed_calls, shares_of
 from policyctx.replay.recording import Recording, SummedBill
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of

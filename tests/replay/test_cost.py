@@ -7,7 +7,7 @@ import pytest
 
 from policyctx.messages.markers import MarkedBlock
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.cache.requests import LAYOUTS
+from policyctx.replay.cache import LAYOUTS
 from policyctx.replay.cost import LAYOUT_MEANINGS, BilledCall, Cost, Ttls, billed_calls, costs_of
 from policyctx.replay.recording import ClientLayout, MarkedPlace, Recording
 from policyctx.replay.simulation import simulated

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.cost import billed_calls
-from policyctx.replay.provider_tokens import scales_of
+from policyctx.replay.cost import billed_calls, scales_of
 from policyctx.replay.running import SUMMARISE_ONLY, summarise_only
 from policyctx.replay.simulated import Need, Regret, SimulatedSession, SummaryCall
 from policyctx.replay.simulation import simulated

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 from policyctx.definitions.items import Message, Path, Ttl
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, as_mapping, without_none
 from policyctx.messages.markers import (
     MARKER,
     marker_of,
@@ -20,7 +20,6 @@ from policyctx.messages.markers import (
     with_markers,
 )
 from policyctx.messages.shapes import blocks
-from policyctx.messages.shapes.sdk_objects import as_mapping, without_none
 from policyctx.messages.shapes.shape import Part, Shape
 
 

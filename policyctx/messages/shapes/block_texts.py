@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from policyctx.definitions.items import Medium, Provider
-from policyctx.messages.json_text import compact_json, stringified, text_of
+from policyctx.messages.json_text import as_mapping, compact_json, stringified, text_of
 from policyctx.messages.markers import unmarked_block
-from policyctx.messages.shapes.sdk_objects import as_mapping
 
 Block: TypeAlias = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of
-from policyctx.messages.json_text import compact_json, stringified
+from policyctx.messages.json_text import as_mapping, compact_json, stringified
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.block_texts import (
     DOCUMENTS,
@@ -26,7 +26,6 @@ from policyctx.messages.shapes.block_texts import (
     media_type_of,
     medium_of,
 )
-from policyctx.messages.shapes.sdk_objects import as_mapping
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, kind_of_text
 
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, ShapeError
+from policyctx.messages.json_text import as_message
 from policyctx.messages.shapes.anthropic import AnthropicShape
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.chat import BESIDE_CONTENT, ChatShape
 from policyctx.messages.shapes.host import host_shapes
 from policyctx.messages.shapes.responses import ResponsesShape, is_plain_item
-from policyctx.messages.shapes.sdk_objects import as_message
 from policyctx.messages.shapes.shape import RESULT_ROLES, Shape
 
 ANTHROPIC, CHAT, RESPONSES = AnthropicShape(), ChatShape(), ResponsesShape()

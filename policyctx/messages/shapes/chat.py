@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policyctx.definitions.items import Message, Path
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import as_mapping, compact_json
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import AnthropicShape, edit_content, has_result_blocks
-from policyctx.messages.shapes.sdk_objects import as_mapping
 from policyctx.messages.shapes.shape import RESULT_ROLES, Part
 
 # Fields that a message may have instead of content.

@@ -14,11 +14,10 @@ from itertools import chain
 from typing import Any
 
 from policyctx.definitions.items import Medium, Message, Path, PlainValue
-from policyctx.messages.json_text import JSON, compact_json
+from policyctx.messages.json_text import JSON, compact_json, without_none
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
 from policyctx.messages.shapes.block_texts import medium_of
-from policyctx.messages.shapes.sdk_objects import without_none
 from policyctx.messages.shapes.shape import EMPTY_INPUT, Part, Shape
 
 # The field with the input of a call of the client's tools, by type of item; the type of its result

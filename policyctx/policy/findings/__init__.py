@@ -36,23 +36,21 @@ from policyctx.policy.findings.items import (
     unused_keep_recent,
     unused_types,
 )
-from policyctx.policy.findings.placeholders import (
-    excerpts_of_long_lines,
-    keys_of_another_root,
-    shared_files,
-    unused_excerpts,
-    useless_spilling,
-)
 from policyctx.policy.findings.steps import (
     cleared_for_good,
     exceptions_without_effect,
+    excerpts_of_long_lines,
     inputs_of_no_result,
+    keys_of_another_root,
     no_steps_at_all,
     orders_without_effect,
+    shared_files,
     steps_that_lose_keys,
     steps_that_never_fire,
     superseded_steps,
     types_that_are_never_taken,
+    unused_excerpts,
+    useless_spilling,
 )
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node

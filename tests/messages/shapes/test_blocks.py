@@ -6,9 +6,8 @@ import pytest
 from pydantic import BaseModel
 
 from policyctx.definitions.items import UNKNOWN, Message
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import as_mapping, compact_json
 from policyctx.messages.reading import items_of
-from policyctx.messages.shapes.sdk_objects import as_mapping
 
 IMAGE = {
     "type": "image",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from policyctx.replay.cache.requests import CacheSplit
+from policyctx.replay.cache import CacheSplit
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policyctx.messages.markers import BlockKind
-from policyctx.replay.cache.requests import (
+from policyctx.replay.cache import (
     Block,
     CacheBreakpoint,
     CacheRequest,

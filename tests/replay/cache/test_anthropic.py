@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.pricing.rows import CacheRules
-from policyctx.replay.cache.requests import (
+from policyctx.replay.cache import (
+    AnthropicCache,
     Block,
     CacheBreakpoint,
     CacheRequest,
@@ -12,7 +13,6 @@ from policyctx.replay.cache.requests import (
     Prefixes,
     PrefixKeys,
 )
-from policyctx.replay.cache.simulators import AnthropicCache
 from tests.replay.cache.oracle import Asked, Oracle
 from tests.replay.cache.requests import HOUR, MINUTES, Requests
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.pricing.rows import CacheRules
-from policyctx.replay.cache.requests import CacheSplit
-from policyctx.replay.cache.simulators import (
+from policyctx.replay.cache import (
     BreakpointCache,
+    CacheSplit,
     PrefixCache,
     ideal_simulator_of,
     simulator_of,
