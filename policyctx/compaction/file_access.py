@@ -42,7 +42,7 @@ class FileTools(Protocol):
         ...
 
 
-class LineRange(NamedTuple):
+class ShownLines(NamedTuple):
     """A range of lines, counted from 1, both ends included."""
 
     first: int
@@ -50,7 +50,7 @@ class LineRange(NamedTuple):
     """None for the last line of the file."""
 
 
-def header(lines: LineRange, count: int) -> str:
+def header(lines: ShownLines, count: int) -> str:
     """Return the line that leads a range of lines of a file that has `count` lines."""
     return f"[lines {lines.first}-{lines.last} of {count}]"
 
@@ -58,9 +58,9 @@ def header(lines: LineRange, count: int) -> str:
 _HEADER = re.compile(r"^\[lines (\d+)-(\d+) of \d+\]$", re.MULTILINE)
 
 
-def lines_shown(text: str) -> tuple[LineRange, ...]:
+def lines_shown(text: str) -> tuple[ShownLines, ...]:
     """Return the ranges that a message with lines of a large file shows."""
-    return tuple(LineRange(int(one[1]), int(one[2])) for one in _HEADER.finditer(text))
+    return tuple(ShownLines(int(one[1]), int(one[2])) for one in _HEADER.finditer(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class FileAccess:
 
     path: str
     """As the newest call gave it."""
-    seen: tuple[LineRange | str, ...] = ()
+    seen: tuple[ShownLines | str, ...] = ()
     """Lines that were read, and texts that were put in by edits."""
 
 
@@ -91,7 +91,7 @@ def accesses(
     calls: dict[int, list[Item]] = {}
     for position, item in _calls(messages, shapes):
         calls.setdefault(position, []).append(item)
-    found: dict[str, tuple[LineRange | str, ...]] = {}
+    found: dict[str, tuple[ShownLines | str, ...]] = {}
     for position in reversed(range(len(messages))):
         path = restored(messages[position])
         here = (
@@ -143,7 +143,7 @@ def _paths(value: str) -> list[str]:
 
 def _seen(
     given: Mapping[str, Any], path: str, source: FileSource, fields: LineFields | None
-) -> Iterator[LineRange | str]:
+) -> Iterator[ShownLines | str]:
     command = given.get("command")
     if source == "read" and (not isinstance(command, str) or _READS.search(command)):
         yield _lines(given, fields)
@@ -167,10 +167,10 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _lines(given: Mapping[str, Any], fields: LineFields | None) -> LineRange:
+def _lines(given: Mapping[str, Any], fields: LineFields | None) -> ShownLines:
     """Return the lines that a call reads; all where it names none."""
     if fields is None:
-        return LineRange(1)
+        return ShownLines(1)
     ends = next((given[name] for name in fields.range or () if name in given), None)
     if isinstance(ends, list) and len(ends) == 2:  # noqa: PLR2004 - a first and a last line
         numbers = {"first": ends[0], "last": ends[1]}
@@ -181,9 +181,9 @@ def _lines(given: Mapping[str, Any], fields: LineFields | None) -> LineRange:
     return _range(first, last)
 
 
-def _range(first: int | None, last: int | None) -> LineRange:
+def _range(first: int | None, last: int | None) -> ShownLines:
     start = max(1, first or 1)
-    return LineRange(start, None if last is None or last < start else last)
+    return ShownLines(start, None if last is None or last < start else last)
 
 
 def _number(given: Mapping[str, Any], names: Sequence[str] | None) -> int | None:

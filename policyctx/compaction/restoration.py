@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
-from policyctx.compaction.file_access import FileAccess, LineRange, header
+from policyctx.compaction.file_access import FileAccess, ShownLines, header
 from policyctx.errors import UnrestorableFileError, in_words
 from policyctx.policy.models.compaction import Restore
 from policyctx.tokens.counter import TokenCounter
@@ -31,7 +31,7 @@ class Windows(NamedTuple):
 
 
 def windows(
-    content: str, seen: Iterable[LineRange | str], max_tokens: int, counter: TokenCounter
+    content: str, seen: Iterable[ShownLines | str], max_tokens: int, counter: TokenCounter
 ) -> Windows:
     """Return the lines of `content` that were seen, the newest of them, in `max_tokens` tokens.
 
@@ -54,10 +54,10 @@ def windows(
     return _shown(lines, chosen, max_tokens, counter)
 
 
-def _ranges(content: str, count: int, seen: Iterable[LineRange | str]) -> Iterator[range]:
+def _ranges(content: str, count: int, seen: Iterable[ShownLines | str]) -> Iterator[range]:
     """Yield the indices of the lines of each piece that is in the file."""
     for one in seen:
-        if isinstance(one, LineRange):
+        if isinstance(one, ShownLines):
             yield range(
                 min(one.first - 1, count), count if one.last is None else min(one.last, count)
             )
@@ -106,7 +106,7 @@ def _runs(chosen: set[int]) -> list[tuple[int, int]]:
 def _written(lines: Sequence[str], first: int, last: int) -> str:
     text = "".join(lines[first - 1 : last])
     end = "" if text.endswith("\n") else "\n"
-    return f"{header(LineRange(first, last), len(lines))}\n{text}{end}"
+    return f"{header(ShownLines(first, last), len(lines))}\n{text}{end}"
 
 
 # A pipe must not be waited for, and a link that came since it was looked at not followed.

@@ -64,7 +64,7 @@ def anchors(
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedPlace:
+class BreakpointPlace:
     """A part of a request beside its messages, or the end of the messages, as the caller gave it.
 
     `end` is the last place in it that may have a marker, and `given` has the markers of the caller
@@ -93,8 +93,8 @@ def breakpoints(
     found: Anchors,
     ttl: Ttl,
     *,
-    system: MarkedPlace | None = None,
-    tools: MarkedPlace | None = None,
+    system: BreakpointPlace | None = None,
+    tools: BreakpointPlace | None = None,
     last: Ttl | None = None,
 ) -> tuple[Breakpoint, ...]:
     """Return the breakpoints of a request, in its order; never more than four.
@@ -131,7 +131,7 @@ def breakpoints(
 
 
 def _wanted(
-    found: Anchors, system: MarkedPlace | None, tools: MarkedPlace | None
+    found: Anchors, system: BreakpointPlace | None, tools: BreakpointPlace | None
 ) -> Iterator[tuple[Part, int, Why]]:
     """Yield the breakpoints, the most important first."""
     given = sorted(system.given, reverse=True) if system is not None else []

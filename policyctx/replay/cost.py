@@ -13,7 +13,7 @@ from itertools import accumulate, islice
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Ttl
-from policyctx.planning.anchors import MarkedPlace, anchors, breakpoints
+from policyctx.planning.anchors import BreakpointPlace, anchors, breakpoints
 from policyctx.planning.facts import Facts
 from policyctx.pricing.dollars import Dollars
 from policyctx.pricing.rows import CacheRules
@@ -218,7 +218,7 @@ class AnchorLayout:
         )
         self._anchor, self._last = (_prefix(block, prefixes) for block in found[:2])
         ttl: Ttl = "1h" if ttls.rest >= HOUR else "5m"
-        chosen = breakpoints(found, ttl, system=MarkedPlace(head))
+        chosen = breakpoints(found, ttl, system=BreakpointPlace(head))
         blocks = {one.place: _SECONDS[one.ttl] for one in chosen}
         return tuple(CacheBreakpoint(block, blocks[block]) for block in sorted(blocks))
 

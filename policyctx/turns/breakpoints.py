@@ -24,7 +24,7 @@ from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.anchors import (
     Anchors,
     Breakpoint,
-    MarkedPlace,
+    BreakpointPlace,
     Part,
     Removable,
     anchors,
@@ -164,10 +164,10 @@ class Placing:
             "1h" if self._in.policy.model.cache.seconds(write_ttl) >= _HOUR else "5m",
             system=None
             if system is None
-            else MarkedPlace(max(places_for_text(system), default=None), ttls_of(system)),
+            else BreakpointPlace(max(places_for_text(system), default=None), ttls_of(system)),
             tools=None
             if tools is None
-            else MarkedPlace(max(places_for_tools(tools), default=None)),
+            else BreakpointPlace(max(places_for_tools(tools), default=None)),
             last=None if found.last is None else self._given_ttl(found.last),
         )
         if not new:

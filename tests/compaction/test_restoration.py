@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.compaction.file_access import FileAccess, LineRange, accesses
+from policyctx.compaction.file_access import FileAccess, ShownLines, accesses
 from policyctx.compaction.restoration import Restoration, WorkingFiles, restore, windows
 from policyctx.errors import MessagesError
 from policyctx.policy.models.compaction import FileSource, Restore
@@ -253,17 +253,17 @@ def test_a_patch_names_the_files_that_it_edits() -> None:
 @pytest.mark.parametrize(
     ("tool", "given", "lines"),
     [
-        ("read_file", {}, LineRange(1)),
-        ("Read", {"offset": 10, "limit": 5}, LineRange(10, 14)),
-        ("Read", {"limit": 5}, LineRange(1, 5)),
-        ("Read", {"offset": 0}, LineRange(1)),
-        ("view", {"start": 3, "end": 9}, LineRange(3, 9)),
-        ("view", {"view_range": [4, -1]}, LineRange(4)),
-        ("view", {"view_range": "all", "start": "x"}, LineRange(1)),
+        ("read_file", {}, ShownLines(1)),
+        ("Read", {"offset": 10, "limit": 5}, ShownLines(10, 14)),
+        ("Read", {"limit": 5}, ShownLines(1, 5)),
+        ("Read", {"offset": 0}, ShownLines(1)),
+        ("view", {"start": 3, "end": 9}, ShownLines(3, 9)),
+        ("view", {"view_range": [4, -1]}, ShownLines(4)),
+        ("view", {"view_range": "all", "start": "x"}, ShownLines(1)),
     ],
 )
 def test_the_lines_that_were_read_are_known(
-    tool: str, given: dict[str, Any], lines: LineRange
+    tool: str, given: dict[str, Any], lines: ShownLines
 ) -> None:
     path = {"Read": "file_path"}.get(tool, "path")
     assert accessed(used(tool, **{path: "a"}, **given)) == [FileAccess("a", (lines,))]
@@ -273,13 +273,13 @@ def test_an_editor_that_edits_has_read_no_lines() -> None:
     replaced = used("editor", command="str_replace", path="a", new_str="a new line")
     viewed = used("editor", command="view", path="a", view_range=[1, 2])
     assert accessed(viewed, replaced) == [
-        FileAccess("a", ("str_replace", "a new line", LineRange(1, 2)))
+        FileAccess("a", ("str_replace", "a new line", ShownLines(1, 2)))
     ]
 
 
 def test_the_lines_that_a_compaction_restored_earlier_count_again() -> None:
     assert accessed(user("[Restored] a\n[lines 3-4 of 9]\nx\ny")) == [
-        FileAccess("a\n[lines 3-4 of 9]\nx\ny", (LineRange(3, 4),))
+        FileAccess("a\n[lines 3-4 of 9]\nx\ny", (ShownLines(3, 4),))
     ]
 
 
@@ -289,14 +289,14 @@ def numbered(tmp_path: Path, count: int) -> list[str]:
     return lines
 
 
-def windowed(tmp_path: Path, *seen: LineRange | str, **settings: Any) -> Restoration:
+def windowed(tmp_path: Path, *seen: ShownLines | str, **settings: Any) -> Restoration:
     limits = Restore(work_dir=str(tmp_path), large_files="windows", **settings)
     return restore([FileAccess("large", seen)], limits, WorkingFiles(), COUNTER)
 
 
 def test_a_large_file_is_restored_by_the_lines_that_were_read(tmp_path: Path) -> None:
     lines = numbered(tmp_path, 1000)
-    found = windowed(tmp_path, LineRange(500, 502), LineRange(10, 11), max_tokens_per_file=100)
+    found = windowed(tmp_path, ShownLines(500, 502), ShownLines(10, 11), max_tokens_per_file=100)
     (file,) = found.files
     assert file.content == "\n".join(
         ["[lines 10-11 of 1000]", *lines[9:11], "[lines 500-502 of 1000]", *lines[499:502]]
@@ -309,7 +309,7 @@ def test_the_lines_read_last_have_the_room_and_the_range_over_the_limit_is_cut(
     tmp_path: Path,
 ) -> None:
     numbered(tmp_path, 1000)
-    found = windowed(tmp_path, LineRange(900, 901), LineRange(1), max_tokens_per_file=120)
+    found = windowed(tmp_path, ShownLines(900, 901), ShownLines(1), max_tokens_per_file=120)
     (file,) = found.files
     assert file.lines[-1] == (900, 901)
     assert file.lines[0][0] == 1
@@ -335,7 +335,7 @@ def test_a_large_file_of_which_no_lines_are_known_is_skipped_with_a_warning(
 
 def test_a_small_file_is_restored_whole_under_windows_too(tmp_path: Path) -> None:
     lines = numbered(tmp_path, 3)
-    found = windowed(tmp_path, LineRange(2, 2))
+    found = windowed(tmp_path, ShownLines(2, 2))
     assert [(file.content, file.lines) for file in found.files] == [("\n".join(lines) + "\n", ())]
 
 
@@ -347,7 +347,7 @@ def test_the_lines_of_a_large_file_never_exceed_the_limit(
     ranges: list[tuple[int, int]], limit: int
 ) -> None:
     content = "".join(f"{i}: {'x' * (i % 90)}\n" for i in range(1, 251))
-    seen = [LineRange(first, first + more) for first, more in ranges]
+    seen = [ShownLines(first, first + more) for first, more in ranges]
     found = windows(content, seen, limit, COUNTER)
     assert COUNTER.count(found.text) <= limit
     shown = {at for first, last in found.ranges for at in range(first, last + 1)}

@@ -13,7 +13,7 @@ from policyctx.definitions.items import Ttl
 from policyctx.planning.anchors import (
     Anchors,
     Breakpoint,
-    MarkedPlace,
+    BreakpointPlace,
     Part,
     Removable,
     anchors,
@@ -63,7 +63,7 @@ def test_anchors_step_back_from_a_block_that_may_have_no_marker() -> None:
 
 
 def test_a_request_has_the_end_of_the_system_prompt_both_anchors_and_the_last_block() -> None:
-    found = breakpoints(Anchors(7, 9, old=3, before=6), "5m", system=MarkedPlace(end=1))
+    found = breakpoints(Anchors(7, 9, old=3, before=6), "5m", system=BreakpointPlace(end=1))
     assert found == (
         Breakpoint("system", 1, "5m", ("system",)),
         Breakpoint("messages", 3, "5m", ("old",)),
@@ -73,7 +73,7 @@ def test_a_request_has_the_end_of_the_system_prompt_both_anchors_and_the_last_bl
 
 
 def test_a_free_slot_goes_to_the_end_of_the_request_before() -> None:
-    found = breakpoints(Anchors(3, 9, old=3, before=6), "5m", system=MarkedPlace(end=0))
+    found = breakpoints(Anchors(3, 9, old=3, before=6), "5m", system=BreakpointPlace(end=0))
     assert [(each.place, each.why) for each in found] == [
         (0, ("system",)),
         (3, ("anchor", "old")),
@@ -83,7 +83,9 @@ def test_a_free_slot_goes_to_the_end_of_the_request_before() -> None:
 
 
 def test_a_free_slot_goes_to_the_tools_if_there_was_no_request_before() -> None:
-    found = breakpoints(Anchors(3, 9), "5m", system=MarkedPlace(end=0), tools=MarkedPlace(end=4))
+    found = breakpoints(
+        Anchors(3, 9), "5m", system=BreakpointPlace(end=0), tools=BreakpointPlace(end=4)
+    )
     assert [(each.part, each.place) for each in found] == [
         ("tools", 4),
         ("system", 0),
@@ -95,12 +97,12 @@ def test_a_free_slot_goes_to_the_tools_if_there_was_no_request_before() -> None:
 def test_a_slot_is_left_for_a_system_prompt_that_is_not_known() -> None:
     found = breakpoints(Anchors(7, 9, old=3, before=6), "5m")
     assert [each.place for each in found] == [3, 7, 9]
-    found = breakpoints(Anchors(7, 9, old=7, before=6), "5m", tools=MarkedPlace(end=1))
+    found = breakpoints(Anchors(7, 9, old=7, before=6), "5m", tools=BreakpointPlace(end=1))
     assert [each.place for each in found] == [6, 7, 9]
 
 
 def test_the_last_marker_of_the_caller_in_the_system_prompt_stays_where_it_is() -> None:
-    system = MarkedPlace(end=5, given={1: "1h", 3: "1h"})
+    system = BreakpointPlace(end=5, given={1: "1h", 3: "1h"})
     found = breakpoints(Anchors(7, 9, old=7, before=6), "5m", system=system)
     assert [(each.part, each.place, each.ttl) for each in found] == [
         ("system", 1, "1h"),
@@ -111,7 +113,7 @@ def test_the_last_marker_of_the_caller_in_the_system_prompt_stays_where_it_is() 
 
 
 def test_an_earlier_marker_in_the_system_prompt_leaves_its_slot_to_the_old_anchor() -> None:
-    system = MarkedPlace(end=3, given={1: "5m", 3: "5m"})
+    system = BreakpointPlace(end=3, given={1: "5m", 3: "5m"})
     found = breakpoints(Anchors(7, 9, old=5), "5m", system=system)
     assert [each.place for each in found] == [3, 5, 7, 9]
 
@@ -131,7 +133,7 @@ def test_an_earlier_marker_in_the_system_prompt_leaves_its_slot_to_the_old_ancho
 def test_no_entry_of_an_hour_follows_one_of_five_minutes(
     system: Ttl | None, last: Ttl | None, wanted: Ttl, expected: list[Ttl]
 ) -> None:
-    marked = MarkedPlace(end=1, given={} if system is None else {1: system})
+    marked = BreakpointPlace(end=1, given={} if system is None else {1: system})
     found = breakpoints(Anchors(7, 9, old=3), wanted, system=marked, last=last)
     assert [each.ttl for each in found] == expected
 
@@ -141,11 +143,11 @@ _TTLS = st.sampled_from(["5m", "1h"])
 
 
 @st.composite
-def _marked(draw: st.DrawFn) -> MarkedPlace:
+def _marked(draw: st.DrawFn) -> BreakpointPlace:
     hours = draw(st.integers(0, 2))
     places = sorted(draw(st.sets(st.integers(0, 8), max_size=4)))
     ttls: list[Ttl] = ["1h" if i < hours else "5m" for i in range(len(places))]
-    return MarkedPlace(draw(_PLACES), dict(zip(places, ttls, strict=True)))
+    return BreakpointPlace(draw(_PLACES), dict(zip(places, ttls, strict=True)))
 
 
 @given(
@@ -158,8 +160,8 @@ def _marked(draw: st.DrawFn) -> MarkedPlace:
 def test_a_request_has_four_breakpoints_at_most_and_never_a_longer_one_after_a_shorter(
     found: Anchors,
     ttl: Ttl,
-    system: MarkedPlace | None,
-    tools: MarkedPlace | None,
+    system: BreakpointPlace | None,
+    tools: BreakpointPlace | None,
     last: Ttl | None,
 ) -> None:
     placed = breakpoints(found, ttl, system=system, tools=tools, last=last)
