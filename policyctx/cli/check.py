@@ -1,4 +1,4 @@
-"""`policyctx check`: is a policy right, and does it mean what it says."""
+"""Commands on a policy file: `check`, `show`, `init`, `agents` and `schema`."""
 
 from __future__ import annotations
 

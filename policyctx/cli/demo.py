@@ -1,4 +1,4 @@
-"""The demo's agent: its loop, its real tools, and the script in place of a model.
+"""`policyctx demo`: an agent with a loop, real tools, and a script in place of a model.
 
 What the tools say comes from the files and tests of a small project in a temporary folder.
 """

@@ -1,4 +1,4 @@
-"""`policyctx explain`: why each item stays or goes, step by step, with the line that says so."""
+"""Commands on one conversation: `plan`, `apply`, and `explain`, which says why each item goes."""
 
 from __future__ import annotations
 

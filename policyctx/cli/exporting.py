@@ -1,4 +1,4 @@
-"""`policyctx export anthropic`: a policy as edits of Anthropic's server."""
+"""`policyctx export` and `import`: a policy from and to the edits of Anthropic's server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`policyctx hook claude-code`: run the hook of Claude Code, or edit its settings."""
+"""Commands that hosts start: the hook of Claude Code, the MCP server and the proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`policyctx tune`: the settings of a policy that recorded sessions would have paid for."""
+"""`policyctx tune`: the settings that recorded sessions would have paid for, and their table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files return after a compaction, and what they contain now (PRD context-compact F-005)."""
+"""Which files and lines return after a compaction, as they are now (PRD context-compact F-005)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Summarizer`: what makes a summary; the shipped ones, those registered, and one try at asking."""
+"""`Summarizer`: what makes a summary: the shipped ones, those registered, and one try at asking."""
 
 from __future__ import annotations
 

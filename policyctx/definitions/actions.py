@@ -1,4 +1,4 @@
-"""Actions: what a step makes of the items that it takes, and which keys its step may have."""
+"""The words of the language: actions, gates, fields of texts, summarizers, tools and wordings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Item`: one addressable piece of an agent's context, with what a policy can ask of it."""
+"""`Item`: one addressable piece of an agent's context, its type, its author and its medium."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`HostSessions`: which session the model calls of a framework's agents belong to."""
+"""`HostSessions`: the session of a framework's model call; `AgentLoop`: its turn in the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MCP server with which an agent of any host reads offloaded content back, over stdio.
+"""The MCP server with which an agent reads offloaded content back, over stdio or the proxy's HTTP.
 
 The folder and the session are fixed when the server starts. No tool takes either, so a model cannot
 read another session.

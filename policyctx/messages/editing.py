@@ -1,4 +1,4 @@
-"""From decided edits back to messages: only messages that change are copied.
+"""From decided edits back to messages: only messages that change are copied, or edited in place.
 
 The input of a call is edited as a JSON text: long strings in it are replaced, and it stays an
 object.

@@ -1,4 +1,4 @@
-"""Compact JSON: the text of whatever a message holds besides strings."""
+"""Compact JSON of whatever a message holds besides strings, objects of an SDK included."""
 
 from __future__ import annotations
 

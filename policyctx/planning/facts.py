@@ -1,4 +1,4 @@
-"""`Facts`: the inputs of a plan beside the messages and the policy."""
+"""`Facts`: the inputs of a plan beside the messages and the policy, the window among them."""
 
 from __future__ import annotations
 

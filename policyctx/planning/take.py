@@ -1,4 +1,4 @@
-"""What a step makes of an item: whether it may go at all, what is left, and what goes with it.
+"""What a step makes of an item: whether it may go, what is left, and what goes with it.
 
 The attributes of the step's `Action` decide whether the content is saved, and whether a
 placeholder or nothing is left.

@@ -1,4 +1,4 @@
-"""`policyctx.yaml`: which agent runs under which policy."""
+"""`policyctx.yaml`: which agent runs under which policy, and its JSON schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a policy file: plain values with their positions, and the models beside them."""
+"""The tree of a policy file, read by the strict loader: values with positions, and their models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets whose values are known: what reading their texts gives, kept beside them as JSON.
+"""Presets as records: what reading their texts gives, kept beside them as JSON.
 
 The file of a preset names the texts that it was made from by their hashes. When one of them is
 another by now, or the environment sets a variable that one of them names, the preset is read.

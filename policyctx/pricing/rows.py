@@ -1,4 +1,4 @@
-"""`ModelRow`: what a call of one language model costs at one time, its window and its cache.
+"""`ModelRow`: the prices of a language model at one time, its window and the rules of its cache.
 
 The rows are in `models.json` beside this module: facts with a date and a source, and nothing that
 this library decides. `scripts/prices.py` writes the file anew.

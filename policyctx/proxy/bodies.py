@@ -1,4 +1,4 @@
-"""`Body`: a request body as bytes, with the place of each message in them.
+"""`Body`: a request body as bytes, with the place of each message, and the APIs that have one.
 
 Most turns send the body of the turn before with a few more messages. `read_body` with that earlier
 body compares bytes, and decodes only what differs; the known messages are the same objects again.

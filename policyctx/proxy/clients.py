@@ -1,4 +1,4 @@
-"""Where the files are for a client: on its own machine, or on another one that it cannot read.
+"""Where the files are for a client, and the offloaded texts that it may read.
 
 A placeholder with a path is of use to an agent only on the machine of the proxy. On another machine
 the placeholder has to name a tool that reads the file, such as that of the proxy's own MCP server.

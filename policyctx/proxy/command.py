@@ -1,4 +1,4 @@
-"""`serve`: a proxy by the options of its command."""
+"""`serve`: a proxy by the options of its command, its token and the key for credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Scanner`: the places of values in JSON text that was decoded before.
+"""`Scanner`: the places of values in JSON text, within the proxy's limits on bodies.
 
 A value whose bytes could not be written again without a loss raises `UntouchableError`.
 """

@@ -1,4 +1,4 @@
-"""`CacheRequest`: what a prompt cache sees of a request: the prefixes that end with its blocks."""
+"""`CacheRequest`: what a prompt cache sees of a request, and simulators of providers' caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From files to recordings: which reader knows a file, by what is in it."""
+"""From files and ranges of lines to recordings: which reader knows a file, by what is in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work on many recordings, part by part, by any executor."""
+"""Work on many recordings, part by part, beside the policy that only summarises."""
 
 from __future__ import annotations
 

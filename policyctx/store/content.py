@@ -1,4 +1,4 @@
-"""The values that go into and come out of a store, as bytes and as a hash.
+"""The values that go into and come out of a store, and what a list holds beside its texts.
 
 `Content` is a text to be saved, `Origin` the item that it came from, `Saved` the result.
 """

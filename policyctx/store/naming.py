@@ -1,4 +1,4 @@
-"""The path that a content gets: the expected one, or the wanted one with the first free number."""
+"""The path that a content gets, and the sessions of a root by their folders."""
 
 from __future__ import annotations
 

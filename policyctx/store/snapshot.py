@@ -1,4 +1,4 @@
-"""`index.json`: a snapshot of the index, and a second copy of what its journal says.
+"""`index.json`: a snapshot of the index, and what a session recalls from it and its journal.
 
 It names its journal and the byte up to which it covers it. Its checksum is the CRC-32 of the bytes
 after it; policyctx 0.1 wrote no checksum.

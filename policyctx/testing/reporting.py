@@ -1,4 +1,4 @@
-"""What a failing scenario shows: the feature's line, the values compared, the plan's reasons."""
+"""What a failing scenario shows: the line, the values compared, the plan's reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which items a step means: `the first 2 Bash results`, `every user message`, `3 results`.
+"""Which items a step means, such as `the first 2 Bash results`, and the fate of each.
 
 The grammar, in which `[…]` may be left out:
 

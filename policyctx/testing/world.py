@@ -1,4 +1,4 @@
-"""`World`: what a scenario has said so far, and what came of it."""
+"""`World`: what a scenario has said so far, what came of it, and the faults that it asked for."""
 
 from __future__ import annotations
 

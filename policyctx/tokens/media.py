@@ -1,4 +1,4 @@
-"""The tokens of media: of images by their pixels, of documents by their pages.
+"""The tokens of media by pixels and pages, and of a request around its messages.
 
 Their base64 text is never counted.
 """

@@ -1,4 +1,4 @@
-"""The figures of one setting in one session, and in several: the numbers that settings compete in.
+"""The figures of one setting in one session and in several, with intervals.
 
 `outcome_of` is the only place that knows how a replay is priced.
 """

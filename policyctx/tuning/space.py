@@ -1,4 +1,4 @@
-"""The settings that a study may try: the values of each knob, and the coarse grid of them."""
+"""Settings of a policy and their knobs: the values that a study may try, and the coarse grid."""
 
 from __future__ import annotations
 

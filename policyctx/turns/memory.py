@@ -1,4 +1,4 @@
-"""`Memory`: what a session knows from earlier turns, and from its records after a restart.
+"""`Memory`: what a session knows from earlier turns and its records, and its totals.
 
 The records come from a file that others may have changed. A record that no session could have
 written is skipped, and a warning is given once.

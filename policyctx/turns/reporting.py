@@ -1,4 +1,4 @@
-"""`Reporting`: what a session tells operators of its turns, in the log and by OpenTelemetry.
+"""`Reporting`: what a session tells of its turns: warnings, the log and OpenTelemetry.
 
 The logger is `policyctx`: each step of a turn at the level INFO, each item that leaves the list at
 DEBUG. No record contains the text of a message. OpenTelemetry gets spans and metrics in a process

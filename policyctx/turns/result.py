@@ -1,4 +1,4 @@
-"""`Result`: the outcome of a turn, and how a turn carries out a plan.
+"""`Result`: the outcome of a turn, how it carries out a plan, and what is in the context after it.
 
 A plan is carried out in this order: edit the list, save the contents that leave it, then move the
 ledger on. A placeholder is handed out only after the file that it names is saved.

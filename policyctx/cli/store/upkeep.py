@@ -1,4 +1,4 @@
-"""The commands of `policyctx store` that change: gc, rebuild, export, import, copy, upload."""
+"""The commands of `policyctx store` that change something, and the list of all of them."""
 
 from __future__ import annotations
 

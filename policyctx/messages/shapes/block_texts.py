@@ -1,4 +1,4 @@
-"""The text of a list of content blocks: what is shown, counted, saved and searched of a result.
+"""The text of a list of content blocks, and the media in it: what is shown, counted and saved.
 
 It is the texts of the blocks, joined by a newline. A block without a text of its own is one line of
 compact JSON, and images, documents and sounds are not in it.

@@ -1,4 +1,4 @@
-"""Steps that do nothing, that come too late, or whose selection changes nothing."""
+"""Steps that do nothing or come too late, and placeholders and stores that cannot work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Processes`: jobs in several processes of this machine."""
+"""`Processes`: jobs in several processes of this machine, and which executor a replay takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strings of a text that are so particular that they must come from somewhere.
+"""The strings of a text, and its ranges, that must come from somewhere.
 
 Each string (path, id, number, line) has a weight. A weight of 1 shows that the text used what holds
 the string; so do two of ½, or eight consecutive characters of a language written without spaces.

@@ -1,4 +1,4 @@
-"""`Folder`: a folder held open by its descriptor, so that no link in it is followed.
+"""`Folder`: a folder held open by its descriptor, and locks on its files.
 
 Importing this module raises `ImportError` on a system that has no descriptors of folders.
 """

@@ -1,4 +1,4 @@
-"""`PolicyCoverage`: the rules of a policy, the scenarios that covered each side, and the report."""
+"""`PolicyCoverage`: which scenarios covered each side of each rule, as a report of pytest."""
 
 from __future__ import annotations
 
