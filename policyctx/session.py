@@ -16,8 +16,8 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 
 from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for, summarizer_of
-from policyctx.definitions.actions import EXTRACTIVE, NONE, READ_TOOL, SESSION_FIELDS, recall_tool
 from policyctx.definitions.items import FileLines, Message, SessionOption
+from policyctx.definitions.language import EXTRACTIVE, NONE, READ_TOOL, SESSION_FIELDS, recall_tool
 from policyctx.errors import InputError, PolicyctxError, StoreError, present
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
@@ -37,7 +37,7 @@ from policyctx.policy.templates import parsed_template
 from policyctx.store.filesystem import session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
-from policyctx.tokens.media import tool_names
+from policyctx.tokens.sizes import tool_names
 from policyctx.tokens.usage import Correction, Usage, usage_of
 from policyctx.turns.asking import BeforeCompaction
 from policyctx.turns.breakpoints import Beside, Placing

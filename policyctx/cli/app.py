@@ -8,19 +8,18 @@ import typer
 
 import policyctx
 from policyctx.cli import (
-    check,
     demo,
     diff,
     explain,
     exporting,
     hosts,
+    policies,
     replay,
     summary,
     test,
     tokens,
     tune,
 )
-from policyctx.cli import check as init
 from policyctx.cli.store.upkeep import app as store
 
 app = typer.Typer(
@@ -39,13 +38,13 @@ app.command("replay")(replay.replay)
 app.command("tune")(tune.tune)
 app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
-app.command("check")(check.check)
-app.command("show")(check.show)
+app.command("check")(policies.check)
+app.command("show")(policies.show)
 app.command("summary")(summary.summary)
 app.command("tokens")(tokens.tokens)
-app.command("init")(init.init)
-app.command("agents")(check.agents)
-app.command("schema")(check.schema)
+app.command("init")(policies.init)
+app.command("agents")(policies.agents)
+app.command("schema")(policies.schema)
 app.command("test")(test.run)
 app.command("mcp")(hosts.mcp)
 app.command("proxy")(hosts.proxy)

@@ -44,7 +44,7 @@ from policyctx.cli.output import (
 )
 from policyctx.cli.output import table as table_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
-from policyctx.definitions.actions import Action, recall_tool
+from policyctx.definitions.language import Action, recall_tool
 from policyctx.errors import MessagesError, StoreError
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts

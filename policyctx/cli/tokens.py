@@ -16,8 +16,8 @@ from policyctx.messages.reading import items_of
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
 from policyctx.replay.recording import ModelCall
 from policyctx.tokens.counter import TokenCounter, counter_for
-from policyctx.tokens.media import media_tokens
 from policyctx.tokens.provider_models import ProviderModel, provider_model
+from policyctx.tokens.sizes import media_tokens
 
 if TYPE_CHECKING:
     from rich.console import Console

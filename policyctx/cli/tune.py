@@ -21,8 +21,8 @@ from policyctx.cli.replay_output import outcome_report
 from policyctx.definitions.items import HostObject
 from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
 from policyctx.policy.loading import resolved
-from policyctx.policy.meant import resolved_yaml
 from policyctx.policy.sources import made_source
+from policyctx.policy.suggestions import resolved_yaml
 from policyctx.pricing.rows import prices_date
 from policyctx.replay.executing.executor import Executor
 from policyctx.replay.executing.processes import executor
@@ -34,7 +34,7 @@ from policyctx.tuning.outcomes import SessionOutcome, sums
 from policyctx.tuning.page import page
 from policyctx.tuning.recordings import Priced, ProjectBy, Read, priced, read
 from policyctx.tuning.search import Candidate, Constraints
-from policyctx.tuning.space import Incumbent, Setting
+from policyctx.tuning.settings import Incumbent, Setting
 from policyctx.tuning.study import (
     MIN_PROJECTS,
     CandidateComparison,

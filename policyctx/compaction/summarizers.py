@@ -23,8 +23,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias, cast, runtime_checkable
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import objection, summary_in, with_pinned, without_pinned
-from policyctx.definitions.actions import BUILT_IN_SUMMARIZERS, EXTRACTIVE, NONE
 from policyctx.definitions.items import HostObject
+from policyctx.definitions.language import BUILT_IN_SUMMARIZERS, EXTRACTIVE, NONE
 from policyctx.errors import (
     MissingExtraError,
     SummaryError,

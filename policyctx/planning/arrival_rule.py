@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from policyctx.definitions.actions import Action, recall_tool
 from policyctx.definitions.items import FileLines, Item
+from policyctx.definitions.language import Action, recall_tool
 from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from policyctx.planning.paths import File, item_path, path_parts

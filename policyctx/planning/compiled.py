@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from policyctx.definitions.actions import READ_TOOL, Comparison, gates_in, recall_tool
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
+from policyctx.definitions.language import READ_TOOL, Comparison, gates_in, recall_tool
 from policyctx.errors import Location, present
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeAlias
 
-from policyctx.definitions.actions import Action, recall_tool
 from policyctx.definitions.items import Item, Message
+from policyctx.definitions.language import Action, recall_tool
 from policyctx.messages.editing import strings_in
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes

@@ -170,7 +170,7 @@ class Facts:
 
     def _of_media(self, item: Item) -> int:
         """Return the tokens of the media of an item; these are provider tokens already."""
-        from policyctx.tokens.media import medium_tokens  # noqa: PLC0415 - few items have media
+        from policyctx.tokens.sizes import medium_tokens  # noqa: PLC0415 - few items have media
 
         return sum(medium_tokens(m, self.counter, self.language_model) for m in item.media)
 

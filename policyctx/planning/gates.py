@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.actions import Comparison, Kind, Nothing, gates_in
+from policyctx.definitions.language import Comparison, Kind, Nothing, gates_in
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.select import Candidates

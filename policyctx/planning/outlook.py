@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from policyctx.definitions.actions import READ_TOOL, recall_tool
 from policyctx.definitions.items import Item
+from policyctx.definitions.language import READ_TOOL, recall_tool
 from policyctx.planning.conversation import Conversation, words_of
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts, Unit

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from policyctx.definitions.actions import (
+from policyctx.definitions.items import FileLines, Item
+from policyctx.definitions.language import (
     DEFAULT,
     EXCERPT_FIELDS,
     FILE_FIELDS,
@@ -31,7 +32,6 @@ from policyctx.definitions.actions import (
     TEXT_FIELDS,
     recall_tool,
 )
-from policyctx.definitions.items import FileLines, Item
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.facts import Facts
 from policyctx.planning.paths import File, hash_name, numbered_forms, path_from

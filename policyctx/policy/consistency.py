@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
-from policyctx.definitions.actions import (
+from policyctx.definitions.items import BUILT_IN_TYPES
+from policyctx.definitions.language import (
     EXTENT_FIELDS,
     MODEL_SUMMARIZERS,
     NONE,
@@ -21,7 +22,6 @@ from policyctx.definitions.actions import (
     Action,
     is_url,
 )
-from policyctx.definitions.items import BUILT_IN_TYPES
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import RulePath, compaction_of

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.definitions.language import STEP_ACTIONS
 from policyctx.errors import Diagnostic
-from policyctx.policy.meant import (
+from policyctx.policy.nodes import Node, Path, model_in, type_at
+from policyctx.policy.suggestions import (
     as_name,
     corrected,
     example,
@@ -17,7 +18,6 @@ from policyctx.policy.meant import (
     key_for_word,
     place_of_key,
 )
-from policyctx.policy.nodes import Node, Path, model_in, type_at
 from policyctx.policy.templates import TemplateError
 
 if TYPE_CHECKING:

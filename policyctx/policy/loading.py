@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from policyctx.definitions.actions import STEP_ACTIONS
+from policyctx.definitions.language import STEP_ACTIONS
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.consistency import (

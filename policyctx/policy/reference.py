@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from policyctx.definitions.actions import HOW_TO_READ, READ_AGAIN, READ_TOOL, Action
-from policyctx.policy.meant import inline
+from policyctx.definitions.language import HOW_TO_READ, READ_AGAIN, READ_TOOL, Action
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
     PolicyKey,
@@ -18,6 +17,7 @@ from policyctx.policy.schema import (
     policy_schema,
     properties,
 )
+from policyctx.policy.suggestions import inline
 
 TITLE = "# What a policy may say"
 

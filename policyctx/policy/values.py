@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from policyctx.definitions.actions import (
+from policyctx.definitions.items import PlainValue
+from policyctx.definitions.language import (
     PATH_FIELDS,
     ROOT_FIELDS,
     STEP_ACTIONS,
@@ -20,7 +21,6 @@ from policyctx.definitions.actions import (
     is_url,
     url_problem,
 )
-from policyctx.definitions.items import PlainValue
 from policyctx.policy.templates import parsed_template
 
 SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"

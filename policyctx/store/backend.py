@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Protocol, Self, TypeAlias
 
-from policyctx.definitions.actions import SCHEMES, is_url, url_problem
+from policyctx.definitions.language import SCHEMES, is_url, url_problem
 from policyctx.errors import StoreError
 
 

@@ -11,7 +11,7 @@ from contextlib import closing
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from policyctx.definitions.actions import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.language import READ_TOOL, SEARCH_TOOL
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.policy.diagnosing import nearest
 from policyctx.store.filesystem import ContextFileSystem

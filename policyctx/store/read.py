@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from policyctx.definitions.actions import is_url
+from policyctx.definitions.language import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.policy.diagnosing import hint

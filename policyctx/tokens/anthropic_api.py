@@ -24,8 +24,8 @@ from policyctx.tokens.counter import (
     utf8_bytes,
 )
 from policyctx.tokens.encoders import measure_for
-from policyctx.tokens.media import schemas_of
 from policyctx.tokens.provider_models import ProviderModel
+from policyctx.tokens.sizes import schemas_of
 
 if TYPE_CHECKING:
     import anthropic

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from policyctx.tuning.evaluating import TunedSession
 from policyctx.tuning.outcomes import SessionOutcome, layers, standard_error, sums
-from policyctx.tuning.space import Setting, Space, Value
+from policyctx.tuning.settings import Setting, Space, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from policyctx.policy.meant import document_yaml
 from policyctx.policy.sources import preset_names
+from policyctx.policy.suggestions import document_yaml
 from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
 from policyctx.tuning.outcomes import (
     Interval,
@@ -39,7 +39,7 @@ from policyctx.tuning.search import (
     subset,
     violated,
 )
-from policyctx.tuning.space import SUMMARISE_ONLY, Incumbent, Setting, space_for, tool_rules
+from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting, space_for, tool_rules
 
 # With fewer projects no setting can be tested on projects that it was not chosen on.
 MIN_PROJECTS = 8

@@ -43,8 +43,8 @@ from policyctx.compaction.summarizers import (
     Summarizer,
 )
 from policyctx.compaction.verification import reserved
-from policyctx.definitions.actions import NONE
 from policyctx.definitions.items import Author, Item, Message
+from policyctx.definitions.language import NONE
 from policyctx.errors import StoreError, SummaryError, in_words
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import items_of

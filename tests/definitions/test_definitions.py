@@ -9,7 +9,8 @@ from typing import get_args
 
 import pytest
 
-from policyctx.definitions.actions import (
+from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
+from policyctx.definitions.language import (
     BY_STATE,
     EXCERPT_FIELDS,
     FIELDS,
@@ -21,7 +22,6 @@ from policyctx.definitions.actions import (
     Kind,
     Nothing,
 )
-from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.definitions.tokenizers import TOKENIZERS, Tokenizer
 from policyctx.planning.gates import Measures
 from policyctx.planning.placeholders import _VALUES

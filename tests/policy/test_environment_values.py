@@ -13,10 +13,10 @@ from policyctx.errors import Diagnostic, PolicyError
 from policyctx.policy.agents import policy_for, read_agents
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import resolved, validated
-from policyctx.policy.meant import origins, resolved_yaml
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import keys_below
 from policyctx.policy.sources import PolicySource
+from policyctx.policy.suggestions import origins, resolved_yaml
 from tests.policies import HEAD
 from tests.policy.test_diagnostics import flow
 

@@ -6,8 +6,8 @@ import pytest
 
 from policyctx.errors import PolicyError, UnknownPolicyError
 from policyctx.policy.loading import load_policy, parsed_policy, resolved
-from policyctx.policy.meant import resolved_yaml
 from policyctx.policy.sources import MAX_BYTES, PolicySource, preset_names
+from policyctx.policy.suggestions import resolved_yaml
 from tests.policies import HEAD
 
 

@@ -8,11 +8,11 @@ import pytest
 from policyctx.errors import PolicyError
 from policyctx.policy.codes import CODES, ERRORS
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.meant import inline
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.reference import NOTES, explained, reference
 from policyctx.policy.schema import keys, policy_schema
 from policyctx.policy.sources import PolicySource
+from policyctx.policy.suggestions import inline
 from scripts.generate import derived_files, stale_files
 from tests.policies import HEAD
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tokens.media import image_size
+from policyctx.tokens.sizes import image_size
 
 Made: TypeAlias = Callable[[int, int], bytes]
 

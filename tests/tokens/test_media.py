@@ -9,7 +9,6 @@ import pytest
 from policyctx.definitions.items import Medium
 from policyctx.messages.editing import pieces_of, provider_of
 from policyctx.tokens.counter import counter_for
-from policyctx.tokens.media import media_tokens
 from policyctx.tokens.provider_models import (
     ANTHROPIC,
     ANTHROPIC_BEFORE_4_7,
@@ -17,6 +16,7 @@ from policyctx.tokens.provider_models import (
     ProviderModel,
     provider_model,
 )
+from policyctx.tokens.sizes import media_tokens
 from tests.tokens.test_image_sizes import jpeg, png, segment
 
 COUNTER = counter_for("approximate")

@@ -13,7 +13,7 @@ from policyctx.tuning.search import (
     promoted,
     violated,
 )
-from policyctx.tuning.space import Setting
+from policyctx.tuning.settings import Setting
 from tests.tuning.landscapes import WITHOUT, outcome
 
 PROJECTS = ["a", "b", "c", "d"]

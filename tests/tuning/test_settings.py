@@ -9,7 +9,7 @@ from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, made_source, preset_names
 from policyctx.tuning.evaluating import tried
-from policyctx.tuning.space import SUMMARISE_ONLY, Incumbent, Setting, space_for, tool_rules
+from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting, space_for, tool_rules
 
 HEAD = "apiVersion: policyctx/v1\nname: mine\n"
 OFFLOADING = """

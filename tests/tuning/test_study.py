@@ -8,7 +8,7 @@ import pytest
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.tuning.outcomes import SessionOutcome
 from policyctx.tuning.search import Constraints, folds
-from policyctx.tuning.space import Incumbent, Setting
+from policyctx.tuning.settings import Incumbent, Setting
 from policyctx.tuning.study import MIN_PROJECTS, Study, StudyOptions, Tuned
 from tests.tuning.landscapes import Landscape, outcome, sessions
 

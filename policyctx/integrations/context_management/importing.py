@@ -19,10 +19,10 @@ from policyctx.integrations.context_management.edits import (
 )
 from policyctx.integrations.context_management.exporting import LeftBehind
 from policyctx.policy.loading import parsed_policy
-from policyctx.policy.meant import document_yaml
 from policyctx.policy.models import VERSIONS, Model
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
+from policyctx.policy.suggestions import document_yaml
 
 # Such a text would be read as a variable of the environment.
 _VARIABLE = re.compile(r"\$\{.*\}", re.DOTALL)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from policyctx.definitions.actions import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER_FIELDS, is_url
 from policyctx.definitions.items import WITH_TOOL, WITHOUT_TOOL
+from policyctx.definitions.language import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER_FIELDS, is_url
 from policyctx.errors import Diagnostic
 from policyctx.policy.models import KeepRecent, Step, Threshold
 from policyctx.policy.models.rules import Placeholder

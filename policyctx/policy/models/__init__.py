@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, Strict
 
-from policyctx.definitions.actions import DEFAULT
+from policyctx.definitions.language import DEFAULT
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Rounding
 from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
 from policyctx.policy.models.compaction import Compaction

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field, Strict
 
-from policyctx.definitions.actions import Comparison, Gate
+from policyctx.definitions.language import Comparison, Gate
 from policyctx.policy.models.base import (
     EVERY_KEY,
     Amount,

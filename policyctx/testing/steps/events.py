@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from policyctx.definitions.actions import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.language import READ_TOOL, SEARCH_TOOL
 from policyctx.store.excerpts import read_offloaded, search_offloaded
 from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from policyctx.definitions.actions import BY_STATE
+from policyctx.definitions.language import BY_STATE
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.selecting import Fate
 from policyctx.testing.step_definitions import filled, like, then

@@ -8,13 +8,13 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeAlias, get_args
 
-from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.definitions.items import PlainValue
+from policyctx.definitions.language import STEP_ACTIONS
 from policyctx.policy.loading import resolved
-from policyctx.policy.meant import document_yaml
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import type_at
 from policyctx.policy.sources import PolicySource, is_shipped, policy_source
+from policyctx.policy.suggestions import document_yaml
 from policyctx.tuning.evaluating import tried
 
 Yaml: TypeAlias = dict[str, Any]

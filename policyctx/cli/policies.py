@@ -27,13 +27,12 @@ from policyctx.cli.output import (
     shown,
     table,
 )
-from policyctx.definitions.actions import DEFAULT
+from policyctx.definitions.language import DEFAULT
 from policyctx.errors import Diagnostic, Location, PolicyError, StoreError
 from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
 from policyctx.policy.diagnosing import hint, in_order
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import extended, resolved, validated
-from policyctx.policy.meant import origins, resolved_yaml
 from policyctx.policy.models import Model
 from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node, read_yaml
@@ -46,6 +45,7 @@ from policyctx.policy.sources import (
     policy_source,
     preset_names,
 )
+from policyctx.policy.suggestions import origins, resolved_yaml
 
 
 def check(
