@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from policyctx.compaction.file_access import PathFields
 from policyctx.compaction.restoration import RestoredFile
+from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.definitions.items import Author, Item, Message
-from policyctx.definitions.language import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.errors import MessagesError, SummaryError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces

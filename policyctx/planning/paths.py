@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.fields import PATH_FIELDS
 from policyctx.definitions.items import Item
-from policyctx.definitions.language import PATH_FIELDS
 from policyctx.policy.templates import Template, parsed_template
 
 if TYPE_CHECKING:

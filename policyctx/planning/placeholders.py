@@ -17,21 +17,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from policyctx.definitions.items import FileLines, Item
-from policyctx.definitions.language import (
-    DEFAULT,
+from policyctx.definitions.fields import (
     EXCERPT_FIELDS,
     FILE_FIELDS,
     GAP_FIELDS,
-    HOW_TO_READ,
     PLACEHOLDER_FIELDS,
-    READ_AGAIN,
-    READ_TOOL,
     RESTORED_FIELDS,
     SUMMARY_FIELDS,
     TEXT_FIELDS,
-    recall_tool,
 )
+from policyctx.definitions.items import FileLines, Item
+from policyctx.definitions.language import DEFAULT, HOW_TO_READ, READ_AGAIN, READ_TOOL, recall_tool
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.facts import Facts
 from policyctx.planning.paths import File, hash_name, numbered_forms, path_from

@@ -10,18 +10,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
-from policyctx.definitions.items import BUILT_IN_TYPES
-from policyctx.definitions.language import (
+from policyctx.definitions.fields import (
     EXTENT_FIELDS,
-    MODEL_SUMMARIZERS,
-    NONE,
     PLACEHOLDER_FIELDS,
     SAVED_FIELDS,
-    STEP_ACTIONS,
     SUMMARY_FIELDS,
-    Action,
-    is_url,
 )
+from policyctx.definitions.items import BUILT_IN_TYPES
+from policyctx.definitions.language import MODEL_SUMMARIZERS, NONE, STEP_ACTIONS, Action, is_url
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import RulePath, compaction_of

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from policyctx.definitions.items import Message
-from policyctx.proxy.scanning import BodyLimits, Member, Scanner, Span, UntouchableError
+from policyctx.proxy.limits import ProxyLimits
+from policyctx.proxy.scanning import Member, Scanner, Span, UntouchableError
 
 _SPACE = b" \t\r\n"
 # The name under which the end of a list is read; a body with such a field is not touched.
@@ -29,7 +30,7 @@ _REST = "the rest of the list"
 _SIGNS = (b",", b"[", b"{")
 _SIGN_OR_STRING = re.compile(rb'[,\[{]|"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _QUOTE = ord('"')
-_LIMITS = BodyLimits()
+_LIMITS = ProxyLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Body:
 
 
 def read_body(
-    raw: bytes, list_key: str, earlier: Body | None = None, limits: BodyLimits = _LIMITS
+    raw: bytes, list_key: str, earlier: Body | None = None, limits: ProxyLimits = _LIMITS
 ) -> Body:
     """Read a body whose messages are in the field `list_key`; raises `UntouchableError`.
 
@@ -83,7 +84,7 @@ def read_body(
     return body
 
 
-def _check_counts(fields: Mapping[str, Any], messages: list[Message], limits: BodyLimits) -> None:
+def _check_counts(fields: Mapping[str, Any], messages: list[Message], limits: ProxyLimits) -> None:
     if len(messages) > limits.messages:
         raise UntouchableError("the list has too many messages")
     if len(fields) > limits.fields + 1:
@@ -151,7 +152,7 @@ def _shared(raw: bytes, earlier: Body) -> int:
     return bisect_right(earlier.ends, common_beginning(raw, start, earlier.raw, start, end - start))
 
 
-def _continued(raw: bytes, earlier: Body, limits: BodyLimits) -> Body:
+def _continued(raw: bytes, earlier: Body, limits: ProxyLimits) -> Body:
     """Return the body of a text that is as an earlier one up to its list."""
     start, earlier_end = earlier.list_span
     known = _shared(raw, earlier)
@@ -288,7 +289,7 @@ def _list_before(raw: bytes, at: int, tail: memoryview) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
-def _read_whole(raw: bytes, list_key: str, limits: BodyLimits) -> Body:
+def _read_whole(raw: bytes, list_key: str, limits: ProxyLimits) -> Body:
     """Read a body of which nothing is known."""
     count = values_from(raw, 0, limits.values)
     values = _loads(raw)

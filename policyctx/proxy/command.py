@@ -21,9 +21,9 @@ from policyctx.errors import InputError, SettingsError, StoreError, visible
 from policyctx.proxy.clients import Client, Endpoint, ReadBack, is_elsewhere, is_loopback
 from policyctx.proxy.conversations import Registry
 from policyctx.proxy.history import saved_end
+from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.page import Pages
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.scanning import BodyLimits
 from policyctx.proxy.server import Proxy, Settings
 from policyctx.proxy.turning import Turning
 
@@ -162,7 +162,9 @@ def serve(
     elsewhere = is_elsewhere(options.client, options.host)
     over_mcp = options.read_back == "mcp"
     policies = Policies(options.policy, options.agents, elsewhere=elsewhere, over_mcp=over_mcp)
-    limits = replace(BodyLimits(), body_bytes=options.max_body_bytes, messages=options.max_messages)
+    limits = replace(
+        ProxyLimits(), body_bytes=options.max_body_bytes, messages=options.max_messages
+    )
     settings = Settings(
         upstreams=options.upstreams,
         root=options.root,

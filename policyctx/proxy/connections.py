@@ -19,7 +19,7 @@ from aiohttp import http_writer
 from aiohttp.client_proto import ResponseHandler
 
 from policyctx.definitions.items import HostObject
-from policyctx.proxy.scanning import BodyLimits
+from policyctx.proxy.limits import ProxyLimits
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -41,7 +41,7 @@ class Client(asyncio.Protocol):
     """
 
     def __init__(
-        self, handler: asyncio.Protocol, limits: BodyLimits, lost: Callable[[], object]
+        self, handler: asyncio.Protocol, limits: ProxyLimits, lost: Callable[[], object]
     ) -> None:
         self._handler, self._limits, self._lost = handler, limits, lost
         self._transport: asyncio.Transport | None = None
@@ -161,7 +161,7 @@ class _Answer(aiohttp.ClientResponse):
             raise
 
 
-def client_session(limits: BodyLimits, *, fresh: bool = False) -> aiohttp.ClientSession:
+def client_session(limits: ProxyLimits, *, fresh: bool = False) -> aiohttp.ClientSession:
     """Return a session whose requests may raise `StaleError`.
 
     Without a limit to connections: a stream may take long, and every client waits for its own. If

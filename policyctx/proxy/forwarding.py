@@ -17,7 +17,7 @@ from yarl import URL
 
 from policyctx.proxy.connections import SENT_AT, StaleError, client_session
 from policyctx.proxy.encodings import decoder, readable
-from policyctx.proxy.scanning import BodyLimits
+from policyctx.proxy.limits import ProxyLimits
 from policyctx.tokens.usage import BodyUsage
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Outgoing:
 class Forwarder:
     """Forwards requests over one pool of connections."""
 
-    def __init__(self, limits: BodyLimits) -> None:
+    def __init__(self, limits: ProxyLimits) -> None:
         self._limits = limits
         self._pooled, self._fresh = client_session(limits), client_session(limits, fresh=True)
 
@@ -164,7 +164,9 @@ def _is_for_receiver(name: str) -> bool:
     return lower not in _HOP_BY_HOP and not lower.startswith(OWN)
 
 
-async def pieces_in_time(content: aiohttp.StreamReader, limits: BodyLimits) -> AsyncIterator[bytes]:
+async def pieces_in_time(
+    content: aiohttp.StreamReader, limits: ProxyLimits
+) -> AsyncIterator[bytes]:
     """Yield the pieces of a request's body; raises `TimeoutError` if they come too slowly.
 
     A client that sends a few bytes now and then would hold its connections for ever.

@@ -1,4 +1,4 @@
-"""`Scanner`: the places of values in JSON text, within the proxy's limits on bodies.
+"""`Scanner`: the places of values in JSON text that was decoded before.
 
 A value whose bytes could not be written again without a loss raises `UntouchableError`.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
@@ -159,49 +158,3 @@ def _integer(text: str) -> int:
 
 
 _EXACT = json.JSONDecoder(object_pairs_hook=_once, parse_int=_integer)
-
-
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    """Bytes, seconds and numbers; the sizes are also those of decoded bodies."""
-
-    body_bytes: int = 128 * 2**20
-    """Of a request that the policy may edit. A larger one is refused with status 413."""
-    bodies_bytes: int = 512 * 2**20
-    """Of all such requests at once that wait for their answers. What comes above it passes through
-    without being read."""
-    messages: int = 20_000
-    """Of a list. A request with more, or above one of the next three, is sent as it came."""
-    values: int = 300_000
-    """Of the JSON of a body: strings, numbers, lists, objects and so on, at any depth."""
-    fields: int = 1_000
-    """Of a body, beside its list."""
-    decoded_ratio: int = 100
-    """Of a compressed body: decoded bytes for each received one, above the first megabyte."""
-    large_at_once: int = 2
-    """Bodies above a megabyte to which policies are applied at the same time."""
-    large_seconds: float = 10
-    """For the turn of a large body to begin. Later it is sent as it came."""
-    question_bytes: int = 2**20
-    """Of a request to the proxy's MCP server."""
-    memory_bytes: int = 512 * 2**20
-    """Of the last bodies of all conversations. Those used longest ago leave memory above it."""
-    idle_seconds: float = 900
-    """After which a conversation leaves memory."""
-    header_seconds: float = 10
-    """For the first request of a connection to arrive up to the end of its headers."""
-    body_seconds: float = 30
-    """For each `body_piece` of a request's body, or its end, to arrive."""
-    body_piece: int = 2**14
-    waiting_seconds: float = 120
-    """For the next request of a connection to arrive up to the end of its headers."""
-    silent_seconds: float = 5
-    """For the next part of an answer, if the client has ended its side after the answer began."""
-    refused_seconds: float = 10
-    """For the rest of a body that was refused, so that its client reads the answer."""
-    connect_seconds: float = 30
-    """For a connection to an upstream."""
-    stopping_seconds: float = 5
-    """For requests in flight when the proxy is stopped."""
-    threads: int = 16
-    """In which policies are applied."""

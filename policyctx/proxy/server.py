@@ -32,9 +32,10 @@ from policyctx.proxy.forwarding import (
     keep_headers,
     pieces_in_time,
 )
+from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.page import Pages
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.scanning import BodyLimits, UntouchableError
+from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.turning import LARGE, ListRequest, Turned, Turning, at
 from policyctx.turns.driving import Steps, finished
 
@@ -66,7 +67,7 @@ class Settings:
     """Without it everybody who reaches the address may use the proxy."""
     is_elsewhere: bool = False
     """Whether clients run on another machine, and its files are not theirs."""
-    limits: BodyLimits = field(default_factory=BodyLimits)
+    limits: ProxyLimits = field(default_factory=ProxyLimits)
 
 
 class RefusedError(Exception):
@@ -482,7 +483,7 @@ class RoomShare:
         self.release()
 
 
-async def _body(request: web.Request, limits: BodyLimits, share: RoomShare) -> bytes | list[bytes]:
+async def _body(request: web.Request, limits: ProxyLimits, share: RoomShare) -> bytes | list[bytes]:
     """Return the body as it came, or the pieces of its beginning if there is no room for more.
 
     Raises `BodyTooLargeError`, and `TimeoutError` if it does not end.

@@ -36,9 +36,10 @@ from policyctx.proxy.conversations import (
     identity_of,
 )
 from policyctx.proxy.history import end_record, last_call, owner_of, owner_record, turn_record
+from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.money import Spent
 from policyctx.proxy.policies import Policies
-from policyctx.proxy.scanning import BodyLimits, UntouchableError
+from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
@@ -61,7 +62,7 @@ _WARM_UP = (
 _MOST_NAMED, _NAME_CHARS = 64, 80
 # Bytes of a body, and of what is new in it, above which the first step of a turn would be long.
 LARGE, _MUCH_NEW = 2**20, 2**14
-_LIMITS = BodyLimits()
+_LIMITS = ProxyLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class Turning:
         root: Path,
         *,
         dry_run: bool = False,
-        limits: BodyLimits = _LIMITS,
+        limits: ProxyLimits = _LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry, self._policies, self._root = registry, policies, root

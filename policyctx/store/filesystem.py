@@ -12,8 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
 
+from policyctx.definitions.fields import ROOT_FIELDS
 from policyctx.definitions.items import Item
-from policyctx.definitions.language import ROOT_FIELDS, Action
+from policyctx.definitions.language import Action
 from policyctx.errors import AmbiguousSessionError, InputError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File, item_path, path_parts, safe_part

@@ -9,13 +9,11 @@ from typing import get_args
 
 import pytest
 
+from policyctx.definitions.fields import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
 from policyctx.definitions.language import (
     BY_STATE,
-    EXCERPT_FIELDS,
-    FIELDS,
     ITEM_ACTIONS,
-    PLACEHOLDER_FIELDS,
     STEP_ACTIONS,
     Action,
     Do,

@@ -17,7 +17,8 @@ from policyctx.proxy.bodies import (
     shared_messages,
     values_from,
 )
-from policyctx.proxy.scanning import BodyLimits, UntouchableError
+from policyctx.proxy.limits import ProxyLimits
+from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.turns.sources import joined, whole
 
@@ -304,7 +305,7 @@ def test_no_value_is_counted_less_than_once(value: Any, write: Any) -> None:
     assert values_from(write(value), 0, 10**6) >= size(value)
 
 
-SMALL = BodyLimits(messages=20, values=200, fields=5)
+SMALL = ProxyLimits(messages=20, values=200, fields=5)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.proxy.scanning import BodyLimits
+from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.server import Proxy, Settings
 from tests.proxy.test_pages import pages_of
 from tests.proxy.test_turning import Proxied
 
 pytestmark = pytest.mark.slow
-SHORT = BodyLimits(
+SHORT = ProxyLimits(
     header_seconds=0.2, body_seconds=0.2, body_piece=8, refused_seconds=0.2, waiting_seconds=0.2
 )
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -39,7 +39,7 @@ async def closed(writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def running(folder: Path, limits: BodyLimits) -> AsyncIterator[int]:
+async def running(folder: Path, limits: ProxyLimits) -> AsyncIterator[int]:
     """Serve in front of an upstream that answers as soon as it has read the headers."""
     upstream = await asyncio.start_server(answer_at_once, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{upstream.sockets[0].getsockname()[1]}"

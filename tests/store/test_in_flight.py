@@ -20,7 +20,7 @@ from policyctx.store.backend import Backend
 from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.in_flight import OpenBatches
-from policyctx.store.local import folder as lock
+from policyctx.store.local import lock
 from policyctx.store.local.write import Batch
 from policyctx.store.naming import PathAllocator
 from policyctx.store.retain import CollectionPlan, Collector, Terms

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from policyctx.definitions.fields import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import WITH_TOOL, WITHOUT_TOOL
-from policyctx.definitions.language import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER_FIELDS, is_url
+from policyctx.definitions.language import is_url
 from policyctx.errors import Diagnostic
 from policyctx.policy.models import KeepRecent, Step, Threshold
 from policyctx.policy.models.rules import Placeholder

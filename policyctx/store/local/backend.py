@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, cast
 
 from policyctx.store.backend import FileStatus
-from policyctx.store.local.folder import NEW_FILE, READING, Lock, check_regular, is_held
+from policyctx.store.local.folder import NEW_FILE, READING, check_regular
+from policyctx.store.local.lock import Lock, is_held
 from policyctx.store.local.write import (
     Batch,
     LogFile,
