@@ -71,16 +71,29 @@ Feature: The files that were read last come back
     Given the working directory has the file "a.py" of 10 tokens
     And the agent has read the file "a.py"
     When the function <function> is called with
-      | file_reader | raising |
+      | file_reader | <reader> |
     Then the history is compacted
     And the compaction reports
       | restored_file_count | 0 |
     And a warning says "'a.py' is not restored: the archive is sealed"
 
     Examples:
-      | function               |
-      | compact_messages       |
-      | compact_messages_async |
+      | function               | reader  |
+      | compact_messages       | raising |
+      | compact_messages_async | raising |
+      | compact_messages       | lost    |
+      | compact_messages_async | lost    |
+
+  @F-005 @BR-3.2-39 @BR-3.2-40
+  Scenario: A text that UTF-8 cannot encode does not come back
+    Given the working directory has the file "a.py" of 10 tokens
+    And the agent has read the file "a.py"
+    When the function compact_messages is called with
+      | file_reader | half a character |
+    Then the history is compacted
+    And the compaction reports
+      | restored_file_count | 0 |
+    And a warning says "'a.py' is not restored: it holds a character that cannot be encoded as UTF-8"
 
   @F-005
   Scenario: Where no tool is known to have read a file, a warning names the option

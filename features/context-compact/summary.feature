@@ -85,6 +85,43 @@ Feature: The summary
     Then the history is compacted
     And the waits between the tries grow from at least 1 second
 
+  @F-008 @BR-3.2-18
+  Scenario: The session waits as long as the provider asks it to
+    Given the summarizer fails 1 time with HTTP 429 and retry-after 7
+    When the policy is applied
+    Then the history is compacted
+    And the waits between the tries grow from at least 7 seconds
+
+  @F-008 @BR-3.2-18
+  Scenario Outline: A request that the provider refuses for good is not made again
+    Given the summarizer fails every time saying "no" with HTTP <status>
+    When the policy is applied
+    Then the history is not compacted
+    And the summarizer is asked <times>
+    And a warning says "the provider answered <status> no"
+
+    Examples:
+      | status | times    |
+      | 400    | one time |
+      | 401    | one time |
+      | 529    | 3 times  |
+
+  @F-008 @BR-3.2-18
+  Scenario Outline: The provider's bills count, whatever came of the tries
+    Given the summarizer fails <failures>
+    And each try is billed 1000 tokens
+    When <event>
+    Then the history is <state>
+    And the compaction reports
+      | summary.attempts     | 3    |
+      | summary.input_tokens | 3000 |
+
+    Examples:
+      | failures   | state         | event                                   |
+      | every time | not compacted | the policy is applied                   |
+      | 2 times    | compacted     | the policy is applied                   |
+      | every time | not compacted | the function compact_messages is called |
+
   @UC-006 @F-008 @BR-1.3-3 @BR-3.2-18
   Scenario: After three tries that failed the list is returned as it was
     Given the summarizer fails every time saying "overloaded"

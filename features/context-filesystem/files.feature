@@ -102,6 +102,7 @@ Feature: The files
       | metadata.tool_name | Read                                                         |
       | content            | line one "quoted"*第二行，以及足够多的文字*long enough*own. |
     And the file "tool_result/Read/call_abc123.json" holds the original content of the result "call_abc123"
+    And the file "tool_result/Read/call_abc123.json" contains "第二行，以及足够多的文字"
 
   @BR-3.4-4
   Scenario: The time in a file is a whole number of seconds

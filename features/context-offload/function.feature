@@ -120,6 +120,12 @@ Feature: One call offloads the results of a list
       | offload_tool_results       | synchronous  |
       | offload_tool_results_async | asynchronous |
 
+  @F-001 @BR-3.2-20
+  Scenario: An asynchronous writer is awaited in the event loop of its caller
+    When the function offload_tool_results_async is called with
+      | writer | asynchronous |
+    Then the files "tool-result-a.md" and "tool-result-b.md" are written by the writer
+
   @F-001 @BR-3.2-15
   Scenario: An asynchronous writer in a synchronous call is an error
     When the function offload_tool_results is called with

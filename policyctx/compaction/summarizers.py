@@ -407,7 +407,10 @@ class SdkSummarizer(ModelSummarizer):
         if isinstance(error, sdk.APITimeoutError):
             return SummaryError(f"there was no answer within {round(request.seconds, 2):g} s")
         if isinstance(error, sdk.APIStatusError):
-            return _refusal(error, self._client, request)
+            kind = error.type if isinstance(error.type, str) else type(error).__name__
+            is_telling = error.status_code in _TELLING
+            said = f": {_shown(error, self._client, request.settings)}" if is_telling else ""
+            return refusal(error.status_code, f"{kind}{said}", error.response.headers)
         if isinstance(error, sdk.APIConnectionError):
             return SummaryError("the provider cannot be reached")
         if _is_missing_key(error, sdk):
@@ -486,16 +489,14 @@ def _is_missing_key(error: Exception, sdk: HostObject) -> bool:
     return base is not None and type(error) is base and "api_key" in said
 
 
-def _refusal(error: HostObject, client: object, request: SummaryRequest) -> SummaryError:
+def refusal(status: int, said: str, headers: Mapping[str, str]) -> SummaryError:
     """Return the error for a status that is none of success."""
-    kind = error.type if isinstance(error.type, str) else type(error).__name__
-    said = f": {_shown(error, client, request.settings)}" if error.status_code in _TELLING else ""
-    is_final = error.status_code < _SERVER_ERROR and error.status_code not in _PASSING
+    is_final = status < _SERVER_ERROR and status not in _PASSING
     return SummaryError(
-        f"the provider answered {error.status_code} {kind}{said}",
-        status=error.status_code,
+        f"the provider answered {status} {said}",
+        status=status,
         is_final=is_final,
-        retry_after=None if is_final else _retry_after(error.response.headers),
+        retry_after=None if is_final else _retry_after(headers),
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Protocol
 
 from policyctx.compaction.summarizers import Summarizer
@@ -59,14 +60,20 @@ class DiskWriter:
 
 
 class AsyncDiskWriter:
-    """An `AsyncFileWriter` that writes to the disk, and remembers the paths."""
+    """An `AsyncFileWriter` that writes to the disk, and remembers the paths.
+
+    As a client of a network does, it works in one event loop alone: that of its maker's thread.
+    """
 
     def __init__(self, paths: list[str]) -> None:
         self._writer = DiskWriter(paths)
+        self._thread = get_ident()
 
     async def write(self, path: str, text: str) -> None:
-        """Write as a `DiskWriter` does."""
+        """Write as a `DiskWriter` does; raises `RuntimeError` in another thread's event loop."""
         await asyncio.sleep(0)
+        if get_ident() != self._thread:
+            raise RuntimeError("the writer is of another event loop")
         self._writer.write(path, text)
 
 
@@ -91,9 +98,26 @@ class Raising:
         raise ConnectionError("the archive is sealed")
 
 
+class Lost(Raising):
+    """A reader of the caller's that raises when it looks for a file."""
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        """Raise an error of the reader's own."""
+        return self.read(f"{work_dir}/{path}", 0)
+
+
+class HalfCharacter(Raising):
+    """A reader of the caller's that returns what UTF-8 cannot encode."""
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        """Return a lone surrogate."""
+        del resolved, most_bytes
+        return "\ud800"
+
+
 _BY_CALLER: Mapping[str, Mapping[str, Callable[[list[str]], object]]] = {
     "writer": {"synchronous": DiskWriter, "asynchronous": AsyncDiskWriter, "raising": Raising},
-    "file_reader": {"raising": Raising},
+    "file_reader": {"raising": Raising, "lost": Lost, "half a character": HalfCharacter},
 }
 
 

@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.restoration import WorkingFiles
-from policyctx.compaction.summarizers import ModelSummarizer
+from policyctx.compaction.summarizers import ModelSummarizer, refusal
 from policyctx.definitions.items import HostObject
 from policyctx.definitions.items import Path as ItemPath
 from policyctx.definitions.language import BY_STATE
@@ -58,12 +58,17 @@ _LONGEST_WAIT = 10
 class ScriptedSummarizer:
     """Answers with `text` once it has failed `failures` times, and keeps what it was asked.
 
-    One that `hangs` answers after ten seconds.
+    It fails with the HTTP `status` of a provider, if there is one, that asks to wait for
+    `retry_after` seconds; each try is billed so many input tokens. One that `hangs` answers after
+    ten seconds.
     """
 
     text: str = "The summary."
     failures: float = 0
     why: str = "scripted"
+    status: int | None = None
+    retry_after: int | None = None
+    billed: int = 0
     hangs: bool = False
     requests: list[SummaryRequest] = field(default_factory=list)
 
@@ -72,9 +77,13 @@ class ScriptedSummarizer:
         self.requests.append(request)
         if self.hangs:
             Event().wait(_LONGEST_WAIT)
+        if self.billed:
+            request.billed({"input_tokens": self.billed, "output_tokens": 0})
         if self.failures > 0:
             self.failures -= 1
-            raise SummaryError(self.why)
+            asked = {} if self.retry_after is None else {"retry-after": f"{self.retry_after}"}
+            error = SummaryError(self.why)
+            raise error if self.status is None else refusal(self.status, self.why, asked)
         return self.text
 
 

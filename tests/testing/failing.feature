@@ -192,6 +192,10 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then the file "a.md" reads "other"
 
+  Scenario: expected: 'what it has not'
+    When the policy is applied
+    Then the file "a.md" contains "what it has not"
+
   Scenario: expected: the file c.md
     When the policy is applied
     Then the file "c.md" reads "other"

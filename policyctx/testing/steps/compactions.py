@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 
 from policyctx.compaction.assembly import CompactStats, SummaryRequest
@@ -43,19 +44,38 @@ def _(policyctx_world: World, who: str, text: str = "", docstring: str = "") -> 
 
 
 @given(
-    "the summarizer fails (every time|{times:number} time(s))( saying {why:text})",
+    "the summarizer fails (every time|{times:number} time(s))( saying {why:text})"
+    "( with HTTP {status:number})( and retry-after {seconds:number})",
     "the summarizer fails every time",
     'the summarizer fails 2 times saying "overloaded"',
+    "the summarizer fails 1 time with HTTP 429 and retry-after 7",
 )
 @when(
-    "the summarizer fails (every time|{times:number} time(s))( saying {why:text})",
+    "the summarizer fails (every time|{times:number} time(s))( saying {why:text})"
+    "( with HTTP {status:number})( and retry-after {seconds:number})",
     "the summarizer fails every time",
     'the summarizer fails 2 times saying "overloaded"',
+    "the summarizer fails 1 time with HTTP 429 and retry-after 7",
 )
-def _(policyctx_world: World, times: float = math.inf, why: str = "scripted") -> None:
-    """So many tries from here on give no summary."""
+def _(
+    policyctx_world: World,
+    times: float = math.inf,
+    why: str = "scripted",
+    status: int | None = None,
+    seconds: int | None = None,
+) -> None:
+    """So many tries from here on give no summary. With a status, each is the refusal of a provider,
+    which may ask to wait so many seconds.
+    """
     scripted = policyctx_world.script_summarizer()
     scripted.failures, scripted.why = times, why
+    scripted.status, scripted.retry_after = status, seconds
+
+
+@given("each try is billed {tokens:number} tokens", "each try is billed 1000 tokens")
+def _(policyctx_world: World, tokens: int) -> None:
+    """The provider bills so many input tokens for each try at a summary, failed or not."""
+    policyctx_world.script_summarizer().billed = tokens
 
 
 @given("the summarizer hangs", "the summarizer hangs")
@@ -255,14 +275,15 @@ def _(policyctx_world: World) -> None:
     "the compaction reports\n| compacted_message_count | 4 |\n| restored_file_count | 1 |",
 )
 def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
-    """Values of `CompactStats`, each after its name; all are 0 where no compaction was made. A
-    value may be a bound, such as `over 100`.
+    """Values of `CompactStats`, each after its name; where no compaction was made, all are 0 but
+    those of `summary`, such as `summary.attempts`. A value may be a bound, such as `over 100`.
     """
     stats = _stats(policyctx_world.outcome)
     for name, expected in ((str(row[0]), str(row[1])) for row in datatable):
-        if not hasattr(stats, name):
-            raise WordingError(f"CompactStats has no {name!r}")
-        found = getattr(stats, name)
+        try:
+            found = attrgetter(name)(stats)
+        except AttributeError:
+            raise WordingError(f"CompactStats has no {name!r}") from None
         if not amount(expected).holds_for(found):
             raise OutcomeError(f"{name}: {expected}", f"{name}: {found}")
 
@@ -270,7 +291,8 @@ def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
 def _stats(outcome: Result | Returned) -> CompactStats:
     if isinstance(outcome, Returned):
         return outcome.stats
-    return CompactStats() if outcome.compaction is None else outcome.compaction.stats
+    made = outcome.compaction
+    return CompactStats(summary=outcome.summary_usage) if made is None else made.stats
 
 
 @then(

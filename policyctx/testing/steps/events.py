@@ -100,10 +100,11 @@ def _(
     policyctx_world: World, name: str, datatable: Sequence[Sequence[object]] | None = None
 ) -> None:
     """A public function is called with the context, or with its newest message where it takes one
-    message. A table gives arguments as YAML; a `writer` is `synchronous`, `asynchronous` or
-    `raising`, a `file_reader` `raising`: its error says "the archive is sealed". The root folder,
-    the session, the working directory and the scenario's summarizer are passed to it. A later step
-    looks at the value that it returns as at any other result.
+    message. A table gives arguments as YAML. A `writer` is `synchronous`, `asynchronous` (in the
+    caller's event loop alone) or `raising`. A `file_reader` is `raising`, or `lost`, which raises
+    before it reads, or reads `half a character`. What is raised says "the archive is sealed". The
+    root folder, the session, the working directory and the scenario's summarizer are passed to it.
+    A later step looks at the value that it returns as at any other result.
     """
     policyctx_world.call(name, {str(row[0]): str(row[1]) for row in datatable or ()})
 

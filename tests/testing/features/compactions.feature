@@ -42,6 +42,8 @@ Feature: What happens around compactions
       | every time                     | not compacted | 3 times |
       | every time saying "overloaded" | not compacted | 3 times |
       | 1 time                         | compacted     | 2 times |
+      | 1 time with HTTP 503           | compacted     | 2 times |
+      | 1 time with HTTP 429 and retry-after 7 | compacted | 2 times |
       | 2 times saying "overloaded"    | compacted     | 3 times |
 
   Scenario: The waits are told in seconds
