@@ -334,23 +334,27 @@ class Registry:
         """Find or make the conversation that a request belongs to, and take its lock.
 
         With a name from the client it is the one of this name that the list continues; then the
-        one that it is alike; then a new one beside them. Without a name it is the only one whose
-        last list this one continues; otherwise a new one.
+        one that it is alike; then a new one beside them. Without a name it is one whose last list
+        this one continues; otherwise a new one. Several are equal up to where they part, so what
+        one has decided and saved is right for all.
 
         It stays in memory until `leave`. The first step waits for nothing.
         """
-        found = self._in_memory(scope, identity, api, body, agent)
-        if found is None:
-            yield  # the store tells which one it is
-            found = self._in_store(scope, api, body, agent)
-        try:
-            if not found.lock.acquire(blocking=False):
-                yield
-                found.lock.acquire()
-        except BaseException:
-            self._left(found)
-            raise
-        return found
+        while True:
+            found = self._in_memory(scope, identity, api, body, agent)
+            if found is None:
+                yield  # the store tells which one it is
+                found = self._in_store(scope, api, body, agent)
+            try:
+                if not found.lock.acquire(blocking=False):
+                    yield
+                    found.lock.acquire()
+            except BaseException:
+                self._left(found)
+                raise
+            if identity is not None or found.body is None or found.continued_by(body):
+                return found
+            self.leave(found)  # a request that came just before has parted from this one
 
     def leave(self, one: ProxyConversation) -> None:
         """Release the lock of a conversation, and let it leave memory when nobody uses it."""
@@ -439,12 +443,16 @@ class Registry:
                 return made
 
     def _continued(self, key: tuple[str, ...], body: Body) -> ProxyConversation | None:
-        """Return the one conversation without a name that a list continues, None without one."""
+        """Return the conversation without a name that a list continues, None without one."""
         branches = self._named.get(key, ())
         # One that has only counted tokens so far has no list yet.
-        empty = [one for one in branches if one.body is None and not one.users]
-        found = [one for one in branches if one.continued_by(body)] or empty[:1]
-        return found[0] if len(found) == 1 else None
+        empty = (one for one in branches if one.body is None and not one.users)
+        found = [one for one in branches if one.continued_by(body)]
+        same = [one for one in found if _length(one) == len(body.messages)]
+        longest = max((one for one in found if one not in same), key=_length, default=None)
+        # The same list again comes from the same client, or from one that is as far as another was.
+        likely = same if longest is None else [longest, *same]
+        return max(likely, key=lambda one: one.used_at, default=None) or next(empty, None)
 
     def _named_by(
         self, key: tuple[str, ...], identity: Identity, api: Api, body: Body, agent: str
@@ -479,29 +487,30 @@ class Registry:
     ) -> str:
         """Return the session for a list that continues none in memory, by the folders there are.
 
-        It is the session of an earlier process whose last list these messages continue, if there is
-        exactly one; without messages none is continued.
+        It is the session of an earlier process whose last list these messages continue, that with
+        the longest; without messages none is continued.
         """
         taken = {one.name for one in branches}
-        continued = []
+        longest, found = 0, ""
         for name in names:
             if name in taken:
                 continue
             if not self._is_saved(name):
                 break
             end = self._end_of(name) if messages else None
-            if end is not None and end.messages <= len(messages):
-                continued += [name] if ListHash().end(messages[: end.messages]) == end else []
-        return continued[0] if len(continued) == 1 else name
+            if end is None or not longest < end.messages <= len(messages):
+                continue
+            if ListHash().end(messages[: end.messages]) == end:
+                longest, found = end.messages, name
+        return found or name
 
 
 def _own(
     branches: Sequence[ProxyConversation], identity: Identity, api: Api, body: Body
 ) -> ProxyConversation | None:
     """Return the conversation of a name that a request belongs to, None if it begins another."""
-    continued = [one for one in branches if one.continued_by(body)]
-    if continued:
-        return max(continued, key=lambda one: len(one.body.messages) if one.body else 0)
+    if continued := [one for one in branches if one.continued_by(body)]:
+        return max(continued, key=_length)
     asked = _asked(api, body)
     for one in branches:
         if one.body is None or not one.is_established:
@@ -524,6 +533,10 @@ def _asked(api: Api, body: Body) -> Asked:
 def has_reply(api: Api, body: Body) -> bool:
     """Whether a reply of a model is in the list."""
     return _asked(api, body).has_reply()
+
+
+def _length(one: ProxyConversation) -> int:
+    return len(one.body.messages) if one.body else 0
 
 
 def _begin_alike(one: Body, other: Body) -> bool:

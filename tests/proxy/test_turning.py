@@ -134,7 +134,7 @@ def test_sessions_leave_memory_where_it_is_short(tmp_path: Path) -> None:
 
 
 def test_lists_that_begin_alike_are_two_sessions(tmp_path: Path) -> None:
-    """Without a name, only the one session whose last list a list continues."""
+    """Without a name, a list belongs to a session whose last list it continues."""
     proxied = Proxied(tmp_path)
     one, two = TEXTS[:4], [TEXTS[4], *TEXTS[:3]]
     for n in (1, 2, 3, 4):
@@ -144,14 +144,14 @@ def test_lists_that_begin_alike_are_two_sessions(tmp_path: Path) -> None:
     assert len(proxied.folders) == 2
 
 
-def test_a_list_that_two_sessions_could_continue_begins_a_third(tmp_path: Path) -> None:
+def test_a_list_that_two_sessions_could_continue_continues_the_longer_one(tmp_path: Path) -> None:
     proxied = Proxied(tmp_path)
-    api_lists = [session_of(), session_of(TEXTS[0]), session_of(TEXTS[0], TEXTS[1])]
-    proxied.turn(api_lists[1], None)
-    proxied.turn(api_lists[0], None)
+    before = proxied.turn(session_of(*TEXTS[:3]), None)
+    proxied.turn(session_of(), None)
     assert len(proxied.registry) == 2
-    proxied.turn(api_lists[2], None)
-    assert len(proxied.registry) == 3
+    after = proxied.turn(session_of(*TEXTS[:4]), None)
+    assert after[: len(before) - 2] == before[:-2]
+    assert len(proxied.registry) == 2
 
 
 def test_after_a_restart_a_list_with_replies_continues_the_only_session_that_begins_so(

@@ -18,7 +18,7 @@ class LightAgent:
     """An agent over Anthropic's Messages API; what a command prints is made up here.
 
     With a `session` it says so as Claude Code does. The outputs of two agents with another `name`
-    differ, and their first messages do not.
+    differ, and their first messages do not; the first `alike` outputs of all agents are the same.
     """
 
     url: str
@@ -26,6 +26,7 @@ class LightAgent:
     key: str = "sk-scripted-0000"
     session: str | None = None
     lines: int = 100
+    alike: int = 0
     messages: list[dict[str, Any]] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
 
@@ -72,6 +73,7 @@ class LightAgent:
 
     def _result(self, call: str) -> dict[str, Any]:
         number = len(self.outputs)
-        printed = f"{self.name} {number}: a line of a log that nobody reads to its end\n"
+        name = "any" if number < self.alike else self.name
+        printed = f"{name} {number}: a line of a log that nobody reads to its end\n"
         self.outputs.append(printed * self.lines)
         return {"type": "tool_result", "tool_use_id": call, "content": self.outputs[-1]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -88,6 +89,55 @@ def test_one_user_with_two_sessions_of_one_beginning_keeps_them_apart(
         own = [r for r in provider.requests if r.header("x-scripted-conversation") == agent.name]
         assert prefixes(own).wrong == ()
         assert lost_texts(proxy.root, placeholder_paths(own), set(agent.outputs)) == []
+
+
+def run_one_by_one(*agents: LightAgent) -> None:
+    """Let each agent work to its end before the next begins."""
+    for agent in agents:
+        run_in_turns(agent)
+
+
+def run_at_once(*agents: LightAgent) -> None:
+    """Let the agents ask at the same time, again and again."""
+
+    async def all_of_them() -> None:
+        async with aiohttp.ClientSession() as client:
+            while any(await asyncio.gather(*(agent.turn(client) for agent in agents))):
+                pass
+
+    asyncio.run(all_of_them())
+
+
+@pytest.mark.parametrize("alike", [1, 4, 8])
+@pytest.mark.parametrize("run", [run_in_turns, run_one_by_one, run_at_once])
+def test_equal_conversations_of_one_user_send_no_prefix_that_is_new(
+    run: Callable[..., None], alike: int, provider: Upstream, proxy: Proxy
+) -> None:
+    """They may take each other's session, but must not begin a new one with each request.
+
+    A prefix that either of them has sent before is in the provider's cache. Where their outputs
+    part, one of them may begin anew, once.
+    """
+    provider.script = task(8)
+    before = set(proxy.root.iterdir())
+    agents = [LightAgent(proxy.url, name, alike=alike) for name in ("first", "second", "third")]
+    run(*agents)
+    assert provider.refused == []
+    for agent in agents:
+        own = [r for r in provider.requests if r.header("x-scripted-conversation") == agent.name]
+        assert lost_texts(proxy.root, placeholder_paths(own), set(agent.outputs)) == []
+        assert placeholder_paths(own[-1:])
+    new = [
+        one
+        for number, one in enumerate(provider.requests)
+        if all(
+            prefixes([earlier, one]).wrong
+            for earlier in provider.requests[:number]
+            if 0 <= len(one.elements) - len(earlier.elements) <= len(("reply", "output"))
+        )
+    ]
+    assert len(new) <= len(agents)
+    assert len(set(proxy.root.iterdir()) - before) <= 2 * len(agents)
 
 
 @pytest.mark.parametrize("key", ["sk-first-secret", "Bearer sk-second-secret"])
