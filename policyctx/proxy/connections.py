@@ -11,12 +11,14 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp import http_writer
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import HttpVersion11
 
 from policyctx.definitions.items import HostObject
 from policyctx.proxy.limits import ProxyLimits
@@ -25,19 +27,31 @@ if TYPE_CHECKING:
     from aiohttp import web
     from aiohttp.connector import Connection
 
-SENT_AT = "policyctx_sent_at"
-"""In a request: when a part of its answer was sent last, by the clock of the loop."""
+# RFC 9110, 15.2: a client takes it before its answer, whether it expects it or not. One that has
+# gone resets the connection.
+_INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LOOK_SECONDS = 0.1
 # For a client that has gone without a word: the system asks it so often whether it is there.
 _ASK_SECONDS = 5
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
+@dataclass(slots=True)
+class Progress:
+    """How far the answer to a request has come."""
+
+    has_begun: bool = False
+    sent_at: float | None = None
+    """When a part of a stream was sent last, by the clock of the loop."""
+    has_interim: bool = False
+
+
 class Client(asyncio.Protocol):
     """A connection of a client, which hands all that happens to `handler`, the server's protocol.
 
-    A client that ends its own side gets the answers to what it has sent. One that has gone is
-    noticed by what is sent to it, or by the system's question whether it is there.
+    A client that ends its own side gets the answers to what it has sent. One that has gone looks
+    the same, and is noticed by what is sent to it: a part of its answer, an interim response before
+    that, or the system's question whether it is there.
     """
 
     def __init__(
@@ -50,6 +64,7 @@ class Client(asyncio.Protocol):
         """Whether a request has come."""
         self.request: web.Request | None = None
         """The request that is answered."""
+        self.progress = Progress()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, and close the connection if its first request is slow to come."""
@@ -111,13 +126,17 @@ class Client(asyncio.Protocol):
                 return
         else:
             self._looks = 0
-            sent_at = request.get(SENT_AT)
+            sent_at = self.progress.sent_at
             is_silent = sent_at is not None and (
                 loop.time() - max(sent_at, self._ended_at) > self._limits.silent_seconds
             )
             if is_silent:
                 transport.abort()
                 return
+            takes_interim = request.version >= HttpVersion11
+            if takes_interim and not self.progress.has_begun and not self.progress.has_interim:
+                self.progress.has_interim = True
+                transport.write(_INTERIM)
         loop.call_later(_LOOK_SECONDS, self._look)
 
 

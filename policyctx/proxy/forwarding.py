@@ -15,7 +15,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from policyctx.proxy.connections import SENT_AT, StaleError, client_session
+from policyctx.proxy.connections import Progress, StaleError, client_session
 from policyctx.proxy.encodings import decoder, readable
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.tokens.usage import BodyUsage
@@ -91,7 +91,9 @@ class Forwarder:
         await self._pooled.close()
         await self._fresh.close()
 
-    async def forward(self, request: web.Request, outgoing: Outgoing) -> _Whole | _Streamed:
+    async def forward(
+        self, request: web.Request, outgoing: Outgoing, progress: Progress
+    ) -> _Whole | _Streamed:
         """Send a request and stream the response to its client.
 
         Raises `aiohttp.ClientError` and `TimeoutError` as long as the response has not begun. When
@@ -126,7 +128,7 @@ class Forwarder:
         if outgoing.sent is not None:
             outgoing.sent()
         async with upstream:
-            return await _answered(request, upstream, outgoing.observe)
+            return await _answered(request, upstream, outgoing.observe, progress)
 
 
 def _headers(request: web.Request, outgoing: Outgoing) -> CIMultiDict[str]:
@@ -203,11 +205,13 @@ async def _answered(
     request: web.Request,
     upstream: aiohttp.ClientResponse,
     observe: Callable[[object], None] | None,
+    progress: Progress,
 ) -> _Whole | _Streamed:
     headers = _forwarded(upstream.headers)
     tee = None if observe is None or not upstream.ok else _Tee(upstream, observe)
     status, reason = upstream.status, upstream.reason
     loop = asyncio.get_running_loop()
+    progress.has_begun = True
     if body := _whole(upstream.content):
         # Its head and its body are sent at once.
         whole = _Whole(body=body, status=status, reason=reason, headers=headers)
@@ -221,11 +225,11 @@ async def _answered(
     response = _Streamed(status=status, reason=reason, headers=headers)
     response.given = headers
     await response.prepare(request)
-    request[SENT_AT] = loop.time()
+    progress.sent_at = loop.time()
     try:
         async for piece in upstream.content.iter_any():
             await response.write(piece)
-            request[SENT_AT] = loop.time()
+            progress.sent_at = loop.time()
             if tee is not None:
                 tee.take(piece)
         if tee is not None:

@@ -23,7 +23,7 @@ from multidict import CIMultiDict
 from policyctx.errors import present
 from policyctx.proxy.bodies import Api, api_of, upstream_of
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
-from policyctx.proxy.connections import Client
+from policyctx.proxy.connections import Client, Progress
 from policyctx.proxy.conversations import Registry, credential_of, scope_of
 from policyctx.proxy.encodings import BodyTooLargeError, decoded
 from policyctx.proxy.forwarding import (
@@ -196,7 +196,7 @@ class Proxy:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         client = self._clients.get(request.protocol)
         if client is not None:
-            client.has_asked, client.request = True, request
+            client.has_asked, client.request, client.progress = True, request, Progress()
         try:
             path = self._checked_path(request)
             if path.startswith(OWN_PAGES):
@@ -275,8 +275,10 @@ class Proxy:
     ) -> web.StreamResponse:
         """Forward a request, and count what the upstream answers."""
         counts = self._turning.counts
+        client = self._clients.get(request.protocol)
+        progress = Progress() if client is None else client.progress
         try:
-            response = await present(self._forwarder).forward(request, outgoing)
+            response = await present(self._forwarder).forward(request, outgoing, progress)
         except (aiohttp.ClientError, TimeoutError) as error:
             counts.response(upstream, type(error).__name__)
             raise

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import BinaryIO
 
 import pytest
@@ -21,15 +21,18 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
 LARGE = BODY.replace(b"Hello", b"Hello " * 100_000)
 CLOSE = b"Connection: close\r\n"
-REQUESTS = [
-    pytest.param(b"POST", b"/v1/messages", BODY, id="messages"),
-    pytest.param(b"POST", b"/v1/messages/count_tokens", BODY, id="count"),
-    pytest.param(b"POST", b"/v1/chat/completions", LARGE, id="large"),
-    pytest.param(b"POST", b"/v1/embeddings", b'{"input":"a"}', id="another path"),
-    pytest.param(b"POST", b"/v1/files", b"x" * 1_000_000, id="upload"),
-    pytest.param(b"GET", b"/v1/models", b"", id="get"),
-    pytest.param(b"DELETE", b"/v1/files/f", b"", id="delete"),
+ENDS = b"\1\0\0\0\0\0\0\0"
+"""Of SO_LINGER: a connection that is closed is reset."""
+KINDS = [
+    ("messages", b"POST", b"/v1/messages", BODY),
+    ("count", b"POST", b"/v1/messages/count_tokens", BODY),
+    ("large", b"POST", b"/v1/chat/completions", LARGE),
+    ("another path", b"POST", b"/v1/embeddings", b'{"input":"a"}'),
+    ("upload", b"POST", b"/v1/files", b"x" * 1_000_000),
+    ("get", b"GET", b"/v1/models", b""),
+    ("delete", b"DELETE", b"/v1/files/f", b""),
 ]
+REQUESTS = [pytest.param(*one, id=name) for name, *one in KINDS]
 
 
 class RawUpstream:
@@ -118,7 +121,10 @@ def request(method: bytes, path: bytes, body: bytes = b"", headers: bytes = CLOS
 
 
 def answered(port: int, raw: bytes, *, ends: bool = False) -> bytes:
-    """Send bytes, end the own side of the connection if so, and return all that comes."""
+    """Send bytes, end the own side of the connection if so, and return all that comes.
+
+    An interim response may come before an answer to a client that has ended its side.
+    """
     got = b""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(raw)
@@ -131,7 +137,8 @@ def answered(port: int, raw: bytes, *, ends: bool = False) -> bytes:
 
 
 def statuses(raw: bytes) -> list[int]:
-    return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", raw)]
+    """Return the statuses of the answers, without those of interim responses."""
+    return [int(status) for status in re.findall(rb"HTTP/1\.[01] ([2-5]\d\d) ", raw)]
 
 
 # Upstreams that close a connection without a word
@@ -150,7 +157,7 @@ def closing_at_the_second_request(connection: socket.socket, number: int) -> boo
 
 def resetting_at_the_second_request(connection: socket.socket, number: int) -> bool:
     if number > 1:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ENDS)
     return closing_at_the_second_request(connection, number)
 
 
@@ -277,6 +284,52 @@ def test_a_client_that_ends_its_side_while_it_is_answered_gets_the_rest(
             got += piece
     assert got.count(b"ok ") == 4
     assert got.endswith(b"0\r\n\r\n")
+
+
+# Clients that leave
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[0])
+@pytest.mark.parametrize("resets", [False, True])
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_client_that_leaves_ends_its_request_to_the_upstream(
+    api: RawUpstream,
+    proxy: Proxy,
+    begins: bool,
+    resets: bool,
+    kind: tuple[str, bytes, bytes, bytes],
+) -> None:
+    """Whatever it had asked for would be made, and billed, for nobody."""
+    asked, ended = Event(), Event()
+
+    def answer(connection: socket.socket, _: int) -> bool:
+        if begins:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")
+        asked.set()
+        connection.settimeout(30)
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+        ended.set()
+        return False
+
+    api.begin(answer)
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=30) as connection:
+        connection.sendall(request(*kind[1:], headers=b""))
+        assert asked.wait(10)
+        if begins:
+            assert connection.recv(65_536)
+        if resets:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ENDS)
+    # What has begun may still be read by a client that has ended its side, for some seconds.
+    assert ended.wait(8 if begins else 2)
+
+
+def test_a_client_of_http_1_0_that_has_ended_its_side_gets_its_answer_alone(
+    api: RawUpstream, proxy: Proxy
+) -> None:
+    api.begin(late)
+    raw = request(b"GET", b"/v1/models").replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert answered(proxy.port, raw, ends=True).count(b"HTTP/1.") == 1
 
 
 # Bytes of headers
