@@ -8,17 +8,18 @@ may have bytes that are not UTF-8.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import socket
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp import http_writer
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpVersion11
+from multidict import CIMultiDict
 
 from policyctx.definitions.items import HostObject
 from policyctx.proxy.limits import ProxyLimits
@@ -27,12 +28,17 @@ if TYPE_CHECKING:
     from aiohttp import web
     from aiohttp.connector import Connection
 
+_log = logging.getLogger(__name__)
+
 # RFC 9110, 15.2: a client takes it before its answer, whether it expects it or not. One that has
 # gone resets the connection.
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LOOK_SECONDS = 0.1
 # For a client that has gone without a word: the system asks it so often whether it is there.
 _ASK_SECONDS = 5
+# In `aiohttp.http_writer`; not public.
+_WRITER = "_serialize_headers"
+_TRIED = ("GET / HTTP/1.1", CIMultiDict({"A": "b"}))
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -140,44 +146,81 @@ class Client(asyncio.Protocol):
         loop.call_later(_LOOK_SECONDS, self._look)
 
 
-class StaleError(aiohttp.ClientConnectionError):
-    """A connection that was used before had been closed, and nothing of an answer has come."""
+class UpstreamLeftError(aiohttp.ClientConnectionError):
+    """An upstream has closed a connection before the head of its answer was complete."""
 
 
-class _Upstream(ResponseHandler):
+class StaleError(UpstreamLeftError):
+    """The connection had been used before, and nothing of an answer has come."""
+
+
+class _Upstream(asyncio.Protocol):
     """A connection to an upstream, which knows whether it was used and answered."""
 
-    requests = 0
-    has_answered = False
-
-    def set_response_params(self, **given: HostObject) -> None:
-        """Begin a request."""
-        self.requests += 1
+    def __init__(self, handler: asyncio.Protocol) -> None:
+        self._handler = handler
+        self.requests = 0
         self.has_answered = False
-        super().set_response_params(**given)
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of an answer."""
-        self.has_answered = self.has_answered or bool(data)
-        super().data_received(data)
+        """Hand on a part of an answer."""
+        self.has_answered = True
+        self._handler.data_received(data)
+
+    def pause_writing(self) -> None:
+        """Hand on that the upstream reads slowly."""
+        self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Hand on that the upstream reads again."""
+        self._handler.resume_writing()
+
+    def eof_received(self) -> bool | None:
+        """Hand on that the upstream has ended its side."""
+        return self._handler.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Hand on that the connection has ended."""
+        self._handler.connection_lost(exc)
+
+
+_asked: ContextVar[_Upstream | None] = ContextVar("asked", default=None)
+"""The connection on which the request of this task goes out."""
+
+
+class _Connector(aiohttp.TCPConnector):
+    async def connect(self, *given: HostObject, **options: HostObject) -> Connection:
+        """Return a connection whose protocol is an `_Upstream`."""
+        connection = await super().connect(*given, **options)
+        _asked.set(None)
+        if (transport := connection.transport) is not None:
+            found = transport.get_protocol()
+            if not isinstance(found, _Upstream):
+                assert isinstance(found, asyncio.Protocol)  # noqa: S101 - of a TCP connection
+                found = _Upstream(found)
+                transport.set_protocol(found)
+            found.requests += 1
+            found.has_answered = False
+            _asked.set(found)
+        return connection
 
 
 class _Answer(aiohttp.ClientResponse):
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        """Read the head of the answer; raises `StaleError` if the request may be sent again."""
-        protocol = connection.protocol
+        """Read the head of the answer; raises `StaleError` if the request may be sent again.
+
+        It raises nothing for which aiohttp would send a request again, perhaps on a connection that
+        is stale as well.
+        """
         try:
             return await super().start(connection)
-        except (aiohttp.ClientConnectionError, OSError) as error:
-            is_stale = (
-                isinstance(protocol, _Upstream)
-                and protocol.requests > 1
-                and not protocol.has_answered
-                and not isinstance(error, TimeoutError)
-            )
-            if is_stale:
-                raise StaleError(type(error).__name__) from error
+        except TimeoutError:
             raise
+        except (aiohttp.ClientConnectionError, OSError) as error:
+            asked = _asked.get()
+            is_stale = asked is not None and asked.requests > 1 and not asked.has_answered
+            kind = StaleError if is_stale else UpstreamLeftError
+            raise kind(type(error).__name__) from error
 
 
 def client_session(limits: ProxyLimits, *, fresh: bool = False) -> aiohttp.ClientSession:
@@ -186,12 +229,9 @@ def client_session(limits: ProxyLimits, *, fresh: bool = False) -> aiohttp.Clien
     Without a limit to connections: a stream may take long, and every client waits for its own. If
     it is `fresh`, each request has a new connection.
     """
-    connector = aiohttp.TCPConnector(limit=0, force_close=fresh)
-    made: Any = partial(_Upstream, loop=asyncio.get_running_loop())
-    connector._factory = made  # noqa: SLF001 - aiohttp has no other way
-    session = aiohttp.ClientSession(
+    return aiohttp.ClientSession(
         auto_decompress=False,
-        connector=connector,
+        connector=_Connector(limit=0, force_close=fresh),
         cookie_jar=aiohttp.DummyCookieJar(),
         max_field_size=2**16,
         max_line_size=2**16,
@@ -200,9 +240,6 @@ def client_session(limits: ProxyLimits, *, fresh: bool = False) -> aiohttp.Clien
         skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_seconds),
     )
-    # It would send some requests again, and on a connection that may be stale as well.
-    session._retry_connection = False  # noqa: SLF001
-    return session
 
 
 def _head(first_line: str, headers: Mapping[str, str]) -> bytes:
@@ -214,5 +251,20 @@ def _head(first_line: str, headers: Mapping[str, str]) -> bytes:
     return "\r\n".join(lines).encode("utf-8", "surrogateescape")
 
 
-# aiohttp decodes what is not UTF-8 to surrogates, and leaves these out when it writes a head.
-vars(http_writer)["_serialize_headers"] = _head
+def keep_header_bytes() -> None:
+    """Let heads be written with the bytes that they were read with.
+
+    aiohttp decodes what is not UTF-8 to surrogates, and leaves these out when it writes a head. It
+    has no public way to write them. Where its own way is another one than expected, it stays.
+    """
+    try:
+        is_known = getattr(http_writer, _WRITER)(*_TRIED) == _head(*_TRIED)
+    except (AttributeError, TypeError, ValueError):
+        is_known = False
+    if is_known:
+        setattr(http_writer, _WRITER, _head)
+    else:
+        text = (
+            "bytes of headers that are not UTF-8 are lost: aiohttp %s has another way to write them"
+        )
+        _log.warning(text, aiohttp.__version__)

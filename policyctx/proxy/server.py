@@ -23,7 +23,7 @@ from multidict import CIMultiDict
 from policyctx.errors import present
 from policyctx.proxy.bodies import Api, api_of, upstream_of
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
-from policyctx.proxy.connections import Client, Progress
+from policyctx.proxy.connections import Client, Progress, keep_header_bytes
 from policyctx.proxy.conversations import Registry, credential_of, scope_of
 from policyctx.proxy.encodings import BodyTooLargeError, decoded
 from policyctx.proxy.forwarding import (
@@ -147,6 +147,7 @@ class Proxy:
             read_bufsize=2**18,
             shutdown_timeout=limits.stopping_seconds,
         )
+        keep_header_bytes()
         self._forwarder = Forwarder(limits)
         await runner.setup()
         server = await loop.create_server(

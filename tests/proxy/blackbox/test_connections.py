@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from threading import Event, Thread
 from typing import BinaryIO
 
@@ -355,6 +357,30 @@ def test_the_bytes_of_a_header_pass_in_both_directions(
         assert b"\r\nX-Asked: %b\r\n" % value in head
         assert b"\r\nx-api-key: k%b\r\n" % value in head
     assert "\ufffd" not in proxy.logged
+
+
+# aiohttp with another way to write heads than is known, from the start of the process on.
+CHANGED = """\
+from aiohttp import http_writer
+before = http_writer._serialize_headers
+http_writer._serialize_headers = lambda line, headers: before(line + " ", headers)
+"""
+
+
+def test_with_an_unknown_way_to_write_headers_only_bytes_that_are_not_utf_8_are_lost(
+    api: RawUpstream, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(CHANGED)
+    changed = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    api.begin(closing_at_the_second_request)
+    with proxied(api.url, tmp_path / "proxy", policy=EAGER, environment=changed) as proxy:
+        asked = b"X-Asked: caf\xc3\xa9\r\nX-Odd: caf\xe9\r\n" + CLOSE
+        raw = request(b"POST", b"/v1/messages", BODY, asked)
+        got = [answered(proxy.port, raw) for _ in range(4)]
+        assert "headers that are not UTF-8 are lost" in proxy.logged
+    assert [statuses(one) for one in got] == [[200]] * 4
+    assert all(b"X-Asked: caf\xc3\xa9\r\n" in head for _, head, _ in api.seen)
+    assert all(b"X-Odd: caf\r\n" in head for _, head, _ in api.seen)
 
 
 def test_a_header_cannot_hold_a_second_one(api: RawUpstream, proxy: Proxy) -> None:
