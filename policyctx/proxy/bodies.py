@@ -10,6 +10,7 @@ sent as it is: JSON that orjson refuses, integers of more than 64 bits, names th
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -81,6 +82,10 @@ def read_body(
     else:
         body = _with_known(_read_whole(raw, list_key, limits), earlier)
     _check_counts(body.fields, body.messages, limits)
+    if body.values > limits.message_values:
+        for first, end in body.spans[body.known :]:
+            start = body.list_span.start
+            values_from(raw, start + first, limits.message_values, start + end)
     return body
 
 
@@ -91,18 +96,18 @@ def _check_counts(fields: Mapping[str, Any], messages: list[Message], limits: Pr
         raise UntouchableError("the body has too many fields")
 
 
-def values_from(raw: bytes, start: int, most: int) -> int:
-    """Return how many JSON values follow a place between values, or a few more.
+def values_from(raw: bytes, start: int, most: int, end: int = sys.maxsize) -> int:
+    """Return how many JSON values are between two places between values, or a few more.
 
     Raises `UntouchableError` if they are more than `most`. Decoded they take a hundred times their
     bytes, so they are counted first.
     """
-    found = 1 + sum(raw.count(sign, start) for sign in _SIGNS)
+    found = 1 + sum(raw.count(sign, start, end) for sign in _SIGNS)
     if found <= most:
         return found
     # Those in strings are counted too.
     found = 1
-    for number, sign in enumerate(_SIGN_OR_STRING.finditer(raw, start)):
+    for number, sign in enumerate(_SIGN_OR_STRING.finditer(raw, start, end)):
         found += raw[sign.start()] != _QUOTE
         if found > most or number > 3 * most:
             raise UntouchableError("the body has too many values")

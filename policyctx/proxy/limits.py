@@ -15,9 +15,11 @@ class ProxyLimits:
     """Of all such requests at once that wait for their answers. What comes above it passes through
     without being read."""
     messages: int = 20_000
-    """Of a list. A request with more, or above one of the next three, is sent as it came."""
+    """Of a list. A request with more, or above one of the next four, is sent as it came."""
     values: int = 300_000
     """Of the JSON of a body: strings, numbers, lists, objects and so on, at any depth."""
+    message_values: int = 50_000
+    """Of one message. What reads or writes it holds all threads meanwhile."""
     fields: int = 1_000
     """Of a body, beside its list."""
     decoded_ratio: int = 100

@@ -305,7 +305,7 @@ def test_no_value_is_counted_less_than_once(value: Any, write: Any) -> None:
     assert values_from(write(value), 0, 10**6) >= size(value)
 
 
-SMALL = ProxyLimits(messages=20, values=200, fields=5)
+SMALL = ProxyLimits(messages=20, values=200, message_values=150, fields=5)
 
 
 @pytest.mark.parametrize(
@@ -314,6 +314,8 @@ SMALL = ProxyLimits(messages=20, values=200, fields=5)
         {"messages": [{}] * 21},
         {"messages": [{"content": [[]] * 200}]},
         {"messages": [{"content": [{"text": "a"}] * 200}]},
+        {"messages": [{}, {"input": {str(i): i for i in range(150)}}, {}]},
+        {"messages": [{str(i): i for i in range(150)}]},
         {"messages": [{}], "tools": [{}] * 200},
         {"messages": [{}], "a": {str(i): i for i in range(200)}},
         {"messages": [{}], **{str(i): i for i in range(9)}},
@@ -342,3 +344,16 @@ def test_a_body_grows_up_to_the_limits_and_may_shrink_again() -> None:
 def test_signs_in_texts_are_no_values() -> None:
     raw = orjson.dumps({"messages": [{"content": "f(a, [b], {c}) " * 100}]})
     assert read_body(raw, "messages", limits=SMALL).values <= 10
+
+
+def test_the_values_of_a_message_are_counted_in_each_shape_of_a_growing_list() -> None:
+    large = {"input": {str(i): i for i in range(150)}}
+    earlier = read_body(orjson.dumps({"messages": [{"n": 1}, {"n": 2}]}), "messages")
+    for messages in ([{"n": 1}, {"n": 2}, large], [{"n": 1}, large, {"n": 3}], [large, {"n": 2}]):
+        raw = orjson.dumps({"messages": messages})
+        with pytest.raises(UntouchableError, match="too many values"):
+            read_body(raw, "messages", earlier, SMALL)
+    several = [{"n": list(range(60))}] * 3
+    assert (
+        len(read_body(orjson.dumps({"messages": several}), "messages", None, SMALL).messages) == 3
+    )
