@@ -100,7 +100,8 @@ def offload_tool_results(
     written, and `PolicyError` for another value of `paths` and for an `OFFLOAD_RATIO_THRESHOLD`
     that is not a ratio. All files are written before the first gets its name. After a `StoreError`,
     files that have their names stay, complete, and the next call uses them again; files without a
-    name are removed. With a `writer`, everything that it wrote stays.
+    name are removed. With a `writer`, everything that it wrote stays, and the names that earlier
+    calls used are not known: a later call writes over the file of an earlier result of the same id.
     """
     session = _session(_many_results(paths), output_dir, writer, shapes)
     return _results(session.apply(messages))

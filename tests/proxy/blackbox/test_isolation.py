@@ -140,6 +140,23 @@ def test_equal_conversations_of_one_user_send_no_prefix_that_is_new(
     assert len(set(proxy.root.iterdir()) - before) <= 2 * len(agents)
 
 
+@pytest.mark.parametrize("alike", [0, 3])
+@pytest.mark.parametrize("run", [run_in_turns, run_at_once])
+def test_agents_under_one_session_id_keep_their_placeholders(
+    run: Callable[..., None], alike: int, provider: Upstream, proxy: Proxy
+) -> None:
+    """Sub-agents whose client gives them no ids of their own, with one prompt and one task."""
+    provider.script = task(8)
+    session = f"shared-{run.__name__}-{alike}"
+    agents = [LightAgent(proxy.url, name, session=session, alike=alike) for name in "abc"]
+    run(*agents)
+    assert provider.refused == []
+    for agent in agents:
+        own = [r for r in provider.requests if r.header("x-scripted-conversation") == agent.name]
+        assert prefixes(own).wrong == ()
+        assert lost_texts(proxy.root, placeholder_paths(own), set(agent.outputs)) == []
+
+
 @pytest.mark.parametrize("key", ["sk-first-secret", "Bearer sk-second-secret"])
 def test_no_key_is_written_anywhere(key: str, provider: Upstream, proxy: Proxy) -> None:
     provider.script = task(3)
