@@ -91,6 +91,9 @@ class Medium:
 class Blocks(Protocol):
     """The blocks of a result whose texts are joined."""
 
+    texts: tuple[str, ...]
+    """The texts that are joined, the strings of the message itself; empty if they are unknown."""
+
     @property
     def json(self) -> str:
         """The JSON of the blocks."""
@@ -124,8 +127,10 @@ class Item(NamedTuple):
     type: str
     """The item type under the policy: the kind, or a refinement that the policy defines."""
     role: str
-    text: str
-    counted: str
+    texts: str | tuple[str, ...]
+    """`text`, or the texts of blocks that it joins: what is joined is not held beside them."""
+    counted_texts: str | tuple[str, ...]
+    """The same of `counted`."""
     media: tuple[Medium, ...] = ()
     turn: int = 0
     """The number of turns so far; a user message that is more than tool results begins one."""
@@ -150,6 +155,18 @@ class Item(NamedTuple):
     """Whether a text may take its place; what cannot take one leaves only as a whole."""
     blocks: Blocks | None = None
     """The blocks of a result whose texts are joined in `text`."""
+
+    @property
+    def text(self) -> str:
+        """The text that offloading saves."""
+        texts = self.texts
+        return texts if isinstance(texts, str) else "\n".join(texts)
+
+    @property
+    def counted(self) -> str:
+        """The text whose tokens are billed."""
+        texts = self.counted_texts
+        return texts if isinstance(texts, str) else "\n".join(texts)
 
     @property
     def is_call(self) -> bool:

@@ -282,11 +282,15 @@ class _New:
         by = "" if type(message) is dict else author_of(message)
         for part in parts:
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
+            texts: str | tuple[str, ...] = text
+            if part.blocks is not None and len(part.blocks.texts) > 1:
+                texts = part.blocks.texts
+                counted = None if counted == text else counted
             asks = kind == "tool_call" or (kind == UNKNOWN and tool is not None)
             call_message = reply if asks else None
             self.items.append(
                 Item(
-                    index, path, kind, kind, role, text, text if counted is None else counted,
+                    index, path, kind, kind, role, texts, texts if counted is None else counted,
                     media, turn, tool, call_id, call_message, error, media_type, None, number,
                     part.author or by, part.takes_text, part.blocks,
                 )

@@ -81,7 +81,7 @@ class Checkpoint(NamedTuple):
     """Number of changes of fates so far."""
 
 
-# What identifies an item that arrives: its kind, its tool-use id and its text.
+# What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
 
 _NO_REASON = Reason("decided")
@@ -274,10 +274,11 @@ class Conversation:
         waiting, seen = set(self.arriving), Counter[Arrived]()
         for position, item in enumerate(self.items):
             if position not in waiting:
-                seen[item.kind, item.tool_use_id, item.text] += 1
+                seen[item.kind, item.tool_use_id, content_hash(item.text)] += 1
                 fate = self.fates.get(position)
                 if fate is not None and fate.placeholder not in {None, item.text}:
-                    seen[item.kind, item.tool_use_id, str(fate.placeholder)] += 1
+                    left = content_hash(str(fate.placeholder))
+                    seen[item.kind, item.tool_use_id, left] += 1
         self.judged |= seen
 
     def checkpoint(self) -> Checkpoint:
@@ -488,7 +489,7 @@ class Conversation:
         return is_reply and item.message > 0 and self.is_written(item.message - 1)
 
     def _is_judged(self, item: Item) -> bool:
-        arrived = item.kind, item.tool_use_id, item.text
+        arrived = item.kind, item.tool_use_id, content_hash(item.text)
         self._met[arrived] += 1
         return self._met[arrived] <= self.judged[arrived]
 

@@ -375,7 +375,7 @@ class Ledger:
         """
         if item.blocks is None:
             return item
-        default = item._replace(text=item.whole) if as_json else item
+        default = item._replace(texts=item.whole) if as_json else item
         if not self._has_call(item):
             return default
         return next(filter(self._knows_text, _forms(item, item.blocks)), default)
@@ -398,8 +398,8 @@ class Ledger:
 
 def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:
     yield item
-    yield item._replace(text=blocks.json)
-    yield item._replace(text=blocks.raw_json)
+    yield item._replace(texts=blocks.json)
+    yield item._replace(texts=blocks.raw_json)
 
 
 class Identities:

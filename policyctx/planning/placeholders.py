@@ -300,7 +300,7 @@ def rendered_placeholder(
 
 def with_text(item: Item, text: str) -> Item:
     """Return the item as if it were this text alone."""
-    return item._replace(text=text, counted=text, media=())
+    return item._replace(texts=text, counted_texts=text, media=())
 
 
 def named_path(wording: Wording, item: Item, file: File, facts: Facts) -> str | None:
@@ -376,9 +376,16 @@ def _without_newline(part: str, extent: Extent | None) -> str:
     return part.removesuffix("\n").removesuffix("\r")
 
 
+_HASHED_CHARS = 1 << 16
+
+
 def content_hash(text: str) -> str:
     """Return the sha256 of the text as it is saved, in hex."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    found = hashlib.sha256()
+    # In pieces, so that no long text is copied as a whole.
+    for at in range(0, len(text), _HASHED_CHARS):
+        found.update(text[at : at + _HASHED_CHARS].encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
 
 
 class CompactionText(NamedTuple):

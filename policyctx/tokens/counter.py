@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.items import RequestContent
 from policyctx.definitions.tokenizers import TOKENIZERS, ByChars, CharRule
@@ -48,11 +48,16 @@ def reaches(counter: TokenCounter, text: str, tokens: int) -> bool:
 
 def utf8_bytes(text: str) -> int:
     """Return the length in UTF-8, in bytes; a lone surrogate takes three, as U+FFFD does."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    if text.isascii():
+        return len(text)
+    # In pieces, so that no long text is copied as a whole.
+    cuts = range(0, len(text), _ENCODED_CHARS)
+    return sum(len(text[at : at + _ENCODED_CHARS].encode("utf-8", "surrogatepass")) for at in cuts)
 
 
 # Small, because the piece that does not fit is measured a dozen times.
 _PIECE_CHARS = 4_096
+_ENCODED_CHARS = 1 << 16
 
 
 def truncated(text: str, tokens: int, measure: Measure, *, end: bool = False) -> str:
@@ -111,6 +116,9 @@ MEMO_BYTES = 64 * 1024 * 1024
 _ENTRY_BYTES = 200
 # CPython takes 1, 2 or 4 bytes for each character of a text; only the first is known at once.
 _WIDE_CHAR_BYTES = 4
+# A longer text is known by its hash and its length, so that it need not stay in memory.
+_HELD_CHARS = 1_000
+_Key: TypeAlias = "str | tuple[int, int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +158,7 @@ class MemoCounter:
         self._measure, self._bounds, self._memo_bytes = measure, bounds, memo_bytes
         self.shared_as: Callable[[], object] | None = None
         """Returns the process's counter, where this is it."""
-        self._memo: OrderedDict[str, int] = OrderedDict()
+        self._memo: OrderedDict[_Key, int] = OrderedDict()
         self._using = threading.Lock()
         self._hits = self._misses = self._held = 0
 
@@ -162,21 +170,23 @@ class MemoCounter:
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`; see `TokenCounter`."""
+        key = _key(text)
         with self._using:
-            known = self._memo.get(text)
+            known = self._memo.get(key)
             if known is not None:
-                self._memo.move_to_end(text)
+                self._memo.move_to_end(key)
                 self._hits += 1
                 return known
         return self._measured([text])[text]
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text; new ones are measured together."""
+        keys = list(map(_key, texts))
         with self._using:
-            counts = list(map(self._memo.get, texts))
+            counts = list(map(self._memo.get, keys))
             if None not in counts:
-                for text in texts:
-                    self._memo.move_to_end(text)
+                for key in keys:
+                    self._memo.move_to_end(key)
                 self._hits += len(texts)
                 return counts  # type: ignore[return-value]
         new = self._measured([t for t, n in zip(texts, counts, strict=True) if n is None])
@@ -217,19 +227,26 @@ class MemoCounter:
         return counts
 
     def _remember(self, text: str, tokens: int) -> None:
-        size = _held_bytes(text)
-        if text in self._memo or size > self._memo_bytes:
+        key = _key(text)
+        size = _held_bytes(key)
+        if key in self._memo or size > self._memo_bytes:
             return
-        self._memo[text] = tokens
+        self._memo[key] = tokens
         self._held += size
         while self._held > self._memo_bytes:
             oldest, _ = self._memo.popitem(last=False)
             self._held -= _held_bytes(oldest)
 
 
-def _held_bytes(text: str) -> int:
+def _key(text: str) -> _Key:
+    return text if len(text) <= _HELD_CHARS else (hash(text), len(text))
+
+
+def _held_bytes(key: _Key) -> int:
     """Return the same for equal texts, however they are stored."""
-    return _ENTRY_BYTES + len(text) * (1 if text.isascii() else _WIDE_CHAR_BYTES)
+    if isinstance(key, tuple):
+        return _ENTRY_BYTES
+    return _ENTRY_BYTES + len(key) * (1 if key.isascii() else _WIDE_CHAR_BYTES)
 
 
 class CharCounter(MemoCounter):

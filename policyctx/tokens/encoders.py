@@ -242,7 +242,7 @@ def _copied(text: str) -> Iterator[str]:
 
 
 # Pieces are copies: no more than so many characters of them are in memory together.
-_TOGETHER_CHARS = 1 << 17
+_TOGETHER_CHARS = 1 << 16
 # From this many texts on they are counted in one call, which lets other threads run meanwhile.
 _MANY = 16
 
@@ -269,6 +269,9 @@ def _may_differ(text: str) -> bool:
     not assigned is left to tiktoken. toktok refuses surrogates, and versions of it have taken the
     long s after an apostrophe for an s.
     """
+    if len(text) > SPLIT_CHARS:  # what is made of a text is as large as it
+        cuts = range(0, len(text), SPLIT_CHARS)
+        return any(_may_differ(text[at : at + SPLIT_CHARS]) for at in cuts)
     signs = text.replace("\n", "").replace("\t", "").replace("\r", "")
     if signs.isprintable():  # the quick test: what is not assigned is not printable
         return _LONG_S in signs

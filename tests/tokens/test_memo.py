@@ -100,13 +100,25 @@ def test_a_wide_character_counts_for_the_memory_that_it_may_take() -> None:
     assert counter.stats.held_bytes == ENTRY + 2 * 4
 
 
+def test_a_long_text_is_remembered_but_not_held() -> None:
+    measure = Measure()
+    counter = MemoCounter(measure)
+    assert [counter.count("x" * 100_000), *counter.count_many(["x" * 100_000, "y" * 100_000])] == [
+        100_000
+    ] * 3
+    assert len(measure.asked) == 2
+    assert counter.stats.held_bytes == 2 * ENTRY
+
+
 @given(st.lists(st.lists(st.text(max_size=8), max_size=6), max_size=20))
 def test_the_memo_never_holds_more_than_it_may(batches: list[list[str]]) -> None:
     most = 5 * ENTRY
     counter = MemoCounter(lengths, memo_bytes=most)
     for texts in batches:
         assert counter.count_many(texts) == lengths(texts)
-        held = sum(ENTRY + len(t) * (1 if t.isascii() else 4) for t in counter._memo)
+        held = sum(
+            ENTRY + len(t) * (1 if t.isascii() else 4) for t in counter._memo if isinstance(t, str)
+        )
         assert counter.stats.held_bytes == held <= most
 
 

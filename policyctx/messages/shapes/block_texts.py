@@ -143,6 +143,8 @@ class BlockList:
 
     given: object = field(hash=False, repr=False)
     """The list as it is in the message, without markers, or its JSON as a text."""
+    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """The texts that are joined, the strings of the message itself; empty if they are unknown."""
     _chars: int = field(default=-1, init=False, compare=False, repr=False)
 
     @property
@@ -187,7 +189,13 @@ def _held_in(value: Mapping[str, Any]) -> object:
 
 
 def joined_text(blocks: Sequence[object], without: Collection[int] = ()) -> str | None:
-    """Return the text of a list of blocks, None if no block has a text of its own.
+    """Return the text of a list of blocks, None if no block has a text of its own."""
+    texts = shown_texts(blocks, without)
+    return None if texts is None else "\n".join(texts)
+
+
+def shown_texts(blocks: Sequence[object], without: Collection[int] = ()) -> tuple[str, ...] | None:
+    """Return the texts that `joined_text` joins, None if no block has a text of its own.
 
     `without` are the positions of other blocks that are left out, such as a host's images. Where
     blocks are left out, a text that is empty counts as none.
@@ -203,8 +211,8 @@ def joined_text(blocks: Sequence[object], without: Collection[int] = ()) -> str 
             is_whole = False
         else:
             texts.append(compact_json(unmarked_block(block)))
-    text = "\n".join(texts)
-    return text if has_text and (text or is_whole) else None
+    is_shown = is_whole or len(texts) > 1 or any(texts)
+    return tuple(texts) if has_text and is_shown else None
 
 
 def _is_medium(block: object) -> bool:

@@ -25,6 +25,7 @@ from policyctx.messages.shapes.block_texts import (
     joined_text,
     media_type_of,
     medium_of,
+    shown_texts,
 )
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, kind_of_text
 
@@ -134,12 +135,12 @@ def result_parts(
         text = counted = compact_json(content)
     else:
         media = _media_in(listed)
-        if (joined := joined_text(listed)) is None:
+        if (texts := shown_texts(listed)) is None:
             text = counted = stringified(content)
             if media:
                 counted = compact_json([part for j, part in enumerate(listed) if j not in media])
         else:
-            text, blocks = joined, BlockList(content)
+            text, blocks = "\n".join(texts), BlockList(content, texts)
             counted = (joined_text(listed, media) or "") if media else text
     held = tuple(map(medium_of, media.values())) if media else ()
     result = Part(path, "tool_result", text, counted, held, tool, call_id, error, blocks=blocks)
