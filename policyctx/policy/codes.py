@@ -229,6 +229,13 @@ FINDINGS: dict[str, Code] = {
         "key does nothing there; and `rules` reach the model only where the prompt has `{rules}`. "
         "Name a summarizer that asks a model, put the field into the prompt, or remove the key.",
     ),
+    "PC333": Code(
+        "a step after a `drop` that leaves it nothing",
+        "A step without a gate drops all that this step selects, before it, at every model call. "
+        "What a later step may still take is what could not leave the list without breaking it: "
+        "the list would begin or end with a message of the assistant, or be empty. Write the step "
+        "before the `drop`, give the `drop` a `when`, or let it select less.",
+    ),
     "PC340": Code(
         "a `batches` without effect",
         "`batches` says whether what belongs to parallel calls stays together while a part of it "

@@ -9,8 +9,8 @@ from policyctx.definitions.fields import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER
 from policyctx.definitions.items import WITH_TOOL, WITHOUT_TOOL
 from policyctx.definitions.language import is_url
 from policyctx.errors import Diagnostic
-from policyctx.policy.models import KeepRecent, Step, Threshold
-from policyctx.policy.models.rules import Placeholder
+from policyctx.policy.models import Step, Threshold
+from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Path, sections
 from policyctx.policy.reach import (
     MOST_COMPARED,
@@ -75,16 +75,20 @@ def types_that_are_never_taken(checked: Checked) -> Iterator[Diagnostic]:
         for i, name in enumerate(step.select.types or () if taken else ()):
             types = names_among(checked, (name,))
             left = taken.intersection(types)
-            by = next((one for one, all_of in always.items() if left <= all_of), None)
+            by = next((one for one in earlier if left <= always[one.name]), None)
+            at = (*path, "select", "types", i)
             if not left:
                 why = _why_not(checked, step, types)
-            elif by is not None and not any(taken <= all_of for all_of in always.values()):
-                why = f"{name} ({by!r}, before it and without a gate, takes all of it)"
-            else:
+            elif by is None or any(taken <= all_of for all_of in always.values()):
                 continue
+            elif by.action.leaves_nothing:
+                yield _left_by_a_drop(checked, at, step, by, name)
+                continue
+            else:
+                why = f"{name} ({by.name!r}, before it and without a gate, takes all of it)"
             sentence = f"step {step.name!r} can never take {why}"
             hint = "take it out of `types`, or change what keeps the step from it"
-            yield checked.warning("PC328", (*path, "select", "types", i), sentence, hint)
+            yield checked.warning("PC328", at, sentence, hint)
 
 
 def steps_that_lose_keys(checked: Checked) -> Iterator[Diagnostic]:
@@ -143,27 +147,50 @@ def _where_selected(checked: Checked, path: Path, step: Step, item_type: str) ->
 
 
 def superseded_steps(checked: Checked) -> Iterator[Diagnostic]:
-    """PC301, for an `offload` or `clear` after one that always takes as much or more."""
+    """PC301 and PC333, for a step after one that always takes as much or more."""
     for path, step, earlier in _with_earlier(checked):
         taken = set(taken_types(checked, step))
         for one in earlier if taken else ():
-            if taken <= _always_taken(checked, one, step):
+            if not taken <= _always_taken(checked, one, step):
+                continue
+            if one.action.leaves_nothing:
+                yield _left_by_a_drop(checked, (*path, "name"), step, one)
+            else:
                 sentence = (
                     f"step {step.name!r} can never take anything: {one.name!r}, before it and "
                     "without a gate, takes all that it selects"
                 )
                 hint = f"put it before {one.name!r}, or remove it"
                 yield checked.warning("PC301", (*path, "name"), sentence, hint)
-                break
+            break
+
+
+def _left_by_a_drop(
+    checked: Checked, at: Path, step: Step, earlier: Step, name: str = ""
+) -> Diagnostic:
+    """Return PC333; `name` is the element of `types` that it is about, if it is not the step."""
+    sentence = (
+        f"nothing {f'of {name} ' if name else ''}is left to step {step.name!r}: {earlier.name!r}, "
+        f"before it and without a gate, drops {'it' if name else 'what it selects'}, except what "
+        "the list needs"
+    )
+    hint = f"put it before {earlier.name!r}, or let {earlier.name!r} take less"
+    return checked.warning("PC333", at, sentence, hint)
 
 
 def _with_earlier(checked: Checked) -> Iterator[tuple[Path, Step, list[Step]]]:
-    """Yield the steps, each with those before it that leave placeholders, if it leaves some."""
+    """Yield the steps, each with those before it that may leave nothing to it.
+
+    A `drop` takes what a placeholder stands for, so only another `drop` leaves nothing to it.
+    """
     earlier: list[Step] = []
     for path, step in checked.steps:
-        is_like_them = step.action.leaves_placeholder and len(earlier) < MOST_COMPARED
-        yield path, step, [*earlier] if is_like_them else []
-        if is_like_them:
+        is_compared = not step.action.takes_messages and len(earlier) < MOST_COMPARED
+        before = [
+            one for one in earlier if one.action.leaves_nothing or step.action.leaves_placeholder
+        ]
+        yield path, step, before if is_compared else []
+        if is_compared:
             earlier.append(step)
 
 
@@ -172,7 +199,8 @@ def _always_taken(checked: Checked, earlier: Step, step: Step) -> set[str]:
     one, other = earlier.select, step.select
     types = {*taken_types(checked, step)}.intersection(taken_types(checked, earlier))
     is_all = (
-        earlier.on == step.on
+        (earlier.action.leaves_placeholder or _drops_each(checked, earlier))
+        and earlier.on == step.on
         and not earlier.when
         and not one.until
         and one.errors >= other.errors
@@ -183,6 +211,12 @@ def _always_taken(checked: Checked, earlier: Step, step: Step) -> set[str]:
         and _shrinks_as_often(checked, earlier, step, types)
     )
     return types if is_all else set()
+
+
+def _drops_each(checked: Checked, step: Step) -> bool:
+    """Does nothing but the form of the list keep a `drop` from an item that it selects."""
+    rules = (*checked.policy.items.values(), *checked.policy.tools.values())
+    return step.select.unit == "item" and not any(rule.pin for rule in rules)
 
 
 def _takes_as_many_tools(earlier: Step, step: Step) -> bool:
@@ -202,7 +236,23 @@ def _keeps_no_more(checked: Checked, earlier: Step, step: Step) -> bool:
         return True
     one, other = earlier.select, step.select
     same_types = selected_types(checked, earlier) == selected_types(checked, step)
-    return same_types and one.tools == other.tools and one.keep_recent == other.keep_recent
+    return (
+        same_types
+        and one.tools == other.tools
+        and (
+            one.keep_recent == other.keep_recent
+            or _is_less_recent(one.keep_recent, other.keep_recent)
+        )
+    )
+
+
+def _is_less_recent(one: KeepRecent | None, other: KeepRecent | None) -> bool:
+    """Does the first keep no more of the same items than the second."""
+    if one is None or other is None or one.tokens is not None:
+        return False
+    (shape,) = one.model_fields_set & {*KeepRecent.exactly_one}
+    least, most = getattr(one, shape), getattr(other, shape)
+    return most is not None and least <= most and one == other.model_copy(update={shape: least})
 
 
 def _recencies(checked: Checked, step: Step) -> Iterator[KeepRecent]:
@@ -221,7 +271,8 @@ def _keeps_any(keep: KeepRecent) -> bool:
 
 def _is_as_low(checked: Checked, earlier: Step, step: Step) -> bool:
     """Is every threshold of the earlier step as low as any of the later one."""
-    if _amount(earlier.select) is None and _amount(step.select) is None:
+    is_bound = earlier.action.is_bound_by_rules >= step.action.is_bound_by_rules
+    if is_bound and _amount(earlier.select) is None and _amount(step.select) is None:
         return True
     return all(
         low == 0 or (unit == other_unit and checked.tokens(low) <= checked.tokens(high))
@@ -232,8 +283,9 @@ def _is_as_low(checked: Checked, earlier: Step, step: Step) -> bool:
 
 
 def _thresholds(checked: Checked, step: Step) -> list[tuple[int | Share, str]]:
-    if (own := _amount(step.select)) is not None:
-        return [own]
+    own = _amount(step.select)
+    if own is not None or not step.action.is_bound_by_rules:
+        return [own or (0, "tokens")]
     policy = checked.policy
     rules = map(_amount, (*policy.items.values(), *policy.tools.values()))
     return [*filter(None, rules), _amount(policy) or (0, "tokens")]
@@ -251,6 +303,8 @@ def _shrinks_as_often(checked: Checked, earlier: Step, step: Step, types: set[st
     Of a call only what is longer than the placeholder gives way, whether or not the step must
     shrink. Where sizes matter, both have the same wording, in the same unit.
     """
+    if earlier.action.leaves_nothing:
+        return True
     if not earlier.must_shrink and "tool_call" not in map(checked.kind, types):
         return True
     units = [amount and amount[1] for amount in (_amount(earlier.select), _amount(step.select))]
