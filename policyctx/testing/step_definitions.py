@@ -224,22 +224,25 @@ class Definitions:
         """Return the steps that are most like an unknown one, with their types, likeliest first.
 
         A step is like another one by its letters, and by the words that its example, its sentence
-        and its meaning have, whatever their endings. A rare word tells more than a frequent one.
+        and its meaning have, whatever their endings. A rare word tells more than a frequent one,
+        and what is quoted tells nothing.
         """
+        text = _QUOTED.sub("", text)
         wanted = _stems(text)
         found: dict[str, tuple[float, str]] = {}
         for definition in self.all:
             told = self._words[definition]
             other = 0 if definition.type in {None, type_} else _OTHER_TYPE
             for example in definition.examples:
-                own = _stems(example)
+                plain = _QUOTED.sub("", example)
+                own = _stems(plain)
                 shared = sum(
                     self._rarity(word)
                     * (1 if _has(own, word) else _TOLD if _has(told, word) else 0)
                     for word in wanted
                 )
                 share = shared / (sum(map(self._rarity, wanted)) or 1)
-                alike = SequenceMatcher(None, text.lower(), example.lower()).ratio()
+                alike = SequenceMatcher(None, text.lower(), plain.lower()).ratio()
                 likeness = share + _LETTERS * alike - other
                 found[example] = max(
                     found.get(example, (0.0, "")), (likeness, definition.type or type_)
@@ -263,6 +266,7 @@ class Definitions:
         return 1 / math.sqrt(1 + having)
 
 
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
 _WORD = re.compile(r"[^\W\d_]+")
 _ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|s|ly|e|y)$")
 # Words that say nothing of what a step is about, and units of time, which are all alike.

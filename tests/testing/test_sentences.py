@@ -119,6 +119,17 @@ PARAPHRASES = [
     ("then", 'the result "a" was offloaded', 'Then the result "a" is offloaded'),
     ("given", "the agent was idle for 10 minutes", "When 1 hour passes"),
     ("when", "the policy is aplied", "When the policy is applied"),
+    ("given", "a conversation with 50 messages", "Given a session with"),
+    ("given", "the agent has read 4 files", "Given the agent has read the file"),
+    ("given", "20 tool results of 3000 characters each", "Given a failed result of 300 characters"),
+    ("given", "the context is 90% full", "Then the context has under 2,000 tokens"),
+    ("when", "the session is restarted", "When the process restarts"),
+    ("when", "the next request is sent", "When the policy is applied"),
+    ("then", "the newest 3 results are still there", "Then only the results"),
+    ("then", "the old results are gone", 'Then the result "a" is offloaded'),
+    ("then", "nothing was saved", "Then no file is written"),
+    ("then", 'the summary contains "refund policy"', 'Then the result "a" reads'),
+    ("then", "the context is smaller than 50000 tokens", "Then the context has under 2,000 tokens"),
 ]
 
 

@@ -44,7 +44,7 @@ def _(policyctx_world: World, phrase: str, docstring: str | None = None) -> None
 
 @given("a session with {phrase:pieces}", "a session with 40 Bash results of 3,000 tokens")
 def _(policyctx_world: World, phrase: str) -> None:
-    """The same after a user message that sets the task."""
+    """A conversation that begins with a user message that sets the task, and goes on so."""
     policyctx_world.add([policyctx_world.conversation.message("user", "the task")])
     policyctx_world.add(policyctx_world.conversation.messages(pieces(phrase)))
 

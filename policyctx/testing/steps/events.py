@@ -22,7 +22,7 @@ from policyctx.testing.world import World
     "the policy is applied again",
 )
 def _(policyctx_world: World) -> None:
-    """The whole context is edited, as `Session.apply` does it before a model call."""
+    """The whole context is edited, as `Session.apply` does it before a request is sent."""
     policyctx_world.apply()
 
 

@@ -23,8 +23,8 @@ from policyctx.testing.world import World
     "no file is written",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """How many files the scenario's events have made below the root folder, the store's own
-    apart; with `no`, not even those.
+    """How many files the scenario's events have saved below the root folder, the store's own
+    apart; with `no`, nothing is saved at all.
     """
     policyctx_world.require_no_error()
     world = policyctx_world

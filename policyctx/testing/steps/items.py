@@ -31,9 +31,10 @@ def _(
     rule: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """What became of items, as of the last model call and what arrived since. `newly`: decided in
-    that very event. A reason is its code or its words, as `policyctx plan` shows them; what is
-    offloaded or cleared has its placeholder in the messages.
+    """What became of items, as of the last model call and what arrived since. A `kept` item is
+    still there, a `dropped` one is gone. `newly`: decided in that very event. A reason is its code
+    or its words, as `policyctx plan` shows them; what is offloaded or cleared has its placeholder
+    in the messages.
     """
 
     def holds(fate: Fate) -> bool:
@@ -93,9 +94,10 @@ def _(
     pattern: str | None = None,
     docstring: str | None = None,
 ) -> None:
-    """What a model sees in the item's place. `{path}`, `{relative_path}` and `{cwd_path}` stand for
-    the item's file, `{root}` for the root folder, `{session_id}` for the session; `*` in a pattern
-    for anything.
+    """What a model sees in the item's place: its placeholder or its text, such as of the summary. A
+    text contains "x" if it reads like "*x*"; `*` stands for anything. `{path}`, `{relative_path}`
+    and `{cwd_path}` stand for the item's file, `{root}` for the root folder, `{session_id}` for the
+    session.
     """
     expected = docstring if text is None and pattern is None else text
     for fate in policyctx_world.fates_of(items):

@@ -127,8 +127,8 @@ def _pretty(value: object) -> str:
     "the context has 3 messages",
 )
 def _(policyctx_world: World, amount: Amount, unit: str) -> None:
-    """What a model call would carry: tokens with the request's system prompt; characters of the
-    edited messages' items.
+    """What a model call would carry, or how full it is: tokens with the request's system prompt;
+    characters of the edited messages' items.
     """
     turn = policyctx_world.last
     if unit == "messages":
