@@ -52,13 +52,14 @@ of a policy in `extends` as the name of that file.
 In a condition a map means *all*, a list of maps means *any*.
 
 `extends` names presets, fragments and files; a path is relative to the file that names it, and
-stays inside the project (PC207 says what that is, and how to allow another folder). A
+stays inside the project: the nearest folder with a `.git`, else the working directory or the folder
+of the policy (PC207). The environment variable `POLICYCTX_EXTENDS_FROM` allows other folders. A
 fragment is a part that ships with the library, such as `file-readers`: the tools by which known
 agents read files. It is not a policy itself. Maps merge by key. `steps` merge by `name`: a known
-one is replaced in place, a new one goes to the end (though before an inherited `compact`, which
-is last), or before the step that its `before` names; `remove: true` takes one out. `match`,
-`when`, `select`, `keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are
-replaced whole. Item types and tools of the nearer file are tried first."""
+one is replaced in place, a new one goes to the end (though before an inherited `compact`, which is
+last), or before the step that its `before` names; `remove: true` takes one out. `match`, `when`,
+`select`, `keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are replaced
+whole. Item types and tools of the nearer file are tried first."""
 
 NOTES = {
     "Model": """\

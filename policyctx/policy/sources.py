@@ -142,8 +142,8 @@ def policy_source(
     folder = Path(beside.path).parent if beside and beside.path else Path()
     path = folder / _expanded(wanted)
     if beside is not None and wanted and not beside.allows(path):
-        sentence = "is outside of the project"
-        hint = f"allow its folder by the variable {EXTENDS_FROM}, or copy the file"
+        sentence = f"is outside of the project, which is {beside.folders[0]}"
+        hint = f"copy it there, or allow its folder by the variable {EXTENDS_FROM}"
         raise PolicyError([Diagnostic(Location(wanted), "PC207", sentence, hint)])
     if not wanted or not _exists(path):
         from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models

@@ -407,7 +407,8 @@ def project(tmp_path: Path) -> Folder:
 def test_extends_does_not_leave_the_project(named: str, project: Folder) -> None:
     named = named.format(project.path.parent / "outside")
     error = project.error(f"extends: {named}")
-    assert error.startswith(f"own.yaml:3:10: PC207: '{named}' is outside of the project; ")
+    assert error.startswith(f"own.yaml:3:10: PC207: '{named}' is outside of the project, which ")
+    assert f"which is {project.path}; " in error
 
 
 def test_extends_does_not_leave_the_project_through_a_link(project: Folder) -> None:
@@ -461,6 +462,10 @@ def test_the_error_names_a_way_that_every_command_has(tmp_path: Path) -> None:
         load_policy(policy)
     [diagnostic] = caught.value.diagnostics
     assert diagnostic.code == "PC207"
+    assert str(diagnostic).endswith(
+        f"'../base.yaml' is outside of the project, which is {policy.parent}; copy it there, or"
+        " allow its folder by the variable POLICYCTX_EXTENDS_FROM"
+    )
     assert diagnostic.hint is not None
     assert "the variable POLICYCTX_EXTENDS_FROM" in diagnostic.hint
     # An option of `check` alone.
