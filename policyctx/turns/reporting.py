@@ -191,9 +191,13 @@ class Notices:
         """The outcome of the last `FindRoot`."""
         self._is_over_window = False
         """Whether the last request was larger than the window, of which a warning was given."""
+        self._newest_user = -1
+        """The newest user message when a request was compared with the window last."""
 
     def fullness(self, known: KnownList, planned: Plan) -> Iterator[str]:
         """Yield a warning if the request of a turn is larger than the window, once until it fits.
+
+        A further user message that is larger than the window by itself gives a warning of its own.
 
         Nothing is counted where the characters show that the request fits, and no provider is
         asked for a count that the policy does not need.
@@ -216,7 +220,10 @@ class Notices:
                 for one in out
             )
         tokens = facts.correction.corrected(tokens)
-        if tokens > window and not self._is_over_window:
+        newest, before = conversation.newest_user, self._newest_user
+        self._newest_user = newest
+        is_further = newest != before and tokens > window and _has(newest, window, known)
+        if tokens > window and (is_further or not self._is_over_window):
             fates = planned.fates if known.forgets else conversation.fates
             yield _over_window(tokens, window, conversation, fates, facts)
         self._is_over_window = tokens > window
@@ -292,6 +299,13 @@ _TOKENS_PER_CHAR = 2
 _REMOTE = frozenset(name for name, one in TOKENIZERS.items() if one.is_remote)
 # What a step can offload as it arrives.
 _OFFLOADED = ("tool_result", "tool_call", "user_message", "assistant_message", "image", "document")
+
+
+def _has(message: int, tokens: int, known: KnownList) -> bool:
+    """Return whether a message has more tokens than this."""
+    conversation = known.conversation
+    own = [conversation.items[i] for i in conversation.items_of(message)]
+    return sum(conversation.facts.tokens_of(own)) > tokens
 
 
 def fullness_ahead(planned: Plan) -> str:

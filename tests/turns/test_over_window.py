@@ -57,6 +57,15 @@ def test_no_step_is_named_where_a_rule_of_the_tool_keeps_the_result(
     assert warning.endswith(f"; `tools.Bash.{rule.partition(':')[0]}` of the policy keeps it")
 
 
+def test_each_user_message_larger_than_the_window_gives_one_warning(tmp_path: Path) -> None:
+    running = session(tmp_path)
+    first = [user(LARGE)]
+    second = [*first, {"role": "assistant", "content": "?"}, user(LARGE + "again")]
+    third = [*second, {"role": "assistant", "content": "?"}, user("a small one")]
+    for messages, warnings in ((first, 1), (first, 0), (second, 1), (second, 0), (third, 0)):
+        assert len(running.apply(messages).warnings) == warnings
+
+
 def test_a_session_without_state_warns_once_too(tmp_path: Path) -> None:
     running = session(tmp_path, policy(f"{QUIET}store: {{state: none}}\n"))
     messages = session_of(LARGE)
