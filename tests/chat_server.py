@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 from typing import Any
 
-from tests.serving import Answer, serving
+from tests.serving import Answer, Server, serving
 
 
 def calling(*calls: tuple[str, str, str], content: str | None = None) -> dict[str, Any]:
@@ -52,22 +51,22 @@ def response_of(*items: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class ChatServer(ThreadingHTTPServer):
+class ChatServer(Server):
     """Gives the messages and responses of `script` in order, then the message `done` for ever."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(_Answer)
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.script: list[dict[str, Any]] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        self.url += "/v1"
 
 
 class _Answer(Answer):
     server: ChatServer
 
     def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        body = json.loads(self.received())
         self.server.requests.append(body)
         self.server.headers.append({name.lower(): text for name, text in self.headers.items()})
         message = self.server.script.pop(0) if self.server.script else calling(content="done")

@@ -14,11 +14,15 @@ import pytest
 
 # What a stream that is held waits for, at most, in seconds.
 _LONGEST_WAIT = 30
-Server = TypeVar("Server", bound=ThreadingHTTPServer)
+Served = TypeVar("Served", bound=ThreadingHTTPServer)
 
 
 class Answer(BaseHTTPRequestHandler):
     """Answers in JSON, and quietly."""
+
+    def received(self) -> bytes:
+        """Read the body of the request."""
+        return self.rfile.read(int(self.headers["content-length"]))
 
     def send_json(
         self, status: int, raw: bytes, headers: Mapping[str, str] = MappingProxyType({})
@@ -58,8 +62,16 @@ class Answer(BaseHTTPRequestHandler):
         """Stay quiet."""
 
 
+class Server(ThreadingHTTPServer):
+    """Answers at `url`, a free port of the loopback address."""
+
+    def __init__(self, answer: type[Answer]) -> None:
+        super().__init__(("127.0.0.1", 0), answer)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
 @contextmanager
-def serving(server: Server) -> Iterator[Server]:
+def serving(server: Served) -> Iterator[Served]:
     """Serve in a thread until the block ends.
 
     Every client of the providers' libraries reads all certificates of the system, which takes

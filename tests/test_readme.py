@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import policyctx
-from tests.integrations.anthropic_api import Reply, anthropic_api, calling, saying
+from tests.integrations.anthropic_api import anthropic_api
+from tests.integrations.scripted import Reply, calling, saying
 from tests.replay.test_running import claude_code
 
 ROOT = Path(__file__).parents[1]

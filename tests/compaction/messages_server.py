@@ -6,14 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
 from itertools import repeat, takewhile
 from threading import Event
 from time import monotonic
 from types import MappingProxyType
 from typing import Any
 
-from tests.serving import Answer, serving
+from tests.serving import Answer, Server, serving
 
 # What a request that hangs is left waiting for, at most, in seconds.
 _LONGEST_WAIT = 30
@@ -65,24 +64,23 @@ def failing(
     return Scripted(json.dumps(error), status, headers=headers or {})
 
 
-class MessagesServer(ThreadingHTTPServer):
+class MessagesServer(Server):
     """Gives the answers of `script` in order, then `Summary.` for ever."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(_Answer)
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.times: list[float] = []
         self.script: list[Scripted] = []
         self.ended = Event()
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
 
 class _Answer(Answer):
     server: MessagesServer
 
     def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        body = json.loads(self.received())
         self.server.requests.append({**body, "path": self.path})
         self.server.headers.append({name.lower(): text for name, text in self.headers.items()})
         self.server.times.append(monotonic())

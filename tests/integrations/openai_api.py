@@ -1,65 +1,20 @@
 """A server on the loopback address that checks and answers requests as OpenAI's APIs.
 
-It serves Chat Completions and Responses. It refuses what `openai_rules` names and prompts over its
-window, bills a prompt by its bytes, and answers from a script, plain or as server-sent events.
+It serves Chat Completions and Responses, and refuses what `openai_rules` names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from http.server import ThreadingHTTPServer
-from threading import Event, Lock
 from typing import Any, Protocol
 
 from tests.integrations.openai_rules import Body, chat_refusal, responses_refusal, sealed
-from tests.serving import Answer, serving
+from tests.integrations.scripted import BYTES_PER_TOKEN, Reply, ScriptedAPI, billed, chunks
+from tests.serving import serving
 
-# The bytes of a prompt that are billed as one token, and the tokens that no request shows.
-BYTES_PER_TOKEN = 3
-HIDDEN_TOKENS = 300
-_CHUNK = 40
 _CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One scripted answer: a text, calls of (id, tool, arguments), or both.
-
-    `reasons` puts reasoning before it and `searches` a hosted search, in the Responses API only.
-    `cut_after` ends the connection after so many events of a stream. Another `status` than 200
-    answers with an error.
-    """
-
-    text: str | None = None
-    calls: tuple[tuple[str, str, str], ...] = ()
-    reasons: bool = False
-    searches: bool = False
-    status: int = 200
-    cut_after: int | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-
-    def cut(self, after: int) -> Reply:
-        """Return this reply, cut off after some events of the stream."""
-        return replace(self, cut_after=after)
-
-
-def saying(text: str) -> Reply:
-    """Return a reply with one text."""
-    return Reply(text)
-
-
-def calling(*calls: tuple[str, str, dict[str, Any]], reasons: bool = False) -> Reply:
-    """Return a reply with a call for each (id, tool, arguments), after reasoning if wanted."""
-    made = tuple((i, name, json.dumps(given)) for i, name, given in calls)
-    return Reply(None, made, reasons=reasons)
-
-
-# The SDK waits for as long as the header says, and then tries again.
-OVERLOADED = Reply(status=529, headers={"retry-after-ms": "1"})
-BROKEN = Reply(status=500, headers={"retry-after-ms": "1"})
 
 
 class Items(Protocol):
@@ -74,99 +29,44 @@ class Items(Protocol):
         """Return the tokens that a prompt is billed for."""
 
 
-class OpenAIAPI(ThreadingHTTPServer):
-    """Answers with `script`: replies in order, then `Done.`, or a function of the request's body.
-
-    `bodies` holds each body that came, `raw` their bytes, `paths` their paths, and `refused` the
-    reasons for which requests were refused. `prompts` are the billed tokens of each accepted
-    prompt. `made` are the items of all responses by their ids.
-    """
+class OpenAIAPI(ScriptedAPI):
+    """Chat Completions and Responses. `made` are the items of all responses by their ids."""
 
     def __init__(self, window: int | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.window = window
-        self.script: list[Reply] | Callable[[Body], Reply] = []
-        self.bodies: list[Body] = []
-        self.raw: list[bytes] = []
-        self.paths: list[str] = []
-        self.headers: list[dict[str, str]] = []
-        self.refused: list[str] = []
-        self.prompts: list[int] = []
+        super().__init__(window)
         self.made: dict[str, Body] = {}
-        self.holds: Event | None = None
-        """If set, a stream waits for it after its first event."""
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
-        self._lock = Lock()
+        self.url += "/v1"
         self._ids = 0
 
-    def reply_to(self, body: Body) -> Reply:
-        """Return the next reply of the script."""
-        with self._lock:
-            if not isinstance(self.script, list):
-                return self.script(body)
-            return self.script.pop(0) if self.script else saying("Done.")
+    def serves(self, path: str) -> bool:
+        return path in {_CHAT, _RESPONSES}
+
+    def refusal(self, path: str, body: Body) -> str | None:
+        return chat_refusal(body) if path == _CHAT else responses_refusal(body, self.made)
+
+    def tokens_of(self, body: Body) -> int:
+        return billed(body.get(name) for name in ("messages", "input", "instructions", "tools"))
+
+    def over(self, tokens: int) -> str:
+        return f"This model's maximum context length is {self.window} tokens, got {tokens}."
+
+    def failure(self, status: int, text: str) -> Body:  # noqa: ARG002
+        error = {"message": text, "type": "invalid_request_error", "param": None, "code": None}
+        return {"error": error}
+
+    def answer(self, path: str, body: Body, reply: Reply) -> Body | Iterable[str]:
+        whole, events = (completion if path == _CHAT else response)(self, body, reply)
+        return map(frame, events) if body.get("stream") else whole
 
     def billed(self, body: Body) -> int:
         """Return the tokens that a prompt is billed for."""
-        return tokens_of(body)
+        return self.tokens_of(body)
 
     def new_id(self, kind: str) -> str:
         """Return an id that no other item has."""
-        with self._lock:
+        with self.lock:
             self._ids += 1
             return f"{kind}_{self._ids}"
-
-
-def tokens_of(body: Body) -> int:
-    """Return the tokens that the server bills for a prompt."""
-    prompt = [body.get(name) for name in ("messages", "input", "instructions", "tools")]
-    size = sum(len(json.dumps(part, ensure_ascii=False).encode()) for part in prompt if part)
-    return HIDDEN_TOKENS + size // BYTES_PER_TOKEN
-
-
-class _Answer(Answer):
-    server: OpenAIAPI
-
-    def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
-        self.close_connection = True
-        raw = self.rfile.read(int(self.headers["content-length"]))
-        api, path = self.server, self.path.partition("?")[0]
-        body = json.loads(raw)
-        if path not in {_CHAT, _RESPONSES}:
-            self.send_json(404, b'{"error": {"message": "Invalid URL"}}')
-            return
-        api.bodies.append(body)
-        api.raw.append(raw)
-        api.paths.append(path)
-        api.headers.append({name.lower(): text for name, text in self.headers.items()})
-        if (reason := self._refusal(path, body)) is not None:
-            api.refused.append(reason)
-            self._fail(400, reason)
-            return
-        reply = api.reply_to(body)
-        if reply.status != 200:
-            self._fail(reply.status, "scripted", reply.headers)
-            return
-        api.prompts.append(tokens_of(body))
-        answer, events = (completion if path == _CHAT else response)(api, body, reply)
-        if body.get("stream"):
-            frames = map(frame, events)
-            self.send_events(frames, cut_after=reply.cut_after, holds=self.server.holds)
-        else:
-            self.send_json(200, json.dumps(answer).encode(), reply.headers)
-
-    def _refusal(self, path: str, body: Body) -> str | None:
-        made = self.server.made
-        if reason := chat_refusal(body) if path == _CHAT else responses_refusal(body, made):
-            return reason
-        window, tokens = self.server.window, tokens_of(body)
-        if window is not None and tokens > window:
-            return f"This model's maximum context length is {window} tokens, got {tokens}."
-        return None
-
-    def _fail(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
-        error = {"message": text, "type": "invalid_request_error", "param": None, "code": None}
-        self.send_json(status, json.dumps({"error": error}).encode(), headers or {})
 
 
 def frame(event: Body | str) -> str:
@@ -203,12 +103,12 @@ def completion(api: Items, body: Body, reply: Reply) -> tuple[Body, Iterator[Bod
 
     def events() -> Iterator[Body | str]:
         yield chunk({"role": "assistant", "content": "" if reply.text else None})
-        for text in _chunks(reply.text or ""):
+        for text in chunks(reply.text or ""):
             yield chunk({"content": text})
         for index, call in enumerate(made):
             empty = {"name": call["function"]["name"], "arguments": ""}
             yield chunk({"tool_calls": [{**call, "index": index, "function": empty}]})
-            for text in _chunks(call["function"]["arguments"]):
+            for text in chunks(call["function"]["arguments"]):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": text}}]})
         yield chunk({}, reason)
         if (body.get("stream_options") or {}).get("include_usage"):
@@ -294,7 +194,7 @@ def _response_events(begun: Body, items: list[Body], whole: Body) -> Iterator[Bo
             yield {"type": "response.output_item.added", "output_index": index, "item": added}
             blank = {**part, "text": ""}
             yield {"type": "response.content_part.added", **at_part, "part": blank}
-            for text in _chunks(part["text"]):
+            for text in chunks(part["text"]):
                 delta = {"delta": text, "logprobs": []}
                 yield {"type": "response.output_text.delta", **at_part, **delta}
             done = {"text": part["text"], "logprobs": []}
@@ -303,7 +203,7 @@ def _response_events(begun: Body, items: list[Body], whole: Body) -> Iterator[Bo
         elif item["type"] == "function_call":
             added = {**empty, "arguments": ""}
             yield {"type": "response.output_item.added", "output_index": index, "item": added}
-            for text in _chunks(item["arguments"]):
+            for text in chunks(item["arguments"]):
                 yield {"type": "response.function_call_arguments.delta", **at, "delta": text}
             done = {"arguments": item["arguments"], "name": item["name"]}
             yield {"type": "response.function_call_arguments.done", **at, **done}
@@ -315,10 +215,6 @@ def _response_events(begun: Body, items: list[Body], whole: Body) -> Iterator[Bo
 
 def _output_tokens(reply: Reply) -> int:
     return max(1, len(json.dumps([reply.text, reply.calls])) // BYTES_PER_TOKEN)
-
-
-def _chunks(text: str) -> list[str]:
-    return [text[i : i + _CHUNK] for i in range(0, len(text), _CHUNK)]
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from tests.integrations.examples import (
     printed_by,
     without_policyctx,
 )
-from tests.integrations.openai_api import Reply, calling, openai_api, saying
+from tests.integrations.openai_api import openai_api
+from tests.integrations.scripted import Reply, calling, saying
 
 
 def outputs(body: Any) -> list[str]:

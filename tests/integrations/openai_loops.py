@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integrations.openai_api import Reply, calling, saying
+from tests.integrations.scripted import Reply, calling, saying
 
 
 def long_reply(turn: int) -> Reply:

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.integrations.anthropic_api import AnthropicAPI, Reply, anthropic_api, calling, saying
+from tests.integrations.anthropic_api import AnthropicAPI, anthropic_api
 from tests.integrations.examples import example
+from tests.integrations.scripted import Reply, calling, saying
 from tests.integrations.test_four_queries import FILES, reply, results_in, shown, text_of
 
 

@@ -25,14 +25,7 @@ from policyctx.integrations.host_sessions import AgentLoop
 from policyctx.messages.asked import Asked
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import results, session_of, user
-from tests.integrations.anthropic_api import (
-    OVERLOADED,
-    AnthropicAPI,
-    Reply,
-    anthropic_api,
-    calling,
-    saying,
-)
+from tests.integrations.anthropic_api import AnthropicAPI, anthropic_api
 from tests.integrations.anthropic_rules import marked_blocks, signed
 from tests.integrations.killing import check_goes_on
 from tests.integrations.loops import (
@@ -50,6 +43,7 @@ from tests.integrations.loops import (
     long_results,
     ten_sessions,
 )
+from tests.integrations.scripted import OVERLOADED, Reply, calling, saying
 from tests.policies import policy
 
 # The oldest tool runner has no threads; the newest uses them unless it is told not to.
@@ -280,7 +274,7 @@ def test_with_streaming_response_leaves_the_body_to_the_caller(
 def test_the_events_of_a_stream_come_one_by_one_as_without_the_middleware(
     api: AnthropicAPI, session: Session
 ) -> None:
-    reply = calling(("a", "Bash", {"command": "ls " * 50}), thinking="hm " * 50)
+    reply = calling(("a", "Bash", {"command": "ls " * 50}), reasons="hm " * 50)
     api.script = [reply, reply]
     with client_of(api, session) as client:
         with client.messages.stream(**ASKED, messages=MESSAGES) as stream:
@@ -827,7 +821,7 @@ def long_reply(turn: int) -> Reply:
     if turn % 10 == 9:
         return saying(f"Part {turn} is done. " + "We go on with the next part. " * 20)
     asked = [(f"t{turn}_{i}", "Bash", {"n": turn, "i": i}) for i in range(1 + turn % 3)]
-    return calling(*asked, thinking=f"Thought {turn}. " * 30)
+    return calling(*asked, reasons=f"Thought {turn}. " * 30)
 
 
 @pytest.mark.slow

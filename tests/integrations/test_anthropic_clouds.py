@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from tests.conversations import session_of
 from tests.integrations.anthropic_rules import refusal
 from tests.integrations.loops import BIG, OLD, SECOND
 from tests.policies import policy
-from tests.serving import Answer, serving
+from tests.serving import Answer, Server, serving
 
 TOOLS: Any = [{"name": "Bash", "input_schema": {"type": "object"}}]
 MESSAGES: list[Any] = [*session_of(BIG, SECOND)]
@@ -29,21 +28,20 @@ MESSAGES: list[Any] = [*session_of(BIG, SECOND)]
 _PATH = re.compile(r"/model/(?P<bedrock>[^/]+)/invoke|.*/models/(?P<vertex>[^:/]+):rawPredict")
 
 
-class Cloud(ThreadingHTTPServer):
+class Cloud(Server):
     """Answers at the paths of the clouds, and keeps the bodies as the Messages API has them."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(_Answer)
         self.bodies: list[Any] = []
         self.paths: list[str] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
 
 class _Answer(Answer):
     server: Cloud
 
     def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        body = json.loads(self.received())
         if found := _PATH.fullmatch(self.path):
             body.pop("anthropic_version")
             body["model"] = found["bedrock"] or found["vertex"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.integrations.anthropic_api import Reply, anthropic_api, calling, saying
+from tests.integrations.anthropic_api import anthropic_api
 from tests.integrations.examples import (
     ANSWER,
     FILES,
@@ -20,6 +20,7 @@ from tests.integrations.examples import (
     offloaded_path,
     without_policyctx,
 )
+from tests.integrations.scripted import Reply, calling, saying
 
 SESSION = 'session = Session("coding-agent", session_id="read-the-folder")'
 # Each example, and the lines that it has more than the program without policyctx.

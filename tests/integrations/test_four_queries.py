@@ -19,7 +19,8 @@ import pytest
 
 from policyctx import Session
 from policyctx.integrations.anthropic import PolicyMiddleware
-from tests.integrations.anthropic_api import AnthropicAPI, Reply, anthropic_api, calling, saying
+from tests.integrations.anthropic_api import AnthropicAPI, anthropic_api
+from tests.integrations.scripted import Reply, calling, saying
 
 TOOL: Any = {
     "name": "read_file",

@@ -51,16 +51,9 @@ from tests.integrations.loops import (
     limit_of,
     long_results,
 )
-from tests.integrations.openai_api import (
-    BROKEN,
-    OVERLOADED,
-    OpenAIAPI,
-    Reply,
-    calling,
-    openai_api,
-    saying,
-)
+from tests.integrations.openai_api import OpenAIAPI, openai_api
 from tests.integrations.openai_loops import long_reply
+from tests.integrations.scripted import BROKEN, OVERLOADED, Reply, calling, saying
 from tests.policies import policy
 
 # Pydantic AI takes seconds to import.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.serving import Answer
+from tests.serving import Answer, Server
 
 _LISTED = (
     "<Contents><Key>{}</Key><LastModified>{}</LastModified><ETag>x</ETag><Size>{}</Size></Contents>"
@@ -15,18 +14,14 @@ _LISTED = (
 _WHEN = "2026-01-01T00:00:00.000Z"
 
 
-class ObjectServer(ThreadingHTTPServer):
+class ObjectServer(Server):
     """Serves the files of a folder as the objects of any bucket."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(_Answer)
         self.folder = folder
         self.requests: list[str] = []
         """The methods and paths that were asked for, with the range."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
 
 
 class _Answer(Answer):

@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 from typing import Any
 
-from tests.serving import Answer, serving
+from tests.serving import Answer, Server, serving
 
 # What the endpoint adds to the text of a message.
 AROUND = 7
 
 
-class CountingServer(ThreadingHTTPServer):
+class CountingServer(Server):
     """Counts a token for every character, unless `statuses` holds another answer for a request."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(_Answer)
         self.requests: list[dict[str, Any]] = []
         self.statuses: list[int] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     @property
     def texts(self) -> list[object]:
@@ -33,7 +31,7 @@ class _Answer(Answer):
     server: CountingServer
 
     def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        body = json.loads(self.received())
         self.server.requests.append({**body, "path": self.path})
         status = self.server.statuses.pop(0) if self.server.statuses else 200
         answer: dict[str, Any] = {"input_tokens": AROUND + len(str(body["messages"][0]["content"]))}

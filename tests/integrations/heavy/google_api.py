@@ -1,8 +1,4 @@
-"""A server on the loopback address that checks and answers requests as the Gemini API.
-
-It refuses lists that the API refuses and prompts over its window, bills a prompt by its bytes, and
-answers from a script, plain or as server-sent events.
-"""
+"""A server on the loopback address that checks and answers requests as the Gemini API."""
 
 from __future__ import annotations
 
@@ -10,48 +6,40 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
-from threading import Lock
 from typing import Any
 
-from tests.integrations.openai_api import BYTES_PER_TOKEN, HIDDEN_TOKENS, Reply, saying
-from tests.serving import Answer, serving
+from tests.integrations.scripted import Body, Reply, ScriptedAPI, billed
+from tests.serving import serving
 
 _PATH = re.compile(r"/v1beta/models/[^:/]+:(generateContent|streamGenerateContent)")
 
 
-class GoogleAPI(ThreadingHTTPServer):
-    """Answers with `script`: replies in order, then `Done.`, or a function of the request's body.
+class GoogleAPI(ScriptedAPI):
+    """The two methods of the Gemini API that generate."""
 
-    `bodies` holds each accepted body and `raw` its contents as text, `refused` the reasons for
-    which requests were refused. `prompts` are the billed tokens of each accepted prompt.
-    """
+    def serves(self, path: str) -> bool:
+        return _PATH.fullmatch(path) is not None
 
-    def __init__(self, window: int | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.window = window
-        self.script: list[Reply] | Callable[[Any], Reply] = []
-        self.bodies: list[Any] = []
-        self.refused: list[str] = []
-        self.prompts: list[int] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self._lock = Lock()
+    def refusal(self, path: str, body: Body) -> str | None:  # noqa: ARG002
+        return problem(body["contents"])
 
-    def reply_to(self, body: Any) -> Reply:
-        """Return the next reply of the script."""
-        with self._lock:
-            if not isinstance(self.script, list):
-                return self.script(body)
-            return self.script.pop(0) if self.script else saying("Done.")
+    def tokens_of(self, body: Body) -> int:
+        return billed(body.get(name) for name in ("contents", "systemInstruction", "tools"))
 
+    def over(self, tokens: int) -> str:
+        return f"The input token count ({tokens}) exceeds the maximum ({self.window})."
 
-def tokens_of(body: Any) -> int:
-    """Return the tokens that the server bills for a prompt."""
-    given = [body.get(name) for name in ("contents", "systemInstruction", "tools")]
-    size = sum(len(json.dumps(part, ensure_ascii=False).encode()) for part in given if part)
-    return HIDDEN_TOKENS + size // BYTES_PER_TOKEN
+    def failure(self, status: int, text: str) -> Body:
+        return {"error": {"code": status, "message": text, "status": "FAILED"}}
+
+    def answer(self, path: str, body: Body, reply: Reply) -> Body | Iterable[str]:
+        prompt, parts = self.tokens_of(body), _parts(reply)
+        if path.endswith(":generateContent"):
+            return _response(parts, prompt)
+        events = [_response([part], prompt, last=part is parts[-1]) for part in parts]
+        return (f"data: {json.dumps(event)}\r\n\r\n" for event in events)
 
 
 def signed(call: Any) -> str:
@@ -102,43 +90,6 @@ def results(contents: Sequence[Any]) -> list[str]:
     return [str(next(iter(response.values()))) for response in found]
 
 
-class _Answer(Answer):
-    server: GoogleAPI
-
-    def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
-        self.close_connection = True
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        api = self.server
-        method = _PATH.fullmatch(self.path.partition("?")[0])
-        if method is None:
-            self._fail(404, self.path)
-            return
-        prompt = tokens_of(body)
-        reason = problem(body["contents"])
-        if reason is None and api.window is not None and prompt > api.window:
-            reason = f"The input token count ({prompt}) exceeds the maximum ({api.window})."
-        if reason is not None:
-            api.refused.append(reason)
-            self._fail(400, reason)
-            return
-        api.bodies.append(body)
-        reply = api.reply_to(body)
-        if reply.status != 200:
-            self._fail(reply.status, "scripted")
-            return
-        api.prompts.append(prompt)
-        if method[1] == "generateContent":
-            self.send_json(200, json.dumps(_response(_parts(reply), prompt)).encode())
-            return
-        parts = _parts(reply)
-        events = [_response([part], prompt, last=part is parts[-1]) for part in parts]
-        self.send_events(f"data: {json.dumps(event)}\r\n\r\n" for event in events)
-
-    def _fail(self, status: int, text: str) -> None:
-        error = {"error": {"code": status, "message": text, "status": "FAILED"}}
-        self.send_json(status, json.dumps(error).encode())
-
-
 def _parts(reply: Reply) -> list[Any]:
     parts: list[Any] = [{"text": reply.text}] if reply.text else []
     for id_, tool, arguments in reply.calls:
@@ -149,7 +100,7 @@ def _parts(reply: Reply) -> list[Any]:
     return parts
 
 
-def _response(parts: list[Any], prompt: int, *, last: bool = True) -> Any:
+def _response(parts: list[Any], prompt: int, *, last: bool = True) -> Body:
     content = {"role": "model", "parts": parts}
     candidate = {"content": content, "index": 0, **({"finishReason": "STOP"} if last else {})}
     usage = {

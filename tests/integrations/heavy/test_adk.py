@@ -45,8 +45,8 @@ from tests.integrations.loops import (
     limit_of,
     long_results,
 )
-from tests.integrations.openai_api import Reply, calling, saying
 from tests.integrations.openai_loops import long_reply
+from tests.integrations.scripted import Reply, calling, saying
 from tests.policies import policy
 
 DROP = """\

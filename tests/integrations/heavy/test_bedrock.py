@@ -11,7 +11,6 @@ import hmac
 import json
 from collections.abc import Iterator
 from email.message import Message
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,32 +23,31 @@ from policyctx.integrations.anthropic import PolicyMiddleware
 from tests.conversations import session_of
 from tests.integrations.loops import BIG, OLD, SECOND
 from tests.policies import policy
-from tests.serving import Answer, serving
+from tests.serving import Answer, Server, serving
 
 SECRET = "secret"  # noqa: S105 - of no account
 TOOLS: Any = [{"name": "Bash", "input_schema": {"type": "object"}}]
 MESSAGES: list[Any] = [*session_of(BIG, SECOND)]
 
 
-class Bedrock(ThreadingHTTPServer):
+class Bedrock(Server):
     """Answers requests with a valid signature, and keeps their bodies; refuses others with 403.
 
     `failures` are the statuses with which it answers the next requests instead.
     """
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(_Answer)
         self.bodies: list[bytes] = []
         self.refused = 0
         self.failures: list[int] = []
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
 
 class _Answer(Answer):
     server: Bedrock
 
     def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
-        raw = self.rfile.read(int(self.headers["content-length"]))
+        raw = self.received()
         given = _fields(self.headers)["Signature"]
         if not hmac.compare_digest(given, signature(self.headers, self.path, raw)):
             self.server.refused += 1

@@ -17,7 +17,8 @@ from tests.integrations.examples import (
     offloaded_path,
     printed_by,
 )
-from tests.integrations.openai_api import Reply, calling, openai_api, saying
+from tests.integrations.openai_api import openai_api
+from tests.integrations.scripted import Reply, calling, saying
 
 HOOK = ', hooks={"before_llm": [PolicyHook(session)]}'
 

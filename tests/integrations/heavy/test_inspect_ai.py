@@ -57,8 +57,9 @@ from tests.integrations.loops import (
     limit_of,
     long_results,
 )
-from tests.integrations.openai_api import OpenAIAPI, Reply, calling, openai_api
+from tests.integrations.openai_api import OpenAIAPI, openai_api
 from tests.integrations.openai_loops import long_reply
+from tests.integrations.scripted import Reply, calling
 from tests.policies import policy
 
 DROP = """\

@@ -24,7 +24,6 @@ from policyctx.errors import InputError
 from policyctx.integrations import litellm as integration
 from policyctx.integrations.litellm import PolicyHook, session_id_of
 from tests.conversations import session_of
-from tests.integrations import anthropic_api as messages_api
 from tests.integrations.anthropic_api import AnthropicAPI, anthropic_api
 from tests.integrations.examples import ROOT, example
 from tests.integrations.loops import (
@@ -40,6 +39,7 @@ from tests.integrations.loops import (
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
 from tests.integrations.openai_loops import long_reply
+from tests.integrations.scripted import OVERLOADED, calling, saying
 from tests.policies import policy
 
 HOOK = """\
@@ -255,7 +255,7 @@ def test_a_request_without_a_session_passes_unchanged(servers: Servers) -> None:
 def test_an_error_of_the_server_goes_through_and_the_next_attempt_sends_the_same(
     servers: Servers,
 ) -> None:
-    servers.anthropic.script = [messages_api.OVERLOADED, messages_api.saying("Done.")]
+    servers.anthropic.script = [OVERLOADED, saying("Done.")]
     client = claude(servers, "errors").with_options(max_retries=0)
     with pytest.raises(anthropic.APIStatusError):
         ask(client)
@@ -270,10 +270,10 @@ def test_a_hundred_turns_of_messages_stay_valid_and_within_the_window(servers: S
     for turn in range(100):
         results = long_results(turn)
         if turn % 10 == 9:
-            api.script = [messages_api.saying(f"Part {turn} is done. " + "We go on. " * 40)]
+            api.script = [saying(f"Part {turn} is done. " + "We go on. " * 40)]
         else:
             calls = [(id_, "Bash", {"n": turn}) for id_, _ in results]
-            api.script = [messages_api.calling(*calls, thinking="hm " * 60 if turn % 2 else "")]
+            api.script = [calling(*calls, reasons="hm " * 60 if turn % 2 else "")]
         if turn % 10 == 0:
             messages.append({"role": "user", "content": f"Do part {turn // 10}."})
         answer = ask(client, messages, system=system, streams=turn % 2 == 1)

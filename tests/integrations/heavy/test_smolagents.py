@@ -47,7 +47,8 @@ from tests.integrations.loops import (
     limit_of,
     long_results,
 )
-from tests.integrations.openai_api import OpenAIAPI, Reply, calling, openai_api, saying
+from tests.integrations.openai_api import OpenAIAPI, openai_api
+from tests.integrations.scripted import Reply, calling, saying
 from tests.policies import policy
 
 DROP = """\

@@ -18,7 +18,7 @@ from typing import Any
 import zstandard
 from aiohttp import web
 
-from tests.integrations import anthropic_rules, openai_api, openai_rules
+from tests.integrations import anthropic_rules, openai_api, openai_rules, scripted
 from tests.integrations.anthropic_api import events_of
 from tests.proxy.blackbox.recorded import LISTS, Body, Recorded
 from tests.proxy.blackbox.scripts import DONE, Reply, Script, always
@@ -243,7 +243,7 @@ def _spoken(server: Upstream, request: Recorded, reply: Reply) -> tuple[Body, It
         message = _message(server, request.body, reply)
         events = events_of(message)
         return message, (f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events)
-    said = openai_api.Reply(
+    said = scripted.Reply(
         reply.text or None,
         tuple((id_, name, json.dumps(given)) for id_, name, given in reply.calls),
         reasons=reply.thinks and request.path == _RESPONSES,
