@@ -11,9 +11,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
+
+from tests.integrations.openai_api import openai_api
+from tests.integrations.scripted import Body, Reply, ScriptedAPI, calling, saying
 
 ROOT = Path(__file__).parents[2]
 FILES = 9
@@ -72,8 +76,79 @@ def printed_by(program: Path, folder: Path, environment: dict[str, str]) -> str:
     ).stdout
 
 
-def check_sent(sent: list[int], bare: list[int], calls: int, folders: Iterable[Path]) -> None:
-    """Check the prompts' tokens of an example, those without policyctx, and its session."""
+def outputs(body: Any) -> list[str]:
+    """Return the texts of the results in a request of either API of OpenAI, or in its items."""
+    items = body if isinstance(body, list) else body.get("input") or body["messages"]
+    found = [
+        item.get("output") or item.get("content")
+        for item in items
+        if item.get("type") == "function_call_output" or item.get("role") == "tool"
+    ]
+    return [text if isinstance(text, str) else text[0]["text"] for text in found]
+
+
+def reading(
+    results: Callable[[Body], Sequence[str]], final: Callable[[str], Reply] = saying
+) -> Callable[[Body], Reply]:
+    """Return a script for the task; `results` are the texts of the results in a request."""
+
+    def reply(body: Body) -> Reply:
+        found = [*results(body)]
+        turn = len(found)
+        if turn < FILES:
+            path = f"{turn}.txt"
+            return calling((f"t{turn}", "read_file", {"path": path}), reasons=turn % 2 == 0)
+        if turn == FILES:
+            return calling((f"t{turn}", "read_file", {"path": offloaded_path(found)}))
+        return final(f"The first begins with {found[-1][:6]}.")
+
+    return reply
+
+
+def prompts_of(
+    api: ScriptedAPI, program: Path, folder: Path, environment: dict[str, str]
+) -> list[int]:
+    """Run a program, check what it prints, and return the tokens of its prompts."""
+    assert printed_by(program, folder, environment) == ANSWER
+    assert api.refused == []
+    return api.prompts
+
+
+def run_with_openai(
+    program: Path, folder: Path, final: Callable[[str], Reply] = saying, **more: str
+) -> list[int]:
+    """Run a program whose model is OpenAI's."""
+    with openai_api() as api:
+        api.script = reading(outputs, final)
+        given = {"OPENAI_BASE_URL": api.url, "OPENAI_API_KEY": "k", **more}
+        given["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
+        return prompts_of(api, program, folder, given)
+
+
+def check_example(
+    name: str,
+    folder: Path,
+    page: str = "",
+    run: Callable[[Path, Path], list[int]] = run_with_openai,
+    *,
+    session: str = "read-the-folder",
+    calls: int = FILES + 2,
+) -> None:
+    """Check that an example and the program without policyctx give the same answer."""
+    bare = folder / "bare.py"
+    bare.write_text(without_policyctx(name, page))
+    sent, sent_bare = run(example(name), folder / "a"), run(bare, folder / "b")
+    check_sent(sent, sent_bare, calls)
+    check_session(folder / "a", session)
+
+
+def check_session(home: Path, session: str = "read-the-folder") -> None:
+    """Check that an example has one session, by its name as a pattern."""
+    [folder] = (home / ".agent" / "context").iterdir()
+    assert fnmatch(folder.name, session)
+
+
+def check_sent(sent: list[int], bare: list[int], calls: int = FILES + 2) -> None:
+    """Check the prompts' tokens of an example, and those without policyctx."""
     assert len(sent) == len(bare) == calls
     assert max(sent) < 0.8 * max(bare)
-    assert [folder.name for folder in folders] == ["read-the-folder"]

@@ -10,17 +10,7 @@ from typing import Any
 import pytest
 
 from tests.integrations.anthropic_api import anthropic_api
-from tests.integrations.examples import (
-    ANSWER,
-    FILES,
-    added_lines,
-    check_sent,
-    example,
-    files_in,
-    offloaded_path,
-    without_policyctx,
-)
-from tests.integrations.scripted import Reply, calling, saying
+from tests.integrations.examples import ANSWER, added_lines, check_example, files_in, reading
 
 SESSION = 'session = Session("coding-agent", session_id="read-the-folder")'
 # Each example, and the lines that it has more than the program without policyctx.
@@ -34,15 +24,10 @@ EXAMPLES = {
 }
 
 
-def reading(body: Any) -> Reply:
-    """Read one file after the other, then the file of the first placeholder, then answer."""
-    turn = sum(message["role"] == "assistant" for message in body["messages"])
-    if turn < FILES:
-        return calling((f"t{turn}", "read_file", {"path": f"{turn}.txt"}))
-    if turn == FILES:
-        return calling((f"t{turn}", "read_file", {"path": offloaded_path(body["messages"])}))
-    last = body["messages"][-1]["content"][0]["content"]
-    return saying(f"The first begins with {last[:6]}.")
+def results_in(body: Any) -> list[str]:
+    """Return the texts of the results in a request."""
+    blocks = (block for message in body["messages"] for block in message["content"])
+    return [b["content"] for b in blocks if isinstance(b, dict) and b["type"] == "tool_result"]
 
 
 def run(
@@ -51,7 +36,7 @@ def run(
     """Run a program, check what it prints, and return the tokens of its prompts."""
     files = files_in(folder)
     with anthropic_api() as api:
-        api.script = reading
+        api.script = reading(results_in)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", api.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
         monkeypatch.setenv("HOME", str(folder))
@@ -69,11 +54,9 @@ def test_an_example_and_the_program_without_policyctx_give_the_same_answer(
     capsys: pytest.CaptureFixture[str],
     name: str,
 ) -> None:
-    bare = tmp_path / "bare.py"
-    bare.write_text(without_policyctx(name))
-    sent = run(example(name), tmp_path / "a", monkeypatch, capsys)
-    sent_bare = run(bare, tmp_path / "b", monkeypatch, capsys)
-    check_sent(sent, sent_bare, FILES + 2, (tmp_path / "a" / ".agent" / "context").iterdir())
+    check_example(
+        name, tmp_path, run=lambda program, folder: run(program, folder, monkeypatch, capsys)
+    )
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -11,16 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integrations.examples import (
-    ANSWER,
-    FILES,
-    ROOT,
-    added_lines,
-    check_sent,
-    example,
-    printed_by,
-    without_policyctx,
-)
+from tests.integrations.examples import ANSWER, FILES, ROOT, added_lines, check_example, printed_by
 
 NAME, PAGE = "langchain_agent", "langchain"
 MODEL = '''\
@@ -67,10 +58,7 @@ def run(program: Path, folder: Path) -> list[int]:
 def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
     tmp_path: Path,
 ) -> None:
-    bare = tmp_path / "bare.py"
-    bare.write_text(without_policyctx(NAME, PAGE))
-    sent, sent_bare = run(example(NAME), tmp_path / "a"), run(bare, tmp_path / "b")
-    check_sent(sent, sent_bare, FILES + 1, (tmp_path / "a" / ".agent" / "context").iterdir())
+    check_example(NAME, tmp_path, PAGE, run, calls=FILES + 1)
 
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:

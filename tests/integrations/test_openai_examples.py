@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integrations.examples import added_lines
-from tests.integrations.openai_examples import check_example
+from tests.integrations.examples import added_lines, check_example
 
 # Each example, and the lines that it has more than the program without policyctx.
 EXAMPLES = {

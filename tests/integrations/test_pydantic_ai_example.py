@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integrations.examples import added_lines
-from tests.integrations.openai_examples import check_example
+from tests.integrations.examples import added_lines, check_example
 
 NAME, PAGE = "pydantic_ai_agent", "pydantic-ai"
 

@@ -84,9 +84,9 @@ def _responses(content: Any) -> list[Any]:
     return [p["functionResponse"] for p in content.get("parts", ()) if "functionResponse" in p]
 
 
-def results(contents: Sequence[Any]) -> list[str]:
-    """Return the texts of the results in a list."""
-    found = [response["response"] for content in contents for response in _responses(content)]
+def results(body: Body) -> list[str]:
+    """Return the texts of the results in a request."""
+    found = [response["response"] for each in body["contents"] for response in _responses(each)]
     return [str(next(iter(response.values()))) for response in found]
 
 

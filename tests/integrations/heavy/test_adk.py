@@ -23,16 +23,7 @@ from policyctx import Session
 from policyctx.errors import InputError
 from policyctx.integrations import adk as integration
 from policyctx.integrations.adk import GoogleShape, PolicyPlugin
-from tests.integrations.examples import (
-    ANSWER,
-    FILES,
-    added_lines,
-    check_sent,
-    example,
-    offloaded_path,
-    printed_by,
-    without_policyctx,
-)
+from tests.integrations.examples import added_lines, check_example, prompts_of, reading
 from tests.integrations.heavy.google_api import GoogleAPI, google_api, results
 from tests.integrations.loops import (
     BIG,
@@ -159,7 +150,7 @@ def test_the_model_gets_the_edited_list_and_the_events_keep_the_originals(
 ) -> None:
     plugin = plugin_of(OLD)
     events = Host(plugin, streams=streams).run()
-    first, second = results(api.bodies[2]["contents"])
+    first, second = results(api.bodies[2])
     assert first.startswith("[")
     assert second == SECOND
     assert kept_results(events) == [BIG, SECOND]
@@ -187,7 +178,7 @@ def test_a_message_without_a_decision_is_the_same_object(tmp_path: Path) -> None
 
 def test_a_dropped_call_leaves_with_its_result(api: GoogleAPI, plugin_of: Any) -> None:
     events = Host(plugin_of(DROP)).run()
-    assert results(api.bodies[2]["contents"]) == [SECOND]
+    assert results(api.bodies[2]) == [SECOND]
     assert kept_results(events) == [BIG, SECOND]
 
 
@@ -195,8 +186,8 @@ def test_parallel_calls_are_offloaded_one_by_one(api: GoogleAPI, plugin_of: Any)
     both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
     api.script = [both, calling(("c2", "read", {"name": "b"})), saying("Done.")]
     Host(plugin_of(OLD)).run()
-    assert results(api.bodies[1]["contents"]) == [BIG, SECOND]
-    *old, newest = results(api.bodies[2]["contents"])
+    assert results(api.bodies[1]) == [BIG, SECOND]
+    *old, newest = results(api.bodies[2])
     assert [text[0] for text in old] == ["[", "["]
     assert newest == SECOND
 
@@ -205,7 +196,7 @@ def test_history_is_replaced_by_a_summary(api: GoogleAPI, plugin_of: Any) -> Non
     plugin = plugin_of(COMPACT)
     events = Host(plugin, instruction="Be brief.").run()
     assert only(plugin).totals().compactions == 1
-    assert "alpha" not in str(results(api.bodies[2]["contents"]))
+    assert "alpha" not in str(results(api.bodies[2]))
     assert "Be brief." in str(api.bodies[2]["systemInstruction"])
     assert kept_results(events) == [BIG, SECOND]
 
@@ -257,7 +248,7 @@ def test_users_with_one_session_id_have_a_session_each(api: GoogleAPI, plugin_of
 
 def test_ten_sessions_run_at_the_same_time(api: GoogleAPI, plugin_of: Any) -> None:
     def reply(body: Any) -> Reply:
-        done = len(results(body["contents"]))
+        done = len(results(body))
         return calling((f"t{done}", "read", {"name": "ab"[done % 2]})) if done < 5 else saying("x")
 
     api.script = reply
@@ -291,7 +282,7 @@ def test_a_given_session_serves_all_runs_of_its_conversation(
 ) -> None:
     session = Session(policy(OLD), root=tmp_path, session_id="mine", shapes=[GoogleShape()])
     Host(PolicyPlugin(session)).run()
-    assert results(api.bodies[2]["contents"])[0].startswith("[")
+    assert results(api.bodies[2])[0].startswith("[")
     assert only(PolicyPlugin(session)) is session
     api.script = [calling((f"c{i}", "look", {})) for i in range(2)]
 
@@ -301,7 +292,7 @@ def test_a_given_session_serves_all_runs_of_its_conversation(
 
     with caplog.at_level(logging.WARNING):
         Host(PolicyPlugin(session), name="other", tools=[look]).run("Something else.")
-    assert results(api.bodies[-1]["contents"]) == [look()] * 2
+    assert results(api.bodies[-1]) == [look()] * 2
     assert "sent unchanged" in caplog.text
 
 
@@ -334,7 +325,7 @@ def test_the_system_prompt_and_the_tools_count_towards_the_gates(
     api: GoogleAPI, plugin_of: Any
 ) -> None:
     Host(plugin_of(GATED), instruction="rule " * 20_000).run()
-    assert results(api.bodies[2]["contents"])[0].startswith("[")
+    assert results(api.bodies[2])[0].startswith("[")
 
 
 def test_an_agent_as_a_tool_has_a_session_of_its_own(api: GoogleAPI, plugin_of: Any) -> None:
@@ -345,7 +336,7 @@ def test_an_agent_as_a_tool_has_a_session_of_its_own(api: GoogleAPI, plugin_of: 
     api.script = calls
     Host(plugin, agent=agent_of(tools=[read, AgentTool(helper)])).run()
     assert len(api.bodies) == 6
-    inner, outer = results(api.bodies[3]["contents"]), results(api.bodies[5]["contents"])
+    inner, outer = results(api.bodies[3]), results(api.bodies[5])
     assert len(inner) == len(outer) == 2
     assert all(text.startswith("[") for text in outer)
     assert only(plugin).totals().calls == 3
@@ -357,7 +348,7 @@ def test_an_agent_that_takes_over_has_a_session_of_its_own(api: GoogleAPI, plugi
     handover = calling(("q", "transfer_to_agent", {"agent_name": "helper"}))
     api.script = [handover, *script()]
     Host(plugin, agent=agent_of(tools=[], sub_agents=[helper])).run()
-    assert results(api.bodies[-1]["contents"])[0].startswith("[")
+    assert results(api.bodies[-1])[0].startswith("[")
     assert len(only(plugin, agent="helper").ledger) == 1
     assert only(plugin).totals().calls == 1
 
@@ -395,35 +386,18 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
 NAME, PAGE = "adk_agent", "adk"
 
 
-def reading(body: Any) -> Reply:
-    """Read one file after the other, then the file of the first placeholder, then answer."""
-    found = results(body["contents"])
-    turn = len(found)
-    if turn < FILES:
-        return calling((f"t{turn}", "read_file", {"path": f"{turn}.txt"}), reasons=turn % 2 == 0)
-    if turn == FILES:
-        return calling((f"t{turn}", "read_file", {"path": offloaded_path(body["contents"])}))
-    return saying(f"The first begins with {found[-1][:6]}.")
-
-
 def run_example(program: Path, folder: Path) -> list[int]:
     with google_api() as api:
-        api.script = reading
+        api.script = reading(results)
         given = {"GOOGLE_GEMINI_BASE_URL": api.url, "GOOGLE_API_KEY": "k"}
-        assert printed_by(program, folder, given) == ANSWER
-        assert api.refused == []
-        return api.prompts
+        return prompts_of(api, program, folder, given)
 
 
 def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
     tmp_path: Path,
 ) -> None:
-    bare = tmp_path / "bare.py"
-    bare.write_text(without_policyctx(NAME, PAGE))
-    sent, sent_bare = run_example(example(NAME), tmp_path / "a"), run_example(bare, tmp_path / "b")
-    [folder] = (tmp_path / "a" / ".agent" / "context").iterdir()
-    check_sent(sent, sent_bare, FILES + 2, [tmp_path / "read-the-folder"])
-    assert folder.name == "files%2Fme%2Fread-the-folder%2Freader"
+    name = "files%2Fme%2Fread-the-folder%2Freader"
+    check_example(NAME, tmp_path, PAGE, run_example, session=name)
 
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:

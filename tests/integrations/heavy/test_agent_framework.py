@@ -18,7 +18,7 @@ from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from policyctx import Session
 from policyctx.errors import InputError, MessagesError
 from policyctx.integrations.agent_framework import AgentFrameworkShape, PolicyMiddleware
-from tests.integrations.examples import added_lines
+from tests.integrations.examples import added_lines, check_example, outputs
 from tests.integrations.loops import (
     BIG,
     GATED,
@@ -32,7 +32,6 @@ from tests.integrations.loops import (
     long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_examples import check_example, outputs
 from tests.integrations.openai_loops import long_reply
 from tests.integrations.scripted import BROKEN, OVERLOADED, Reply, calling, saying
 from tests.policies import policy

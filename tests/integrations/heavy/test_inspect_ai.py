@@ -35,16 +35,7 @@ from policyctx import Session
 from policyctx.errors import InputError
 from policyctx.integrations import inspect_ai as integration
 from policyctx.integrations.inspect_ai import InspectShape, PolicyCompaction
-from tests.integrations.examples import (
-    ANSWER,
-    FILES,
-    added_lines,
-    check_sent,
-    example,
-    offloaded_path,
-    printed_by,
-    without_policyctx,
-)
+from tests.integrations.examples import added_lines, check_example, run_with_openai
 from tests.integrations.loops import (
     BIG,
     LIMITS,
@@ -389,39 +380,15 @@ def test_the_shape_reads_reasoning_media_and_errors() -> None:
 NAME, PAGE = "inspect_task", "inspect"
 
 
-def reading(body: Any) -> Reply:
-    """Read one file after the other, then the file of the first placeholder, then answer."""
-    found = results(body["messages"])
-    turn = len(found)
-    if turn < FILES:
-        return calling((f"t{turn}", "read_file", {"path": f"{turn}.txt"}))
-    if turn == FILES:
-        return calling((f"t{turn}", "read_file", {"path": offloaded_path(body["messages"])}))
-    return submit(f"The first begins with {found[-1][:6]}.")
-
-
 def run_example(program: Path, folder: Path) -> list[int]:
-    with openai_api() as api:
-        api.script = reading
-        given = {
-            "OPENAI_BASE_URL": api.url,
-            "OPENAI_API_KEY": "k",
-            "INSPECT_LOG_DIR": str(folder / "logs"),
-            "INSPECT_DISPLAY": "none",
-        }
-        assert printed_by(program, folder, given) == ANSWER
-        assert api.refused == []
-        return api.prompts
+    logs = {"INSPECT_LOG_DIR": str(folder / "logs"), "INSPECT_DISPLAY": "none"}
+    return run_with_openai(program, folder, submit, **logs)
 
 
 def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
     tmp_path: Path,
 ) -> None:
-    bare = tmp_path / "bare.py"
-    bare.write_text(without_policyctx(NAME, PAGE))
-    sent, sent_bare = run_example(example(NAME), tmp_path / "a"), run_example(bare, tmp_path / "b")
-    check_sent(sent, sent_bare, FILES + 2, [tmp_path / "read-the-folder"])
-    assert len(list((tmp_path / "a" / ".agent" / "context").iterdir())) == 1
+    check_example(NAME, tmp_path, PAGE, run_example, session="*")
 
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:

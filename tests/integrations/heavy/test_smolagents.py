@@ -24,16 +24,7 @@ from policyctx.integrations.smolagents import (
     SummaryStep,
     views,
 )
-from tests.integrations.examples import (
-    ANSWER,
-    FILES,
-    added_lines,
-    check_sent,
-    example,
-    offloaded_path,
-    printed_by,
-    without_policyctx,
-)
+from tests.integrations.examples import added_lines, check_example, prompts_of, reading
 from tests.integrations.loops import (
     BIG,
     GATED,
@@ -373,33 +364,17 @@ def test_the_shape_returns_what_it_is_given() -> None:
 NAME, PAGE = "smolagents_agent", "smolagents"
 
 
-def reading(body: Any) -> Reply:
-    """Read one file after the other, then the file of the first placeholder, then answer."""
-    found = results(body)
-    turn = len(found)
-    if turn < FILES:
-        return calling((f"t{turn}", "read_file", {"path": f"{turn}.txt"}))
-    if turn == FILES:
-        return calling((f"t{turn}", "read_file", {"path": offloaded_path(body["messages"])}))
-    return final(f"The first begins with {found[-1][:6]}.")
-
-
 def run_example(program: Path, folder: Path) -> list[int]:
     with openai_api() as api:
-        api.script = reading
+        api.script = reading(results, final)
         given = {"OPENAI_BASE_URL": api.url, "OPENAI_API_KEY": "k"}
-        assert printed_by(program, folder, given) == ANSWER
-        assert api.refused == []
-        return api.prompts
+        return prompts_of(api, program, folder, given)
 
 
 def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
     tmp_path: Path,
 ) -> None:
-    bare = tmp_path / "bare.py"
-    bare.write_text(without_policyctx(NAME, PAGE))
-    sent, sent_bare = run_example(example(NAME), tmp_path / "a"), run_example(bare, tmp_path / "b")
-    check_sent(sent, sent_bare, FILES + 2, (tmp_path / "a" / ".agent" / "context").iterdir())
+    check_example(NAME, tmp_path, PAGE, run_example)
 
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:

@@ -20,7 +20,7 @@ from strands.session.file_session_manager import FileSessionManager
 from policyctx import Session
 from policyctx.errors import InputError, MessagesError
 from policyctx.integrations.strands import BedrockShape, PolicyPlugin
-from tests.integrations.examples import added_lines
+from tests.integrations.examples import added_lines, check_example, outputs
 from tests.integrations.loops import (
     BIG,
     GATED,
@@ -34,7 +34,6 @@ from tests.integrations.loops import (
     long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_examples import check_example, outputs
 from tests.integrations.openai_loops import long_reply
 from tests.integrations.scripted import BROKEN, OVERLOADED, Reply, calling, saying
 from tests.policies import policy
