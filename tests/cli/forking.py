@@ -17,12 +17,19 @@ import os
 import pkgutil
 import sys
 import traceback
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any, NoReturn
 
 # pytest rewrites the modules of its plugins as it imports them, so these must not be there before.
-NOT_PRELOADED = ("policyctx.testing", "policyctx.cli.test", "policyctx.cli.mutating")
+# The integrations import the packages of their hosts; the command imports those that it uses.
+NOT_PRELOADED = (
+    "policyctx.testing",
+    "policyctx.cli.test",
+    "policyctx.cli.mutating",
+    "policyctx.integrations",
+)
 
 
 def serve() -> None:
@@ -42,15 +49,24 @@ def _preload() -> None:
     from policyctx.errors import MissingExtraError  # noqa: PLC0415
     from policyctx.tokens.encoders import measure_for  # noqa: PLC0415
 
-    for module in pkgutil.walk_packages(policyctx.__path__, "policyctx."):
-        if not module.name.startswith(NOT_PRELOADED):
-            with suppress(MissingExtraError):  # of a host that is not installed; no command uses it
-                importlib.import_module(module.name)
+    for name in _modules(policyctx.__path__, "policyctx."):
+        with suppress(MissingExtraError):  # of a package that is not installed
+            importlib.import_module(name)
     importlib.import_module("pytest")
     for fast in (None, False):  # each of the two libraries reads its vocabulary at the first count
         measure_for("o200k_base", fast=fast)([""])
     _build_command_once()
     gc.freeze()  # a collection in a fork would copy every page that it shares with the server
+
+
+def _modules(folders: Iterable[str], prefix: str) -> Iterator[str]:
+    """Yield the names of the modules to import, packages first."""
+    for module in pkgutil.iter_modules(folders, prefix):
+        if not module.name.startswith(NOT_PRELOADED):
+            yield module.name
+            if module.ispkg:
+                package = importlib.import_module(module.name)
+                yield from _modules(package.__path__, f"{module.name}.")
 
 
 def _build_command_once() -> None:
