@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite(
+    *(f"tests.integrations.{name}" for name in ("agents", "examples", "killing", "loops"))
+)
+
 
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-BYTES_PER_TOKEN = 3
-HIDDEN_TOKENS = 300
+from tests.integrations.scripted import BYTES_PER_TOKEN, HIDDEN_TOKENS, Reply
+
+SIGNATURE = "EqoB" * 50
 
 
 class RefusedError(Exception):
@@ -21,14 +22,15 @@ class RefusedError(Exception):
 class ScriptedModel(BaseChatModel):  # type: ignore[misc]
     """Answers by `script`: a list of replies, or a function from the messages to one.
 
-    An exception in the script is raised. `sent` are the messages of each accepted request, and
-    `prompts` their billed tokens.
+    An exception in the script is raised, and so is a refusal. `bodies` are the messages of each
+    accepted request, and `prompts` their billed tokens.
     """
 
     script: Any
     window: int = 1_000_000
-    sent: list[list[Any]] = []  # noqa: RUF012 - pydantic copies it
+    bodies: list[list[Any]] = []  # noqa: RUF012 - pydantic copies it
     prompts: list[int] = []  # noqa: RUF012
+    refused: tuple[()] = ()
 
     @property
     def _llm_type(self) -> str:
@@ -46,16 +48,16 @@ class ScriptedModel(BaseChatModel):  # type: ignore[misc]
             raise RefusedError(f"{prompt} tokens are over the window")
         if wrong := problem(messages):
             raise RefusedError(wrong)
-        self.sent.append(messages)
+        self.bodies.append(messages)
         self.prompts.append(prompt)
-        reply = reply.model_copy()
-        reply.usage_metadata = {
+        message = message_of(reply)
+        message.usage_metadata = {
             "input_tokens": prompt,
             "output_tokens": 10,
             "total_tokens": prompt + 10,
             "input_token_details": {"cache_read": prompt // 2, "cache_creation": 5},
         }
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def tokens_of(messages: Sequence[Any], tools: object = None) -> int:
@@ -96,31 +98,18 @@ def problems(messages: Sequence[Any]) -> Iterator[str]:
         yield f"the calls {sorted(waiting)} have no result"
 
 
-def calling(*calls: tuple[str, str, dict[str, Any]], signature: str = "") -> AIMessage:
-    """A reply with calls; with a signature it thinks, and repeats the calls as blocks."""
+def message_of(reply: Reply) -> AIMessage:
+    """Return a reply as a message; one with reasoning repeats its calls as blocks."""
+    calls = [(id_, name, json.loads(given)) for id_, name, given in reply.calls]
     made = [{"id": id_, "name": name, "args": given} for id_, name, given in calls]
-    if not signature:
-        return AIMessage("", tool_calls=made)
+    if not reply.reasons:
+        return AIMessage(reply.text or "", tool_calls=made)
     uses = [{"type": "tool_use", "id": i, "name": n, "input": dict(g)} for i, n, g in calls]
-    thinking = {"type": "thinking", "thinking": "hm", "signature": signature}
+    thinking = {"type": "thinking", "thinking": "hm", "signature": SIGNATURE}
     text = {"type": "text", "text": "Let me see."}
     return AIMessage([thinking, text, *uses], tool_calls=made)
-
-
-def saying(text: str) -> AIMessage:
-    return AIMessage(text)
 
 
 def results(messages: Sequence[Any]) -> list[str]:
     """The texts of the results in a list."""
     return [str(m.content) for m in messages if isinstance(m, ToolMessage)]
-
-
-def by_results(reply: Callable[[int], AIMessage]) -> Callable[[list[Any]], AIMessage]:
-    """A script that answers by the number of results after the user's newest message."""
-
-    def script(messages: list[Any]) -> AIMessage:
-        newest = max(i for i, m in enumerate(messages) if isinstance(m, HumanMessage))
-        return cast("AIMessage", reply(len(results(messages[newest:]))))
-
-    return script

@@ -27,16 +27,30 @@ from policyctx import Session
 from policyctx.errors import InputError
 from policyctx.integrations import langchain as integration
 from policyctx.integrations.langchain import LangChainShape, PolicyMiddleware
+from tests.integrations.agents import (
+    ALL,
+    CAREFUL,
+    COMPACT,
+    CONTENTS,
+    DROP,
+    TEXTS,
+    AgentTests,
+    Host,
+    OptionTests,
+    check_edited,
+    check_five_calls,
+    check_loop,
+    check_observed,
+    five_calls,
+    long_reply,
+    script,
+)
 from tests.integrations.langchain_model import (
     ScriptedModel,
-    by_results,
-    calling,
     results,
-    saying,
 )
 from tests.integrations.loops import (
     BIG,
-    GATED,
     LIMITS,
     LONG,
     OLD,
@@ -44,34 +58,18 @@ from tests.integrations.loops import (
     SHARE,
     WINDOW,
     limit_of,
-    long_results,
 )
+from tests.integrations.scripted import calling, saying
 from tests.policies import policy
 
 # LangChain takes seconds to import.
 pytestmark = pytest.mark.slow
 
-DROP = """\
-    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
-    """
-COMPACT = """\
-    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
-    steps: [{name: s, do: compact, when: {messages: {at_least: 4}}}]
-    """
-
 
 @tool  # type: ignore[untyped-decorator]
 def read(name: str) -> str:
     """Read a file."""
-    return {"a": BIG, "b": SECOND}[name]
-
-
-def script() -> list[Any]:
-    return [
-        calling(("c0", "read", {"name": "a"}), signature="EqoB"),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
+    return CONTENTS[name]
 
 
 def thread(name: str = "s") -> Any:
@@ -97,21 +95,31 @@ def middleware_of(tmp_path: Path) -> Callable[[str], PolicyMiddleware]:
     return make
 
 
+@pytest.fixture
+def host(middleware_of: Any, tmp_path: Path) -> Host:
+    model = ScriptedModel(script=script(reasons=True))
+
+    def start(text: str, instructions: str) -> Session:
+        middleware = middleware_of(text)
+        run(agent_of(model, middleware, system_prompt=instructions))
+        session: Session = middleware.session_of("s")
+        return session
+
+    return Host(model, start, results, PolicyMiddleware, tmp_path / "s")
+
+
+class TestAgent(AgentTests, OptionTests):
+    """LangChain."""
+
+
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_the_model_gets_the_edited_list_and_the_state_keeps_the_originals(
     middleware_of: Any, is_async: bool
 ) -> None:
-    model, middleware = ScriptedModel(script=script()), middleware_of(OLD)
+    model, middleware = ScriptedModel(script=script(reasons=True)), middleware_of(OLD)
     state = run(agent_of(model, middleware), is_async=is_async)
-    first, second = results(model.sent[2])
-    assert first.startswith("[")
-    assert second == SECOND
+    check_edited(results(model.bodies[2]), model, middleware.session_of("s"))
     assert results(state) == [BIG, SECOND]
-    session = middleware.session_of("s")
-    [file] = [item.offload_path for item in session.items if item.offload_path]
-    assert session.read(file) == BIG
-    totals = session.totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(model.prompts))
 
 
 @pytest.mark.parametrize(("model", "limit"), LIMITS)
@@ -124,56 +132,47 @@ def test_a_share_is_of_the_window_of_the_called_model(
         model: str | None = None
 
     middleware = middleware_of(SHARE)
-    run(agent_of(Named(script=script(), **{attribute: model}), middleware))
+    run(agent_of(Named(script=script(reasons=True), **{attribute: model}), middleware))
     assert limit_of(middleware.session_of("s")) == limit
 
 
 def test_a_message_without_a_decision_is_the_same_object(middleware_of: Any) -> None:
-    model = ScriptedModel(script=script())
+    model = ScriptedModel(script=script(reasons=True))
     state = run(agent_of(model, middleware_of(OLD)))
-    pairs = zip(model.sent[2], state, strict=False)
+    pairs = zip(model.bodies[2], state, strict=False)
     assert [i for i, (sent, kept) in enumerate(pairs) if sent is not kept] == [2]
 
 
 def test_a_streamed_run_observes_the_usage(middleware_of: Any) -> None:
-    model, middleware = ScriptedModel(script=script()), middleware_of(OLD)
+    model, middleware = ScriptedModel(script=script(reasons=True)), middleware_of(OLD)
     given = {"messages": [HumanMessage("Go.")]}
     assert list(agent_of(model, middleware).stream(given, thread(), stream_mode="messages"))
-    totals = middleware.session_of("s").totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(model.prompts))
+    check_observed(model, middleware.session_of("s"))
 
 
 def test_a_dropped_call_leaves_with_its_result_and_its_block(middleware_of: Any) -> None:
-    model = ScriptedModel(script=script())
+    model = ScriptedModel(script=script(reasons=True))
     state = run(agent_of(model, middleware_of(DROP)))
-    assert results(model.sent[2]) == [SECOND]
-    assert "'c0'" not in str(model.sent[2])  # ids of messages are random
+    assert results(model.bodies[2]) == [SECOND]
+    assert "'c0'" not in str(model.bodies[2])  # ids of messages are random
     assert results(state) == [BIG, SECOND]
 
 
-def test_parallel_calls_are_offloaded_one_by_one(middleware_of: Any) -> None:
-    both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
-    model = ScriptedModel(script=[both, calling(("c2", "read", {"name": "b"})), saying("Done.")])
-    run(agent_of(model, middleware_of(OLD)))
-    assert results(model.sent[1]) == [BIG, SECOND]
-    *old, newest = results(model.sent[2])
-    assert [text[0] for text in old] == ["[", "["]
-    assert newest == SECOND
-
-
 def test_history_is_replaced_by_a_summary(middleware_of: Any) -> None:
-    model, middleware = ScriptedModel(script=script()), middleware_of(COMPACT)
+    model, middleware = ScriptedModel(script=script(reasons=True)), middleware_of(COMPACT)
     state = run(agent_of(model, middleware, system_prompt="Be brief."))
     assert middleware.session_of("s").totals().compactions == 1
-    assert isinstance(model.sent[2][1], HumanMessage)
-    assert "alpha" not in str(results(model.sent[2]))
+    assert isinstance(model.bodies[2][1], HumanMessage)
+    assert "alpha" not in str(results(model.bodies[2]))
     assert results(state) == [BIG, SECOND]
 
 
 @pytest.mark.parametrize("text", [OLD, DROP, COMPACT], ids=["offload", "drop", "compact"])
 def test_a_restart_sends_the_same_bytes(middleware_of: Any, text: str) -> None:
     saver = InMemorySaver()
-    model = ScriptedModel(script=[*script()[:2], ConnectionError("killed"), saying("Done.")])
+    model = ScriptedModel(
+        script=[*script(reasons=True)[:2], ConnectionError("killed"), saying("Done.")]
+    )
     agent = agent_of(model, middleware_of(text), checkpointer=saver)
     with pytest.raises(ConnectionError):
         run(agent)
@@ -183,8 +182,8 @@ def test_a_restart_sends_the_same_bytes(middleware_of: Any, text: str) -> None:
     twin = ScriptedModel(script=[saying("Done.")])
     agent_of(twin, middleware_of(text)).invoke({"messages": again_given(again, saver)}, thread())
     shape = LangChainShape()
-    assert [shape.plain(m) for m in twin.sent[0]] == [shape.plain(m) for m in again.sent[0]]
-    assert BIG not in str(again.sent[0])
+    assert [shape.plain(m) for m in twin.bodies[0]] == [shape.plain(m) for m in again.bodies[0]]
+    assert BIG not in str(again.bodies[0])
 
 
 def again_given(model: ScriptedModel, saver: Any) -> list[Any]:
@@ -208,7 +207,7 @@ def test_a_repeated_call_sends_the_same_list_and_decides_nothing(middleware_of: 
         seen.append(messages)
         return steps.pop(0)
 
-    steps = [*script()[:2], ConnectionError("overloaded"), saying("Done.")]
+    steps = [*script(reasons=True)[:2], ConnectionError("overloaded"), saying("Done.")]
     middleware = middleware_of(OLD)
     agent = create_agent(ScriptedModel(script=answer), [read], middleware=[Repeat(), middleware])
     run(agent)
@@ -217,7 +216,10 @@ def test_a_repeated_call_sends_the_same_list_and_decides_nothing(middleware_of: 
 
 
 def test_two_threads_have_a_session_each(middleware_of: Any) -> None:
-    model, middleware = ScriptedModel(script=[*script(), *script()]), middleware_of(OLD)
+    model, middleware = (
+        ScriptedModel(script=[*script(reasons=True), *script(reasons=True)]),
+        middleware_of(OLD),
+    )
     agent = agent_of(model, middleware, checkpointer=InMemorySaver())
     run(agent, thread("one"))
     run(agent, thread("two"))
@@ -229,10 +231,7 @@ def test_two_threads_have_a_session_each(middleware_of: Any) -> None:
 
 
 def test_ten_threads_run_at_the_same_time(middleware_of: Any) -> None:
-    def reply(done: int) -> Any:
-        return calling((f"t{done}", "read", {"name": "ab"[done % 2]})) if done < 5 else saying("x")
-
-    model, middleware = ScriptedModel(script=by_results(reply)), middleware_of(OLD)
+    model, middleware = ScriptedModel(script=five_calls(results)), middleware_of(OLD)
     agent = agent_of(model, middleware)
 
     async def go() -> None:
@@ -240,9 +239,7 @@ def test_ten_threads_run_at_the_same_time(middleware_of: Any) -> None:
         await asyncio.gather(*(agent.ainvoke(given, thread(f"{i}")) for i in range(10)))
 
     asyncio.run(go())
-    sessions = [middleware.session_of(f"{i}") for i in range(10)]
-    assert [len(session.ledger) for session in sessions] == [4] * 10
-    assert sum(session.totals().tokens_sent for session in sessions) == sum(model.prompts)
+    check_five_calls(model, (middleware.session_of(f"{i}") for i in range(10)))
 
 
 def test_a_bounded_number_of_sessions_is_kept(
@@ -260,9 +257,9 @@ def test_a_bounded_number_of_sessions_is_kept(
 
 def test_a_given_session_serves_a_run_without_a_thread(tmp_path: Path) -> None:
     session = Session(policy(OLD), root=tmp_path, session_id="s", shapes=[LangChainShape()])
-    model = ScriptedModel(script=script())
+    model = ScriptedModel(script=script(reasons=True))
     run(agent_of(model, PolicyMiddleware(session)), {"recursion_limit": 50})
-    assert results(model.sent[2])[0].startswith("[")
+    assert results(model.bodies[2])[0].startswith("[")
 
 
 def test_a_function_chooses_the_session_of_a_call(tmp_path: Path) -> None:
@@ -270,32 +267,20 @@ def test_a_function_chooses_the_session_of_a_call(tmp_path: Path) -> None:
     sessions = {"mine": session}
     middleware = PolicyMiddleware(lambda request: sessions.get(request.system_prompt or ""))
     for prompt, count in (("other", 0), ("mine", 1)):
-        model = ScriptedModel(script=script())
+        model = ScriptedModel(script=script(reasons=True))
         run(agent_of(model, middleware, system_prompt=prompt))
         assert len(session.ledger) == count
 
 
 def test_a_policy_without_a_thread_is_an_error(middleware_of: Any) -> None:
-    agent = agent_of(ScriptedModel(script=script()), middleware_of(OLD))
+    agent = agent_of(ScriptedModel(script=script(reasons=True)), middleware_of(OLD))
     with pytest.raises(InputError, match="a session needs a thread_id"):
         run(agent, {"recursion_limit": 50})
 
 
-def test_options_need_a_policy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need a policy"):
-        PolicyMiddleware(lambda _: None, root=tmp_path)
-
-
-def test_the_system_prompt_and_the_tools_count_towards_the_gates(middleware_of: Any) -> None:
-    model = ScriptedModel(script=script())
-    run(agent_of(model, middleware_of(GATED), system_prompt="rule " * 20_000))
-    assert results(model.sent[2])[0].startswith("[")
-
-
 def test_a_sub_agent_of_the_same_thread_is_no_part_of_the_session(middleware_of: Any) -> None:
-    text = OLD.replace("keep_recent: 1", "keep_recent: 0")
-    middleware = middleware_of(text)
-    inner = ScriptedModel(script=[*script()[:2], saying(f"Found. {BIG}")])
+    middleware = middleware_of(ALL)
+    inner = ScriptedModel(script=[*script(reasons=True)[:2], saying(f"Found. {BIG}")])
     helper = agent_of(inner, middleware, system_prompt="Look.")
 
     @tool  # type: ignore[untyped-decorator]
@@ -304,12 +289,12 @@ def test_a_sub_agent_of_the_same_thread_is_no_part_of_the_session(middleware_of:
         return str(helper.invoke({"messages": [HumanMessage(question)]})["messages"][-1].content)
 
     model = ScriptedModel(
-        script=[calling(("q", "ask", {"question": "Where?"})), *script()[1:]],
+        script=[calling(("q", "ask", {"question": "Where?"})), *script(reasons=True)[1:]],
     )
     agent = create_agent(model, [read, ask], middleware=[middleware], system_prompt="Work.")
     run(agent)
-    assert results(inner.sent[2]) == [BIG, SECOND]
-    assert all(text.startswith("[") for text in results(model.sent[2]))
+    assert results(inner.bodies[2]) == [BIG, SECOND]
+    assert all(text.startswith("[") for text in results(model.bodies[2]))
     assert middleware.session_of("s").totals().calls == 3
 
 
@@ -317,58 +302,42 @@ def test_a_session_goes_on_under_another_prompt_also_with_artifacts(middleware_o
     @tool(response_format="content_and_artifact")  # type: ignore[untyped-decorator]
     def read(name: str) -> tuple[str, object]:
         """Read a file."""
-        return {"a": BIG, "b": SECOND}[name], object()
+        return CONTENTS[name], object()
 
     middleware = middleware_of(OLD)
     history: list[Any] = []
     for part in ("one", "two"):
-        model = ScriptedModel(script=script())
+        model = ScriptedModel(script=script(reasons=True))
         agent = create_agent(model, [read], middleware=[middleware], system_prompt=part)
         history = agent.invoke({"messages": [*history, HumanMessage(part)]}, thread())["messages"]
     assert len(middleware.session_of("s").ledger) == 3
-    assert [text[0] for text in results(model.sent[-1])] == ["[", "[", "[", "b"]
+    assert [text[0] for text in results(model.bodies[-1])] == ["[", "[", "[", "b"]
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_a_hundred_turns_stay_valid_and_within_the_window(
     middleware_of: Any, is_async: bool
 ) -> None:
-    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
     turns = iter(range(100))
 
     @tool("Bash")  # type: ignore[untyped-decorator]
     def bash(n: int, i: int) -> str:
         """Run a command."""
-        return texts[f"t{n}_{i}"]
+        return TEXTS[f"t{n}_{i}"]
 
-    def reply(_: Any) -> AIMessage:
-        turn = next(turns)
-        if turn % 10 == 9:
-            return saying(f"Part {turn} is done. " + "We go on with the next part. " * 20)
-        asked = [(f"t{turn}_{i}", "Bash", {"n": turn, "i": i}) for i in range(1 + turn % 3)]
-        return calling(*asked, signature="EqoB" * 50 if turn % 2 == 0 else "")
-
-    middleware, model = middleware_of(LONG), ScriptedModel(script=reply, window=WINDOW)
-    saver, prompt = InMemorySaver(), "You are careful. " * 120
+    model = ScriptedModel(script=lambda _: long_reply(next(turns)), window=WINDOW)
+    middleware, saver = middleware_of(LONG), InMemorySaver()
     for part in range(10):
         # Every part runs in an agent of its own, and every third one after a restart.
         middleware = middleware_of(LONG) if part % 3 == 2 else middleware
         agent = create_agent(
-            model, [bash], middleware=[middleware], checkpointer=saver, system_prompt=prompt
+            model, [bash], middleware=[middleware], checkpointer=saver, system_prompt=CAREFUL
         )
         state = run(agent, is_async=is_async, text=f"Do part {part}.")
-    assert len(model.prompts) == 100
-    assert max(model.prompts) <= WINDOW
+    check_loop(model, middleware.session_of("s"))
     assert len(json.dumps(results(state))) // 3 > 10 * WINDOW
-    assert set(results(state)) == set(texts.values()) - missing(texts)
-    totals = middleware.session_of("s").totals()
-    assert "offloaded" in totals.items
-    assert totals.compactions > 2
-
-
-def missing(texts: dict[str, str]) -> set[str]:
-    """The results of the turns that end a part, which make no calls."""
-    return {text for id_, text in texts.items() if int(id_[1:].split("_")[0]) % 10 == 9}
+    called = {f"t{turn}" for turn in range(100) if turn % 10 != 9}
+    assert set(results(state)) == {TEXTS[id_] for id_ in TEXTS if id_.split("_")[0] in called}
 
 
 def test_the_shape_reads_reasoning_media_and_raw_calls() -> None:

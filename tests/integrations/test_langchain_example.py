@@ -16,7 +16,8 @@ from tests.integrations.examples import ANSWER, FILES, ROOT, added_lines, check_
 NAME, PAGE = "langchain_agent", "langchain"
 MODEL = '''\
 import json, os, re
-from tests.integrations.langchain_model import ScriptedModel, calling, results, saying
+from tests.integrations.langchain_model import ScriptedModel, results
+from tests.integrations.scripted import calling, saying
 
 
 def reply(messages):

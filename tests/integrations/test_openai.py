@@ -22,6 +22,7 @@ from policyctx import Session
 from policyctx.errors import MessagesError
 from policyctx.integrations.openai import with_policy
 from tests.conversations import chat_calls, chat_result, user
+from tests.integrations.agents import long_reply
 from tests.integrations.killing import check_goes_on
 from tests.integrations.loops import (
     BIG,
@@ -39,7 +40,6 @@ from tests.integrations.loops import (
     ten_sessions,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_loops import long_reply
 from tests.integrations.scripted import BROKEN, OVERLOADED, Reply, calling, saying
 from tests.policies import policy
 

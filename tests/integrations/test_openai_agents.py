@@ -19,9 +19,26 @@ from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 
 from policyctx import Session
 from policyctx.integrations.openai_agents import PolicyFilter
+from tests.integrations.agents import (
+    ALL,
+    CAREFUL,
+    CONTENTS,
+    TEXTS,
+    AgentTests,
+    Host,
+    RetryTests,
+    check_edited,
+    check_five_calls,
+    check_loop,
+    check_nested,
+    five_calls,
+    long_part,
+    nested,
+    script,
+)
+from tests.integrations.examples import outputs
 from tests.integrations.loops import (
     BIG,
-    GATED,
     LIMITS,
     LONG,
     OLD,
@@ -29,22 +46,16 @@ from tests.integrations.loops import (
     SHARE,
     WINDOW,
     limit_of,
-    long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_loops import long_reply
-from tests.integrations.scripted import BROKEN, OVERLOADED, Reply, calling, saying
+from tests.integrations.scripted import calling, saying
 from tests.policies import policy
 
 
 @pytest.fixture
 def api() -> Iterator[OpenAIAPI]:
     with openai_api() as server:
-        server.script = [
-            calling(("c0", "read", {"name": "a"}), reasons=True),
-            calling(("c1", "read", {"name": "b"})),
-            saying("Done."),
-        ]
+        server.script = script(reasons=True)
         yield server
 
 
@@ -56,7 +67,7 @@ def session(tmp_path: Path) -> Session:
 @function_tool
 def read(name: str) -> str:
     """Read a file."""
-    return {"a": BIG, "b": SECOND}[name]
+    return CONTENTS[name]
 
 
 @asynccontextmanager
@@ -93,14 +104,32 @@ async def run(
         return result
 
 
-def outputs(items: Any) -> list[str]:
-    """The outputs of the calls in a list of items or of chat messages."""
-    found = [
-        item.get("output") or item.get("content")
-        for item in items
-        if item.get("type") == "function_call_output" or item.get("role") == "tool"
-    ]
-    return [str(text) for text in found]
+@function_tool(name_override="Bash")
+def bash(n: int, i: int) -> str:
+    """Run a command."""
+    return TEXTS[f"t{n}_{i}"]
+
+
+@pytest.fixture
+def host(api: OpenAIAPI, tmp_path: Path) -> Host:
+    def start(text: str, instructions: str) -> Session:
+        session = Session(policy(text), root=tmp_path / "s", session_id="s")
+
+        async def go() -> None:
+            async with model_of(api) as model:
+                agent: Agent[Any] = Agent(
+                    name="reader", instructions=instructions, model=model, tools=[read]
+                )
+                await Runner.run(agent, "Go.", run_config=config_of(PolicyFilter(session)))
+
+        asyncio.run(go())
+        return session
+
+    return Host(api, start, outputs, PolicyFilter, tmp_path / "s")
+
+
+class TestAgent(AgentTests, RetryTests):
+    """OpenAI's Agents SDK, whose filter takes sessions only."""
 
 
 @pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
@@ -110,19 +139,8 @@ def test_a_run_sends_the_edited_list_and_keeps_its_items(
 ) -> None:
     result = asyncio.run(run(api, PolicyFilter(session), streams=streams, chat=chat))
     assert result.final_output == "Done."
-    assert api.refused == []
-    first, second = outputs(api.bodies[2].get("input") or api.bodies[2]["messages"])
-    assert first.startswith("[")
-    assert second == SECOND
+    check_edited(outputs(api.bodies[2]), api, session)
     assert outputs(result.to_input_list()) == [BIG, SECOND]
-    assert session.read(file_of(session)) == BIG
-    totals = session.totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
-
-
-def file_of(session: Session) -> str:
-    [file] = [item.offload_path for item in session.items if item.offload_path]
-    return file
 
 
 @pytest.mark.parametrize(("model", "limit"), LIMITS)
@@ -157,7 +175,7 @@ def test_the_sdks_session_keeps_the_originals(api: OpenAIAPI, session: Session) 
     asyncio.run(run(api, PolicyFilter(session), session=memory))
     assert outputs(asyncio.run(memory.get_items())) == [BIG, SECOND]
     memory.close()
-    assert outputs(api.bodies[2]["input"])[0].startswith("[")
+    assert outputs(api.bodies[2])[0].startswith("[")
 
 
 def test_a_synchronous_run_is_edited(api: OpenAIAPI, session: Session) -> None:
@@ -173,32 +191,7 @@ def test_a_synchronous_run_is_edited(api: OpenAIAPI, session: Session) -> None:
     finally:
         asyncio.set_event_loop(None)
         loop.close()
-    assert outputs(api.bodies[2]["input"])[0].startswith("[")
-
-
-def test_instructions_and_tools_count_towards_the_gates(api: OpenAIAPI, tmp_path: Path) -> None:
-    session = Session(policy(GATED), root=tmp_path, session_id="s")
-
-    async def go() -> None:
-        async with model_of(api) as model:
-            agent: Agent[Any] = Agent(
-                name="reader", instructions="rule " * 20_000, model=model, tools=[read]
-            )
-            await Runner.run(agent, "Go.", run_config=config_of(PolicyFilter(session)))
-
-    asyncio.run(go())
-    assert outputs(api.bodies[2]["input"])[0].startswith("[")
-
-
-@pytest.mark.parametrize("error", [OVERLOADED, BROKEN], ids=["529", "500"])
-def test_a_retried_request_is_sent_byte_for_byte(
-    api: OpenAIAPI, session: Session, error: Reply
-) -> None:
-    assert isinstance(api.script, list)
-    api.script.insert(2, error)
-    asyncio.run(run(api, PolicyFilter(session)))
-    assert api.raw[2] == api.raw[3]
-    assert len(session.ledger) == 1
+    assert outputs(api.bodies[2])[0].startswith("[")
 
 
 def test_a_run_whose_history_is_on_the_server_is_sent_unchanged_with_one_warning(
@@ -206,7 +199,7 @@ def test_a_run_whose_history_is_on_the_server_is_sent_unchanged_with_one_warning
 ) -> None:
     asyncio.run(run(api, PolicyFilter(session), previous_response_id="resp_0"))
     assert [len(body["input"]) for body in api.bodies] == [1, 1, 1]
-    assert outputs(api.bodies[1]["input"]) == [BIG]
+    assert outputs(api.bodies[1]) == [BIG]
     assert len(session.ledger) == 0
     [record] = [record for record in caplog.records if record.name.startswith("policyctx")]
     assert "the server holds its history" in record.getMessage()
@@ -215,11 +208,7 @@ def test_a_run_whose_history_is_on_the_server_is_sent_unchanged_with_one_warning
 def test_a_function_chooses_the_session_of_a_call(api: OpenAIAPI, session: Session) -> None:
     asyncio.run(run(api, PolicyFilter(lambda data: session if data.context == "s" else None)))
     assert len(session.ledger) == 0
-    api.script = [
-        calling(("c0", "read", {"name": "a"})),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
+    api.script = script()
     chosen = PolicyFilter(lambda data: session if data.context == "s" else None)
     asyncio.run(run(api, chosen, context="s"))
     assert len(session.ledger) == 1
@@ -228,16 +217,8 @@ def test_a_function_chooses_the_session_of_a_call(api: OpenAIAPI, session: Sessi
 def test_an_agent_that_is_used_as_a_tool_is_no_part_of_the_session(
     api: OpenAIAPI, tmp_path: Path
 ) -> None:
-    text = OLD.replace("keep_recent: 1", "keep_recent: 0")
-    session = Session(policy(text), root=tmp_path, session_id="s")
-    inner = [calling((f"i{i}", "read", {"name": name})) for i, name in enumerate("ab")]
-    api.script = [
-        calling(("c0", "ask", {"input": "Look inside."})),
-        *inner,
-        saying(f"Found. {BIG}"),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
+    session = Session(policy(ALL), root=tmp_path, session_id="s")
+    api.script = nested(input="Look inside.")
     policy_filter = PolicyFilter(session)
 
     async def go() -> None:
@@ -249,9 +230,7 @@ def test_an_agent_that_is_used_as_a_tool_is_no_part_of_the_session(
 
     asyncio.run(go())
     assert api.refused == []
-    assert outputs(api.bodies[3]["input"]) == [BIG, SECOND]
-    assert all(text.startswith("[") for text in outputs(api.bodies[5]["input"]))
-    assert session.totals().calls == 3
+    check_nested(outputs, api.bodies, session)
 
 
 def test_the_session_goes_on_after_a_handoff(api: OpenAIAPI, session: Session) -> None:
@@ -275,7 +254,7 @@ def test_the_session_goes_on_after_a_handoff(api: OpenAIAPI, session: Session) -
 
     asyncio.run(go())
     assert api.refused == []
-    first, *_, last = outputs(api.bodies[3]["input"])
+    first, *_, last = outputs(api.bodies[3])
     assert first.startswith("[")
     assert last == SECOND
     assert session.totals().calls == 4
@@ -286,28 +265,17 @@ def test_ten_sessions_run_at_the_same_time_in_one_event_loop(
     api: OpenAIAPI, tmp_path: Path
 ) -> None:
     sessions = [Session(policy(OLD), root=tmp_path / f"{i}", session_id=f"{i}") for i in range(10)]
-
-    def reply(body: Any) -> Reply:
-        turn = len(outputs(body["input"]))
-        return calling((f"t{turn}", "read", {"name": "ab"[turn % 2]})) if turn < 5 else saying("x")
-
-    api.script = reply
+    api.script = five_calls(outputs)
 
     async def go() -> None:
         await asyncio.gather(*(run(api, PolicyFilter(session)) for session in sessions))
 
     asyncio.run(go())
-    assert api.refused == []
-    assert [len(session.ledger) for session in sessions] == [4] * 10
-    assert sum(session.totals().tokens_sent for session in sessions) == sum(api.prompts)
+    check_five_calls(api, sessions)
 
 
 def test_two_runs_on_one_session_take_turns(api: OpenAIAPI, session: Session) -> None:
-    def reply(body: Any) -> Reply:
-        turn = len(outputs(body["input"]))
-        return calling((f"t{turn}", "read", {"name": "ab"[turn % 2]})) if turn < 5 else saying("x")
-
-    api.script = reply
+    api.script = five_calls(outputs)
     policy_filter = PolicyFilter(session)
 
     async def go() -> None:
@@ -316,7 +284,7 @@ def test_two_runs_on_one_session_take_turns(api: OpenAIAPI, session: Session) ->
     asyncio.run(go())
     assert api.refused == []
     assert len(api.bodies) == 12
-    assert all(text.startswith("[") for text in outputs(api.bodies[-1]["input"])[:-1])
+    assert all(text.startswith("[") for text in outputs(api.bodies[-1])[:-1])
 
 
 @pytest.mark.slow
@@ -325,24 +293,12 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(tmp_path: Path, stream
     session = Session(policy(LONG), root=tmp_path, session_id="s")
     policy_filter = PolicyFilter(session)
     memory = SQLiteSession("s")
-    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
-
-    @function_tool(name_override="Bash")
-    def bash(n: int, i: int) -> str:
-        """Run a command."""
-        return texts[f"t{n}_{i}"]
 
     async def go(api: OpenAIAPI) -> None:
         async with model_of(api) as model:
-            agent: Agent[Any] = Agent(
-                name="a", instructions="You are careful. " * 120, model=model, tools=[bash]
-            )
+            agent: Agent[Any] = Agent(name="a", instructions=CAREFUL, model=model, tools=[bash])
             for part in range(10):
-                script: list[Reply] = []
-                for turn in range(10 * part, 10 * part + 10):
-                    script += [[OVERLOADED, BROKEN][turn % 2]] if turn % 13 == 5 else []
-                    script.append(long_reply(turn))
-                api.script = script
+                api.script = long_part(part)
                 options: Any = {
                     "session": memory,
                     "max_turns": 20,
@@ -358,11 +314,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(tmp_path: Path, stream
 
     with openai_api(WINDOW) as api:
         asyncio.run(go(api))
-        assert api.refused == []
-        assert len(api.prompts) == 100
-        assert max(api.prompts) <= WINDOW
+    check_loop(api, session)
     items = asyncio.run(memory.get_items())
     memory.close()
     assert len(json.dumps(items)) // 3 > 10 * WINDOW
-    assert "offloaded" in session.totals().items
-    assert session.totals().compactions > 2

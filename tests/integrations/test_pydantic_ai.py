@@ -37,11 +37,32 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from policyctx import Session
-from policyctx.errors import InputError, MessagesError
+from policyctx.errors import MessagesError
 from policyctx.integrations.pydantic_ai import PolicyCapability, PydanticAIShape
+from tests.integrations.agents import (
+    ALL,
+    CAREFUL,
+    COMPACT,
+    CONTENTS,
+    DROP,
+    TEXTS,
+    AgentTests,
+    Host,
+    OptionTests,
+    RetryTests,
+    check_edited,
+    check_five_calls,
+    check_loop,
+    check_nested,
+    check_observed,
+    five_calls,
+    long_part,
+    nested,
+    script,
+)
+from tests.integrations.examples import outputs
 from tests.integrations.loops import (
     BIG,
-    GATED,
     LIMITS,
     LONG,
     OLD,
@@ -49,11 +70,9 @@ from tests.integrations.loops import (
     SHARE,
     WINDOW,
     limit_of,
-    long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_loops import long_reply
-from tests.integrations.scripted import BROKEN, OVERLOADED, Reply, calling, saying
+from tests.integrations.scripted import Reply, calling, saying
 from tests.policies import policy
 
 # Pydantic AI takes seconds to import.
@@ -61,27 +80,12 @@ pytestmark = pytest.mark.slow
 
 # Before, the agent keeps the edited list as its history.
 KEEPS_ORIGINALS = tuple(map(int, pydantic_ai.__version__.split(".")[:2])) >= (2, 54)
-DROP = """\
-    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
-    """
-COMPACT = """\
-    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
-    steps: [{name: s, do: compact, when: {messages: {at_least: 4}}}]
-    """
-
-
-def script() -> list[Reply]:
-    return [
-        calling(("c0", "read", {"name": "a"}), reasons=True),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
 
 
 @pytest.fixture
 def api() -> Iterator[OpenAIAPI]:
     with openai_api() as server:
-        server.script = script()
+        server.script = script(reasons=True)
         yield server
 
 
@@ -109,7 +113,7 @@ async def model_of(
 
 def read(name: str) -> str:
     """Read a file."""
-    return {"a": BIG, "b": SECOND}[name]
+    return CONTENTS[name]
 
 
 def agent_of(model: Any, capability: Any, **options: Any) -> Any:
@@ -125,20 +129,36 @@ async def run(
         return await agent_of(model, capability).run("Read both.", **given)
 
 
-def outputs(body: Any) -> list[str]:
-    """The outputs of the calls in a request of either API."""
-    found = [
-        item.get("output") or item.get("content")
-        for item in body.get("input") or body["messages"]
-        if item.get("type") == "function_call_output" or item.get("role") == "tool"
-    ]
-    return [str(text) for text in found]
-
-
 def results(messages: Any) -> list[str]:
     """The texts of the results in a list of messages."""
     parts = (part for message in messages for part in message.parts)
     return [str(part.content) for part in parts if isinstance(part, ToolReturnPart)]
+
+
+def bash(n: int, i: int) -> str:
+    """Run a command."""
+    return TEXTS[f"t{n}_{i}"]
+
+
+@pytest.fixture
+def host(api: OpenAIAPI, capability_of: Any, tmp_path: Path) -> Host:
+    def start(text: str, instructions: str) -> Session:
+        capability = capability_of(text)
+
+        async def go() -> None:
+            async with model_of(api) as model:
+                agent = agent_of(model, capability, instructions=instructions)
+                await agent.run("Read both.", conversation_id="s")
+
+        asyncio.run(go())
+        session: Session = capability.session_of("s")
+        return session
+
+    return Host(api, start, outputs, PolicyCapability, tmp_path / "s")
+
+
+class TestAgent(AgentTests, OptionTests, RetryTests):
+    """Pydantic AI."""
 
 
 @pytest.mark.parametrize(("model", "limit"), LIMITS)
@@ -157,17 +177,10 @@ def test_the_model_gets_the_edited_list_and_the_history_keeps_the_originals(
     capability = capability_of(OLD)
     result = asyncio.run(run(api, capability, chat=chat))
     assert result.output == "Done."
-    assert api.refused == []
-    first, second = outputs(api.bodies[2])
-    assert first.startswith("[")
-    assert second == SECOND
+    sent = outputs(api.bodies[2])
+    check_edited(sent, api, capability.session_of("s"))
     kept = results(result.all_messages())
-    assert kept == ([BIG, SECOND] if KEEPS_ORIGINALS else [first, SECOND])
-    session = capability.session_of("s")
-    [file] = [item.offload_path for item in session.items if item.offload_path]
-    assert session.read(file) == BIG
-    totals = session.totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
+    assert kept == ([BIG, SECOND] if KEEPS_ORIGINALS else [sent[0], SECOND])
 
 
 @pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
@@ -185,8 +198,7 @@ def test_a_streamed_run_is_edited_and_its_usage_observed(
     asyncio.run(go())
     assert api.refused == []
     assert outputs(api.bodies[2])[0].startswith("[")
-    totals = capability.session_of("s").totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
+    check_observed(api, capability.session_of("s"))
 
 
 def test_a_synchronous_run_is_edited(api: OpenAIAPI, capability_of: Any) -> None:
@@ -231,16 +243,6 @@ def test_a_dropped_call_leaves_with_its_result(
     assert "c0" not in json.dumps(api.bodies[2])
 
 
-def test_parallel_calls_are_offloaded_one_by_one(api: OpenAIAPI, capability_of: Any) -> None:
-    both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
-    api.script = [both, calling(("c2", "read", {"name": "b"})), saying("Done.")]
-    asyncio.run(run(api, capability_of(OLD)))
-    assert outputs(api.bodies[1]) == [BIG, SECOND]
-    *old, newest = outputs(api.bodies[2])
-    assert [text[0] for text in old] == ["[", "["]
-    assert newest == SECOND
-
-
 @pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
 def test_history_is_replaced_by_a_summary(api: OpenAIAPI, capability_of: Any, chat: bool) -> None:
     capability = capability_of(COMPACT)
@@ -264,7 +266,7 @@ def test_a_restart_sends_the_same_bytes(capability_of: Any, text: str) -> None:
             return api.raw[0]
 
     with openai_api() as api:
-        api.script = script()
+        api.script = script(reasons=True)
         history = asyncio.run(run(api, capability_of(text))).all_messages()
         api_items = api.made
     shape = PydanticAIShape()
@@ -277,18 +279,6 @@ def shape_loaded(shape: PydanticAIShape, messages: list[Any]) -> list[Any]:
     """The messages as an archive holds them."""
     adapter = pydantic_ai.messages.ModelMessagesTypeAdapter
     return list(adapter.validate_python([shape.plain(message) for message in messages]))
-
-
-@pytest.mark.parametrize("error", [OVERLOADED, BROKEN], ids=["529", "500"])
-def test_a_retried_request_is_sent_byte_for_byte(
-    api: OpenAIAPI, capability_of: Any, error: Reply
-) -> None:
-    assert isinstance(api.script, list)
-    api.script.insert(2, error)
-    capability = capability_of(OLD)
-    asyncio.run(run(api, capability))
-    assert api.raw[2] == api.raw[3]
-    assert len(capability.session_of("s").ledger) == 1
 
 
 def test_a_run_after_one_that_failed_sends_the_same_list(
@@ -315,7 +305,7 @@ def test_a_run_after_one_that_failed_sends_the_same_list(
 def test_two_conversations_have_a_session_each(api: OpenAIAPI, capability_of: Any) -> None:
     capability = capability_of(OLD)
     for name in ("one", "two"):
-        api.script = script()
+        api.script = script(reasons=True)
         asyncio.run(run(api, capability, conversation_id=name))
     one, two = capability.session_of("one"), capability.session_of("two")
     assert [each.session_id for each in (one, two)] == ["one", "two"]
@@ -335,21 +325,14 @@ def test_a_history_goes_on_in_the_session_of_its_conversation(
 
 
 def test_ten_conversations_run_at_the_same_time(api: OpenAIAPI, capability_of: Any) -> None:
-    def reply(body: Any) -> Reply:
-        turn = len(outputs(body))
-        return calling((f"t{turn}", "read", {"name": "ab"[turn % 2]})) if turn < 5 else saying("x")
-
-    api.script = reply
+    api.script = five_calls(outputs)
     capability = capability_of(OLD)
 
     async def go() -> None:
         await asyncio.gather(*(run(api, capability, conversation_id=f"{i}") for i in range(10)))
 
     asyncio.run(go())
-    assert api.refused == []
-    sessions = [capability.session_of(f"{i}") for i in range(10)]
-    assert [len(session.ledger) for session in sessions] == [4] * 10
-    assert sum(session.totals().tokens_sent for session in sessions) == sum(api.prompts)
+    check_five_calls(api, (capability.session_of(f"{i}") for i in range(10)))
 
 
 def test_a_given_session_serves_every_run(api: OpenAIAPI, session: Session) -> None:
@@ -361,40 +344,17 @@ def test_a_given_session_serves_every_run(api: OpenAIAPI, session: Session) -> N
 def test_a_function_chooses_the_session_of_a_run(api: OpenAIAPI, session: Session) -> None:
     capability = PolicyCapability(lambda ctx: session if ctx.deps == "mine" else None)
     for deps, count in (("other", 0), ("mine", 1)):
-        api.script = script()
+        api.script = script(reasons=True)
         asyncio.run(run(api, capability, deps=deps))
         assert len(session.ledger) == count
-
-
-def test_options_need_a_policy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need a policy"):
-        PolicyCapability(lambda _: None, root=tmp_path)
-
-
-def test_instructions_and_tools_count_towards_the_gates(api: OpenAIAPI, capability_of: Any) -> None:
-    async def go() -> None:
-        async with model_of(api) as model:
-            agent = agent_of(model, capability_of(GATED), instructions="rule " * 20_000)
-            await agent.run("Go.", conversation_id="s")
-
-    asyncio.run(go())
-    assert outputs(api.bodies[2])[0].startswith("[")
 
 
 def test_an_agent_inside_a_tool_is_no_part_of_the_session(
     api: OpenAIAPI, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    text = OLD.replace("keep_recent: 1", "keep_recent: 0")
-    session = Session(policy(text), root=tmp_path, session_id="s", shapes=[PydanticAIShape()])
+    session = Session(policy(ALL), root=tmp_path, session_id="s", shapes=[PydanticAIShape()])
     capability = PolicyCapability(session)
-    inner = [calling((f"i{i}", "read", {"name": name})) for i, name in enumerate("ab")]
-    api.script = [
-        calling(("c0", "ask", {"question": "Where?"})),
-        *inner,
-        saying(f"Found. {BIG}"),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
+    api.script = nested(question="Where?")
 
     async def go() -> None:
         async with model_of(api) as model:
@@ -407,9 +367,7 @@ def test_an_agent_inside_a_tool_is_no_part_of_the_session(
 
     asyncio.run(go())
     assert api.refused == []
-    assert outputs(api.bodies[3]) == [BIG, SECOND]
-    assert all(text.startswith("[") for text in outputs(api.bodies[5]))
-    assert session.totals().calls == 3
+    check_nested(outputs, api.bodies, session)
     [record] = [record for record in caplog.records if record.name.startswith("policyctx")]
     assert "not of this conversation" in record.getMessage()
 
@@ -421,42 +379,20 @@ def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) ->
     assert api.bodies == []
 
 
-def test_warnings_of_a_turn_are_logged(
-    api: OpenAIAPI, capability_of: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s" / "tool_result").write_text("a file in place of the folder")
-    asyncio.run(run(api, capability_of(OLD)))
-    records = [record for record in caplog.records if record.name.startswith("policyctx")]
-    assert any("session s: " in record.getMessage() for record in records)
-    assert outputs(api.bodies[2]) == [BIG, SECOND]
-
-
 @pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
 def test_a_hundred_turns_stay_valid_and_within_the_window(
     capability_of: Any, streams: bool, chat: bool
 ) -> None:
-    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
-
-    def bash(n: int, i: int) -> str:
-        """Run a command."""
-        return texts[f"t{n}_{i}"]
-
     async def go(api: OpenAIAPI) -> list[Any]:
         capability, history = capability_of(LONG), list[Any]()
         async with model_of(api, chat=chat) as model:
             for part in range(10):
                 # Every part runs in an agent of its own, and every third one after a restart.
                 capability = capability_of(LONG) if part % 3 == 2 else capability
-                lines: list[Reply] = []
-                for turn in range(10 * part, 10 * part + 10):
-                    lines += [[OVERLOADED, BROKEN][turn % 2]] if turn % 13 == 5 else []
-                    lines.append(long_reply(turn))
-                api.script = lines
-                bash_tool = pydantic_ai.Tool(bash, name="Bash")
-                options = {"tools": [bash_tool], "instructions": "You are careful. " * 120}
-                agent = agent_of(model, capability, **options)
+                api.script = long_part(part)
+                tools = [pydantic_ai.Tool(bash, name="Bash")]
+                agent = agent_of(model, capability, tools=tools, instructions=CAREFUL)
                 given = {"message_history": history, "conversation_id": "s"}
                 if streams:
                     async with agent.run_stream(f"Do part {part}.", **given) as stream:
@@ -468,14 +404,9 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
 
     with openai_api(WINDOW) as api:
         history = asyncio.run(go(api))
-        assert api.refused == []
-        assert len(api.prompts) == 100
-        assert max(api.prompts) <= WINDOW
+    check_loop(api, capability_of(LONG).session_of("s"))
     if KEEPS_ORIGINALS:
         assert len(json.dumps(results(history))) // 3 > 10 * WINDOW
-    totals = capability_of(LONG).session_of("s").totals()
-    assert "offloaded" in totals.items
-    assert totals.compactions > 2
 
 
 def test_the_shape_reads_files_retries_and_calls_that_are_not_json() -> None:

@@ -23,49 +23,47 @@ from policyctx import Session
 from policyctx.errors import InputError
 from policyctx.integrations import adk as integration
 from policyctx.integrations.adk import GoogleShape, PolicyPlugin
+from tests.integrations.agents import (
+    ALL,
+    CAREFUL,
+    COMPACT,
+    CONTENTS,
+    DROP,
+    TEXTS,
+    AgentTests,
+    Host,
+    OptionTests,
+    check_edited,
+    check_five_calls,
+    check_loop,
+    five_calls,
+    long_reply,
+    script,
+)
 from tests.integrations.examples import added_lines, check_example, prompts_of, reading
 from tests.integrations.heavy.google_api import GoogleAPI, google_api, results
 from tests.integrations.loops import (
     BIG,
-    GATED,
     LONG,
     OLD,
     SECOND,
     SHARE,
     WINDOW,
     limit_of,
-    long_results,
 )
-from tests.integrations.openai_loops import long_reply
 from tests.integrations.scripted import Reply, calling, saying
 from tests.policies import policy
-
-DROP = """\
-    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
-    """
-COMPACT = """\
-    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
-    steps: [{name: s, do: compact, when: {messages: {at_least: 4}}}]
-    """
 
 
 def read(name: str) -> str:
     """Read a file."""
-    return {"a": BIG, "b": SECOND}[name]
-
-
-def script() -> list[Reply]:
-    return [
-        calling(("c0", "read", {"name": "a"}), reasons=True),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
+    return CONTENTS[name]
 
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleAPI]:
     with google_api() as server:
-        server.script = script()
+        server.script = script(reasons=True)
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
         monkeypatch.setenv("GOOGLE_API_KEY", "k")
         yield server
@@ -90,7 +88,7 @@ def only(plugin: PolicyPlugin, id_: str = "s", agent: str = "worker") -> Session
     return plugin.session_of(id_, app_name="app", user_id="u", agent_name=agent)
 
 
-class Host:
+class Runs:
     """A runner, and ADK's service, which keeps the events of its sessions."""
 
     def __init__(
@@ -132,6 +130,20 @@ def kept_results(contents: list[Any]) -> list[str]:
     return [str(part.function_response.response["result"]) for part in parts]
 
 
+@pytest.fixture
+def host(api: GoogleAPI, plugin_of: Any, tmp_path: Path) -> Host:
+    def run(text: str, instructions: str) -> Session:
+        plugin = plugin_of(text)
+        Runs(plugin, instruction=instructions).run()
+        return only(plugin)
+
+    return Host(api, run, results, PolicyPlugin, tmp_path / "app%2Fu%2Fs%2Fworker")
+
+
+class TestAgent(AgentTests, OptionTests):
+    """Google's ADK."""
+
+
 @pytest.mark.parametrize(
     ("model", "limit"), [("gemini-2.0-flash", 800_000), ("gemini-of-ours", 160_000)]
 )
@@ -139,7 +151,7 @@ def test_a_share_is_of_the_window_of_the_called_model(
     api: GoogleAPI, plugin_of: Any, model: str, limit: int
 ) -> None:
     plugin = plugin_of(SHARE)
-    Host(plugin, model=model).run()
+    Runs(plugin, model=model).run()
     assert len(api.bodies) == 3
     assert limit_of(only(plugin)) == limit
 
@@ -149,16 +161,9 @@ def test_the_model_gets_the_edited_list_and_the_events_keep_the_originals(
     api: GoogleAPI, plugin_of: Any, streams: bool
 ) -> None:
     plugin = plugin_of(OLD)
-    events = Host(plugin, streams=streams).run()
-    first, second = results(api.bodies[2])
-    assert first.startswith("[")
-    assert second == SECOND
+    events = Runs(plugin, streams=streams).run()
+    check_edited(results(api.bodies[2]), api, only(plugin))
     assert kept_results(events) == [BIG, SECOND]
-    session = only(plugin)
-    [file] = [item.offload_path for item in session.items if item.offload_path]
-    assert session.read(file) == BIG
-    totals = session.totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
 
 
 def test_a_message_without_a_decision_is_the_same_object(tmp_path: Path) -> None:
@@ -177,24 +182,14 @@ def test_a_message_without_a_decision_is_the_same_object(tmp_path: Path) -> None
 
 
 def test_a_dropped_call_leaves_with_its_result(api: GoogleAPI, plugin_of: Any) -> None:
-    events = Host(plugin_of(DROP)).run()
+    events = Runs(plugin_of(DROP)).run()
     assert results(api.bodies[2]) == [SECOND]
     assert kept_results(events) == [BIG, SECOND]
 
 
-def test_parallel_calls_are_offloaded_one_by_one(api: GoogleAPI, plugin_of: Any) -> None:
-    both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
-    api.script = [both, calling(("c2", "read", {"name": "b"})), saying("Done.")]
-    Host(plugin_of(OLD)).run()
-    assert results(api.bodies[1]) == [BIG, SECOND]
-    *old, newest = results(api.bodies[2])
-    assert [text[0] for text in old] == ["[", "["]
-    assert newest == SECOND
-
-
 def test_history_is_replaced_by_a_summary(api: GoogleAPI, plugin_of: Any) -> None:
     plugin = plugin_of(COMPACT)
-    events = Host(plugin, instruction="Be brief.").run()
+    events = Runs(plugin, instruction="Be brief.").run()
     assert only(plugin).totals().compactions == 1
     assert "alpha" not in str(results(api.bodies[2]))
     assert "Be brief." in str(api.bodies[2]["systemInstruction"])
@@ -204,13 +199,13 @@ def test_history_is_replaced_by_a_summary(api: GoogleAPI, plugin_of: Any) -> Non
 @pytest.mark.parametrize("text", [OLD, DROP, COMPACT], ids=["offload", "drop", "compact"])
 def test_a_restart_sends_the_same_bytes(api: GoogleAPI, plugin_of: Any, text: str) -> None:
     service = InMemorySessionService()
-    api.script = [*script()[:2], Reply(status=400)]
+    api.script = [*script(reasons=True)[:2], Reply(status=400)]
     with pytest.raises(Exception, match="scripted"):
-        Host(plugin_of(text), service).run()
+        Runs(plugin_of(text), service).run()
     twin = copy.deepcopy(service)
     for each in (service, twin):
         api.script = [saying("Done.")]
-        Host(plugin_of(text), each).run("Go on.")
+        Runs(plugin_of(text), each).run("Go on.")
     assert api.bodies[-1]["contents"] == api.bodies[-2]["contents"]
     assert BIG not in str(api.bodies[-1])
 
@@ -219,11 +214,11 @@ def test_an_error_of_the_api_goes_through_and_the_next_run_sends_the_same_list(
     api: GoogleAPI, plugin_of: Any
 ) -> None:
     plugin, service = plugin_of(OLD), InMemorySessionService()
-    api.script = [*script()[:2], Reply(status=400), saying("Done.")]
-    host = Host(plugin, service)
+    api.script = [*script(reasons=True)[:2], Reply(status=400), saying("Done.")]
+    host = Runs(plugin, service)
     with pytest.raises(Exception, match="scripted"):
         host.run()
-    Host(plugin, service).run("Go on.")
+    Runs(plugin, service).run("Go on.")
     failed, again = api.bodies[2]["contents"], api.bodies[3]["contents"]
     assert again[: len(failed) - 1] == failed[:-1]
     assert len(only(plugin).ledger) >= 1
@@ -232,8 +227,8 @@ def test_an_error_of_the_api_goes_through_and_the_next_run_sends_the_same_list(
 def test_users_with_one_session_id_have_a_session_each(api: GoogleAPI, plugin_of: Any) -> None:
     plugin, service = plugin_of(OLD), InMemorySessionService()
     for user in ("u", "v"):
-        api.script = script()
-        Host(plugin, service).run(user=user)
+        api.script = script(reasons=True)
+        Runs(plugin, service).run(user=user)
     mine, other = (
         plugin.session_of("s", app_name="app", user_id=user, agent_name="worker")
         for user in ("u", "v")
@@ -247,21 +242,15 @@ def test_users_with_one_session_id_have_a_session_each(api: GoogleAPI, plugin_of
 
 
 def test_ten_sessions_run_at_the_same_time(api: GoogleAPI, plugin_of: Any) -> None:
-    def reply(body: Any) -> Reply:
-        done = len(results(body))
-        return calling((f"t{done}", "read", {"name": "ab"[done % 2]})) if done < 5 else saying("x")
-
-    api.script = reply
+    api.script = five_calls(results)
     plugin = plugin_of(OLD)
-    host = Host(plugin)
+    host = Runs(plugin)
 
     async def go() -> None:
         await asyncio.gather(*(host.go(id_=f"{i}") for i in range(10)))
 
     asyncio.run(go())
-    sessions = [only(plugin, f"{i}") for i in range(10)]
-    assert [len(session.ledger) for session in sessions] == [4] * 10
-    assert sum(session.totals().tokens_sent for session in sessions) == sum(api.prompts)
+    check_five_calls(api, (only(plugin, f"{i}") for i in range(10)))
 
 
 def test_a_bounded_number_of_sessions_is_kept(
@@ -281,7 +270,7 @@ def test_a_given_session_serves_all_runs_of_its_conversation(
     api: GoogleAPI, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = Session(policy(OLD), root=tmp_path, session_id="mine", shapes=[GoogleShape()])
-    Host(PolicyPlugin(session)).run()
+    Runs(PolicyPlugin(session)).run()
     assert results(api.bodies[2])[0].startswith("[")
     assert only(PolicyPlugin(session)) is session
     api.script = [calling((f"c{i}", "look", {})) for i in range(2)]
@@ -291,7 +280,7 @@ def test_a_given_session_serves_all_runs_of_its_conversation(
         return "gamma " * 400
 
     with caplog.at_level(logging.WARNING):
-        Host(PolicyPlugin(session), name="other", tools=[look]).run("Something else.")
+        Runs(PolicyPlugin(session), name="other", tools=[look]).run("Something else.")
     assert results(api.bodies[-1]) == [look()] * 2
     assert "sent unchanged" in caplog.text
 
@@ -300,16 +289,11 @@ def test_a_function_chooses_the_session_of_a_call(api: GoogleAPI, tmp_path: Path
     session = Session(policy(OLD), root=tmp_path, session_id="s", shapes=[GoogleShape()])
     plugin = PolicyPlugin(lambda context, _: session if context.agent_name == "mine" else None)
     for name, count in (("other", 0), ("mine", 1)):
-        api.script = script()
-        Host(plugin, name=name).run()
+        api.script = script(reasons=True)
+        Runs(plugin, name=name).run()
         assert len(session.ledger) == count
     with pytest.raises(InputError, match="by a function"):
         only(plugin)
-
-
-def test_options_need_a_policy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need a policy"):
-        PolicyPlugin(lambda *_: None, root=tmp_path)
 
 
 def test_an_error_of_the_session_ends_the_run(api: GoogleAPI) -> None:
@@ -317,24 +301,22 @@ def test_an_error_of_the_session_ends_the_run(api: GoogleAPI) -> None:
         raise InputError("no session for this user")
 
     with pytest.raises(RuntimeError, match="no session for this user"):
-        Host(PolicyPlugin(broken)).run()
+        Runs(PolicyPlugin(broken)).run()
     assert api.bodies == []
 
 
-def test_the_system_prompt_and_the_tools_count_towards_the_gates(
-    api: GoogleAPI, plugin_of: Any
-) -> None:
-    Host(plugin_of(GATED), instruction="rule " * 20_000).run()
-    assert results(api.bodies[2])[0].startswith("[")
-
-
 def test_an_agent_as_a_tool_has_a_session_of_its_own(api: GoogleAPI, plugin_of: Any) -> None:
-    plugin = plugin_of(OLD.replace("keep_recent: 1", "keep_recent: 0"))
+    plugin = plugin_of(ALL)
     helper = agent_of(name="helper", instruction="Look.")
     found = saying(f"Found. {BIG}")
-    calls = [calling(("q", "helper", {"request": "Where?"})), *script()[:2], found, *script()[1:]]
+    calls = [
+        calling(("q", "helper", {"request": "Where?"})),
+        *script(reasons=True)[:2],
+        found,
+        *script(reasons=True)[1:],
+    ]
     api.script = calls
-    Host(plugin, agent=agent_of(tools=[read, AgentTool(helper)])).run()
+    Runs(plugin, agent=agent_of(tools=[read, AgentTool(helper)])).run()
     assert len(api.bodies) == 6
     inner, outer = results(api.bodies[3]), results(api.bodies[5])
     assert len(inner) == len(outer) == 2
@@ -346,8 +328,8 @@ def test_an_agent_that_takes_over_has_a_session_of_its_own(api: GoogleAPI, plugi
     plugin = plugin_of(OLD)
     helper = agent_of(name="helper", description="Reads.", instruction="Look.")
     handover = calling(("q", "transfer_to_agent", {"agent_name": "helper"}))
-    api.script = [handover, *script()]
-    Host(plugin, agent=agent_of(tools=[], sub_agents=[helper])).run()
+    api.script = [handover, *script(reasons=True)]
+    Runs(plugin, agent=agent_of(tools=[], sub_agents=[helper])).run()
     assert results(api.bodies[-1])[0].startswith("[")
     assert len(only(plugin, agent="helper").ledger) == 1
     assert only(plugin).totals().calls == 1
@@ -357,30 +339,24 @@ def test_an_agent_that_takes_over_has_a_session_of_its_own(api: GoogleAPI, plugi
 def test_a_hundred_turns_stay_valid_and_within_the_window(
     api: GoogleAPI, plugin_of: Any, streams: bool
 ) -> None:
-    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
     turns = iter(range(100))
     api.window = WINDOW
     api.script = lambda _: long_reply(next(turns))
 
     def Bash(n: int, i: int) -> str:  # noqa: N802 - the name of the tool
         """Run a command."""
-        return texts[f"t{n}_{i}"]
+        return TEXTS[f"t{n}_{i}"]
 
     plugin, service = plugin_of(LONG), InMemorySessionService()
     events: list[Any] = []
     for part in range(10):
         # Every third part runs after a restart.
         plugin = plugin_of(LONG) if part % 3 == 2 else plugin
-        prompt = "You are careful. " * 120
-        host = Host(plugin, service, streams=streams, tools=[Bash], instruction=prompt)
+        host = Runs(plugin, service, streams=streams, tools=[Bash], instruction=CAREFUL)
         events = host.run(f"Do part {part}.")
-    assert len(api.prompts) == 100
-    assert max(api.prompts) <= WINDOW
+    check_loop(api, only(plugin))
     assert sum(map(len, kept_results(events))) // 3 > 10 * WINDOW
-    assert set(kept_results(events)) <= set(texts.values())
-    totals = only(plugin).totals()
-    assert "offloaded" in totals.items
-    assert totals.compactions > 2
+    assert set(kept_results(events)) <= set(TEXTS.values())
 
 
 NAME, PAGE = "adk_agent", "adk"

@@ -18,10 +18,29 @@ from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from policyctx import Session
 from policyctx.errors import InputError, MessagesError
 from policyctx.integrations.agent_framework import AgentFrameworkShape, PolicyMiddleware
+from tests.integrations.agents import (
+    ALL,
+    CAREFUL,
+    COMPACT,
+    CONTENTS,
+    DROP,
+    TEXTS,
+    AgentTests,
+    Host,
+    OptionTests,
+    RetryTests,
+    check_edited,
+    check_five_calls,
+    check_loop,
+    check_nested,
+    five_calls,
+    long_part,
+    nested,
+    script,
+)
 from tests.integrations.examples import added_lines, check_example, outputs
 from tests.integrations.loops import (
     BIG,
-    GATED,
     LIMITS,
     LONG,
     OLD,
@@ -29,37 +48,21 @@ from tests.integrations.loops import (
     SHARE,
     WINDOW,
     limit_of,
-    long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_loops import long_reply
-from tests.integrations.scripted import BROKEN, OVERLOADED, Reply, calling, saying
+from tests.integrations.scripted import Reply, saying
 from tests.policies import policy
 
 pytestmark = pytest.mark.slow
 
-DROP = """\
-    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
-    """
-COMPACT = """\
-    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
-    steps: [{name: s, do: compact, when: {messages: {at_least: 4}}}]
-    """
 EACH_API = pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
-
-
-def script() -> list[Reply]:
-    return [
-        Reply("Let me see.", calling(("c0", "read", {"name": "a"})).calls),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
 
 
 @pytest.fixture
 def api() -> Iterator[OpenAIAPI]:
     with openai_api() as server:
-        server.script = script()
+        first, *rest = script()
+        server.script = [replace(first, text="Let me see."), *rest]
         yield server
 
 
@@ -74,7 +77,7 @@ def middleware_of(tmp_path: Path) -> Callable[[str], PolicyMiddleware]:
 @tool(approval_mode="never_require")  # type: ignore[untyped-decorator]
 def read(name: str) -> str:
     """Read a file."""
-    return {"a": BIG, "b": SECOND}[name]
+    return CONTENTS[name]
 
 
 @asynccontextmanager
@@ -113,6 +116,33 @@ def results(session: AgentSession) -> list[str]:
     return [each["result"] for each in contents if each["type"] == "function_result"]
 
 
+@tool(name="Bash", approval_mode="never_require")  # type: ignore[untyped-decorator]
+def bash(n: int, i: int) -> str:
+    """Run a command."""
+    return TEXTS[f"t{n}_{i}"]
+
+
+@pytest.fixture
+def host(api: OpenAIAPI, middleware_of: Any, tmp_path: Path) -> Host:
+    def start(text: str, instructions: str) -> Session:
+        middleware = middleware_of(text)
+
+        async def go() -> None:
+            async with client_of(api) as client:
+                agent = agent_of(client, middleware, instructions=instructions)
+                await agent.run("Read both.", session=AgentSession(session_id="s"))
+
+        asyncio.run(go())
+        session: Session = middleware.session_of("s")
+        return session
+
+    return Host(api, start, outputs, PolicyMiddleware, tmp_path / "s")
+
+
+class TestAgent(AgentTests, OptionTests, RetryTests):
+    """Agent Framework."""
+
+
 @pytest.mark.parametrize(("model", "limit"), LIMITS)
 @pytest.mark.parametrize("is_option", [False, True], ids=["client", "option"])
 def test_a_share_is_of_the_window_of_the_called_model(
@@ -139,16 +169,8 @@ def test_the_model_gets_the_edited_list_and_the_session_keeps_the_originals(
     middleware, kept = middleware_of(OLD), AgentSession(session_id="s")
     response = asyncio.run(run(api, middleware, chat=chat, streams=streams, session=kept))
     assert response.text.endswith("Done.")
-    assert api.refused == []
-    first, second = outputs(api.bodies[2])
-    assert first.startswith("[")
-    assert second == SECOND
+    check_edited(outputs(api.bodies[2]), api, middleware.session_of("s"))
     assert results(kept) == [BIG, SECOND]
-    session = middleware.session_of("s")
-    [file] = [item.offload_path for item in session.items if item.offload_path]
-    assert session.read(file) == BIG
-    totals = session.totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
 
 
 def test_a_message_without_a_decision_is_the_same_object(
@@ -175,16 +197,6 @@ def test_a_dropped_call_leaves_with_its_result(
     assert api.refused == []
     assert outputs(api.bodies[2]) == [SECOND]
     assert "c0" not in json.dumps(api.bodies[2])
-
-
-def test_parallel_calls_are_offloaded_one_by_one(api: OpenAIAPI, middleware_of: Any) -> None:
-    both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
-    api.script = [both, calling(("c2", "read", {"name": "b"})), saying("Done.")]
-    asyncio.run(run(api, middleware_of(OLD)))
-    assert outputs(api.bodies[1]) == [BIG, SECOND]
-    *old, newest = outputs(api.bodies[2])
-    assert [text[0] for text in old] == ["[", "["]
-    assert newest == SECOND
 
 
 @EACH_API
@@ -217,18 +229,6 @@ def test_a_restart_sends_the_same_bytes(api: OpenAIAPI, middleware_of: Any, text
 def without_ids(body: Any) -> list[Any]:
     """The items of a request without their ids, which the framework does not save."""
     return [{name: item[name] for name in item if name != "id"} for item in body["input"]]
-
-
-@pytest.mark.parametrize("error", [OVERLOADED, BROKEN], ids=["529", "500"])
-def test_a_retried_request_is_sent_byte_for_byte(
-    api: OpenAIAPI, middleware_of: Any, error: Reply
-) -> None:
-    assert isinstance(api.script, list)
-    api.script.insert(2, error)
-    middleware = middleware_of(OLD)
-    asyncio.run(run(api, middleware))
-    assert api.raw[2] == api.raw[3]
-    assert len(middleware.session_of("s").ledger) == 1
 
 
 def test_a_call_that_another_middleware_repeats_is_no_turn(
@@ -264,11 +264,7 @@ def test_two_sessions_of_the_framework_have_a_session_each(
 
 
 def test_ten_sessions_run_at_the_same_time(api: OpenAIAPI, middleware_of: Any) -> None:
-    def reply(body: Any) -> Reply:
-        turn = len(outputs(body))
-        return calling((f"t{turn}", "read", {"name": "ab"[turn % 2]})) if turn < 5 else saying("x")
-
-    api.script = reply
+    api.script = five_calls(outputs)
     middleware = middleware_of(OLD)
 
     async def go() -> None:
@@ -276,10 +272,7 @@ def test_ten_sessions_run_at_the_same_time(api: OpenAIAPI, middleware_of: Any) -
         await asyncio.gather(*(run(api, middleware, session=one) for one in each))
 
     asyncio.run(go())
-    assert api.refused == []
-    sessions = [middleware.session_of(f"{i}") for i in range(10)]
-    assert [len(session.ledger) for session in sessions] == [4] * 10
-    assert sum(session.totals().tokens_sent for session in sessions) == sum(api.prompts)
+    check_five_calls(api, (middleware.session_of(f"{i}") for i in range(10)))
 
 
 def test_a_given_session_serves_a_run_without_one(api: OpenAIAPI, tmp_path: Path) -> None:
@@ -303,11 +296,6 @@ def test_a_function_chooses_the_session_of_a_call(api: OpenAIAPI, tmp_path: Path
         assert len(session.ledger) == count
 
 
-def test_options_need_a_policy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need a policy"):
-        PolicyMiddleware(lambda _: None, root=tmp_path)
-
-
 def test_a_history_on_the_server_is_sent_unchanged_with_one_warning(
     api: OpenAIAPI, middleware_of: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -323,27 +311,9 @@ def test_a_history_on_the_server_is_sent_unchanged_with_one_warning(
     assert ["the server holds its history" in each.getMessage() for each in records] == [True]
 
 
-def test_instructions_and_tools_count_towards_the_gates(api: OpenAIAPI, middleware_of: Any) -> None:
-    async def go() -> None:
-        async with client_of(api) as client:
-            agent = agent_of(client, middleware_of(GATED), instructions="rule " * 20_000)
-            await agent.run("Go.", session=AgentSession(session_id="s"))
-
-    asyncio.run(go())
-    assert outputs(api.bodies[2])[0].startswith("[")
-
-
 def test_an_agent_inside_a_tool_is_no_part_of_the_session(api: OpenAIAPI, tmp_path: Path) -> None:
-    text = OLD.replace("keep_recent: 1", "keep_recent: 0")
-    middleware = PolicyMiddleware(policy(text), session_id="s", root=tmp_path)
-    inner = [calling((f"i{i}", "read", {"name": name})) for i, name in enumerate("ab")]
-    api.script = [
-        calling(("c0", "ask", {"question": "Where?"})),
-        *inner,
-        saying(f"Found. {BIG}"),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
+    middleware = PolicyMiddleware(policy(ALL), session_id="s", root=tmp_path)
+    api.script = nested(question="Where?")
 
     async def go() -> None:
         async with client_of(api) as client:
@@ -358,9 +328,7 @@ def test_an_agent_inside_a_tool_is_no_part_of_the_session(api: OpenAIAPI, tmp_pa
 
     asyncio.run(go())
     assert api.refused == []
-    assert outputs(api.bodies[3]) == [BIG, SECOND]
-    assert all(text.startswith("[") for text in outputs(api.bodies[5]))
-    assert middleware.session_of("s").totals().calls == 3
+    check_nested(outputs, api.bodies, middleware.session_of("s"))
 
 
 def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) -> None:
@@ -370,29 +338,11 @@ def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) ->
     assert api.bodies == []
 
 
-def test_warnings_of_a_turn_are_logged(
-    api: OpenAIAPI, middleware_of: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s" / "tool_result").write_text("a file in place of the folder")
-    asyncio.run(run(api, middleware_of(OLD)))
-    records = [record for record in caplog.records if record.name.startswith("policyctx")]
-    assert any("session s: " in record.getMessage() for record in records)
-    assert outputs(api.bodies[2]) == [BIG, SECOND]
-
-
 @EACH_API
 @pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
 def test_a_hundred_turns_stay_valid_and_within_the_window(
     middleware_of: Any, streams: bool, chat: bool
 ) -> None:
-    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
-
-    @tool(name="Bash", approval_mode="never_require")  # type: ignore[untyped-decorator]
-    def bash(n: int, i: int) -> str:
-        """Run a command."""
-        return texts[f"t{n}_{i}"]
-
     async def go(api: OpenAIAPI) -> AgentSession:
         middleware, kept = middleware_of(LONG), AgentSession(session_id="s")
         async with client_of(api, chat=chat) as client:
@@ -400,15 +350,10 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
                 if part % 3 == 2:  # a restart
                     middleware = middleware_of(LONG)
                     kept = AgentSession.from_dict(json.loads(json.dumps(kept.to_dict())))
-                lines: list[Reply] = []
-                for turn in range(10 * part, 10 * part + 10):
-                    lines += [[OVERLOADED, BROKEN][turn % 2]] if turn % 13 == 5 else []
-                    # The framework's sessions lose the ids by which the server pairs a call with
-                    # its reasoning, also without a policy.
-                    lines.append(replace(long_reply(turn), reasons=False))
-                api.script = lines
-                options = {"tools": [bash], "instructions": "You are careful. " * 120}
-                agent = agent_of(client, middleware, **options)
+                # The framework's sessions lose the ids by which the server pairs a call with its
+                # reasoning, also without a policy.
+                api.script = [replace(reply, reasons=False) for reply in long_part(part)]
+                agent = agent_of(client, middleware, tools=[bash], instructions=CAREFUL)
                 if streams:
                     stream = agent.run(f"Do part {part}.", session=kept, stream=True)
                     async for _ in stream:
@@ -420,13 +365,8 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
 
     with openai_api(WINDOW) as api:
         kept = asyncio.run(go(api))
-        assert api.refused == []
-        assert len(api.prompts) == 100
-        assert max(api.prompts) <= WINDOW
+    check_loop(api, middleware_of(LONG).session_of("s"))
     assert len(json.dumps(results(kept))) // 3 > 10 * WINDOW
-    totals = middleware_of(LONG).session_of("s").totals()
-    assert "offloaded" in totals.items
-    assert totals.compactions > 2
 
 
 def test_the_example_and_the_program_without_policyctx_give_the_same_answer(

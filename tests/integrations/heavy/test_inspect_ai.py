@@ -35,6 +35,16 @@ from policyctx import Session
 from policyctx.errors import InputError
 from policyctx.integrations import inspect_ai as integration
 from policyctx.integrations.inspect_ai import InspectShape, PolicyCompaction
+from tests.integrations.agents import (
+    ALL,
+    CAREFUL,
+    CONTENTS,
+    DROP,
+    TEXTS,
+    check_loop,
+    long_reply,
+    script,
+)
 from tests.integrations.examples import added_lines, check_example, run_with_openai
 from tests.integrations.loops import (
     BIG,
@@ -46,16 +56,11 @@ from tests.integrations.loops import (
     WINDOW,
     files_of,
     limit_of,
-    long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_loops import long_reply
 from tests.integrations.scripted import Reply, calling
 from tests.policies import policy
 
-DROP = """\
-    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
-    """
 COMPACT = """\
     compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
     steps: [{name: s, do: compact, when: {messages: {at_least: 5}}}]
@@ -82,25 +87,17 @@ async def read(name: str) -> str:
     Args:
         name: The file.
     """
-    return {"a": BIG, "b": SECOND}[name]
+    return CONTENTS[name]
 
 
 def submit(text: str = "Done.") -> Reply:
     return calling(("end", "submit", {"answer": text}))
 
 
-def script() -> list[Reply]:
-    return [
-        calling(("c0", "read", {"name": "a"})),
-        calling(("c1", "read", {"name": "b"})),
-        submit(),
-    ]
-
-
 @pytest.fixture
 def api() -> Iterator[OpenAIAPI]:
     with openai_api() as server:
-        server.script = script()
+        server.script = script(last=submit())
         yield server
         assert server.refused == []
 
@@ -175,7 +172,7 @@ def test_each_sample_has_a_session_of_its_own(
     api: OpenAIAPI, strategy_of: Any, tmp_path: Path
 ) -> None:
     def reply(body: Any) -> Reply:
-        return script()[len(results(body["messages"]))]
+        return script(last=submit())[len(results(body["messages"]))]
 
     api.script = reply
     strategy = strategy_of(OLD, 900)
@@ -188,7 +185,6 @@ def test_each_sample_has_a_session_of_its_own(
 def test_a_hundred_turns_stay_valid_and_within_the_window(
     api: OpenAIAPI, strategy_of: Any, tmp_path: Path
 ) -> None:
-    texts = {id_: text for turn in range(101) for id_, text in long_results(turn)}
     turns = iter(range(101))
 
     async def bash(n: int, i: int) -> str:
@@ -198,7 +194,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
             n: The turn.
             i: The call.
         """
-        return texts[f"t{n}_{i}"]
+        return TEXTS[f"t{n}_{i}"]
 
     def reply(_: Any) -> Reply:
         turn = next(turns)
@@ -211,7 +207,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
         "openai/some", base_url=api.url, api_key="k", responses_api=False, memoize=False
     )
     agent = react(
-        prompt="You are careful. " * 120,
+        prompt=CAREFUL,
         tools=[tool.as_tool()],
         compaction=strategy,
         truncation="disabled",
@@ -224,14 +220,10 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
         message_limit=1000,
     )
     assert log.status == "success", log.error
-    assert len(api.prompts) == 101
-    assert max(api.prompts) <= WINDOW
     assert log.samples
     assert sum(map(len, results(log.samples[0].messages))) // 3 > 10 * WINDOW
     [session] = strategy._recent.values()
-    totals = session.totals()
-    assert "offloaded" in totals.items
-    assert totals.compactions > 2
+    check_loop(api, session, turns=101)
 
 
 def conversation() -> list[Any]:
@@ -298,8 +290,7 @@ def test_inspect_reports_a_list_that_the_policy_leaves_too_large(strategy_of: An
 def test_a_given_session_leaves_other_conversations_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    text = OLD.replace("keep_recent: 1", "keep_recent: 0")
-    session = Session(policy(text), root=tmp_path, session_id="s", shapes=[InspectShape()])
+    session = Session(policy(ALL), root=tmp_path, session_id="s", shapes=[InspectShape()])
     strategy = PolicyCompaction(session, threshold=100)
     model = get_model("mockllm/model", memoize=False)
     mine, other = conversation(), conversation()

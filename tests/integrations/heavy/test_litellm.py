@@ -24,6 +24,7 @@ from policyctx.errors import InputError
 from policyctx.integrations import litellm as integration
 from policyctx.integrations.litellm import PolicyHook, session_id_of
 from tests.conversations import session_of
+from tests.integrations.agents import long_reply
 from tests.integrations.anthropic_api import AnthropicAPI, anthropic_api
 from tests.integrations.examples import ROOT, example
 from tests.integrations.loops import (
@@ -38,7 +39,6 @@ from tests.integrations.loops import (
     long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_loops import long_reply
 from tests.integrations.scripted import OVERLOADED, calling, saying
 from tests.policies import policy
 

@@ -8,6 +8,7 @@ import logging
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,17 @@ from policyctx.integrations.smolagents import (
     SummaryStep,
     views,
 )
+from tests.integrations.agents import (
+    ALL,
+    CAREFUL,
+    CONTENTS,
+    DROP,
+    TEXTS,
+    check_loop,
+    in_parallel,
+    long_reply,
+    script,
+)
 from tests.integrations.examples import added_lines, check_example, prompts_of, reading
 from tests.integrations.loops import (
     BIG,
@@ -36,15 +48,11 @@ from tests.integrations.loops import (
     WINDOW,
     files_of,
     limit_of,
-    long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
 from tests.integrations.scripted import Reply, calling, saying
 from tests.policies import policy
 
-DROP = """\
-    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
-    """
 COMPACT = """\
     compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
     steps: [{name: s, do: compact, when: {messages: {at_least: 5}}}]
@@ -63,7 +71,7 @@ class Read(Tool):  # type: ignore[misc]
     output_type = "string"
 
     def forward(self, name: str) -> str:
-        return {"a": BIG, "b": SECOND}.get(name, "nothing")
+        return CONTENTS.get(name, "nothing")
 
 
 class Bash(Tool):  # type: ignore[misc]
@@ -76,25 +84,17 @@ class Bash(Tool):  # type: ignore[misc]
     output_type = "string"
 
     def forward(self, n: int, i: int) -> str:
-        return dict(long_results(n))[f"t{n}_{i}"]
+        return TEXTS[f"t{n}_{i}"]
 
 
 def final(text: str = "Done.") -> Reply:
     return calling(("f", "final_answer", {"answer": text}))
 
 
-def script() -> list[Reply]:
-    return [
-        calling(("c0", "read", {"name": "a"})),
-        calling(("c1", "read", {"name": "b"})),
-        final(),
-    ]
-
-
 @pytest.fixture
 def api() -> Iterator[OpenAIAPI]:
     with openai_api() as server:
-        server.script = script()
+        server.script = script(last=final())
         yield server
         assert server.refused == []
 
@@ -179,8 +179,7 @@ def test_the_input_of_an_old_call_is_offloaded(api: OpenAIAPI, policy_of: Any) -
 
 
 def test_the_results_of_parallel_calls_are_one_item(api: OpenAIAPI, policy_of: Any) -> None:
-    both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
-    api.script = [both, calling(("c2", "read", {"name": "b"})), final()]
+    api.script = in_parallel(final())
     callback = policy_of(OLD)
     agent_of(api, callback).run("Read both.")
     first, second = results(api.bodies[2])
@@ -210,7 +209,7 @@ def test_a_restart_sends_the_same_bytes(
 ) -> None:
     kept: list[Any] = []
     for callback in (None, policy_of(text)):
-        api.script = [*script()[:2], Reply(status=400)]
+        api.script = [*script(last=final())[:2], Reply(status=400)]
         agent = agent_of(api, callback)
         with pytest.raises(Exception, match="scripted"):
             agent.run("Read both.")
@@ -234,7 +233,7 @@ def test_the_error_of_a_failed_call_stays_as_it_is(api: OpenAIAPI, policy_of: An
         def forward(self, name: str) -> str:
             raise ValueError(BIG + name)
 
-    callback = policy_of(OLD.replace("keep_recent: 1", "keep_recent: 0"))
+    callback = policy_of(ALL)
     agent_of(api, callback, tools=[Broken()]).run("Read both.")
     assert str(api.bodies[2]).count(f"ValueError: {BIG}") == 2
     assert files_of(callback.session) == []
@@ -245,7 +244,7 @@ def test_an_error_of_the_model_ends_the_run_and_the_next_one_goes_on(
 ) -> None:
     callback = policy_of(OLD)
     agent = agent_of(api, callback)
-    api.script = [*script()[:2], Reply(status=400)]
+    api.script = [*script(last=final())[:2], Reply(status=400)]
     with pytest.raises(Exception, match="scripted"):
         agent.run("Read both.")
     api.script = [final()]
@@ -272,12 +271,12 @@ def test_a_code_agent_has_its_code_and_its_logs_edited(api: OpenAIAPI, policy_of
 def test_a_managed_agent_is_no_part_of_the_session(
     api: OpenAIAPI, policy_of: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    callback = policy_of(OLD.replace("keep_recent: 1", "keep_recent: 0"))
+    callback = policy_of(ALL)
     helper = agent_of(api, callback, name="helper", description="Looks.")
     api.script = [
         calling(("c", "read", {"name": "b"})),
         calling(("q", "helper", {"task": "Where?", "additional_args": {}})),
-        *script()[:2],
+        *script(last=final())[:2],
         final(f"Found. {BIG}"),
         final(),
     ]
@@ -293,7 +292,7 @@ def test_a_function_chooses_the_session_of_an_agent(api: OpenAIAPI, tmp_path: Pa
     session = Session(policy(OLD), root=tmp_path, session_id="s", shapes=[SmolagentsShape()])
     callback = PolicyCallback(lambda agent: session if agent.name == "mine" else None)
     for name, count in (("other", 0), ("mine", 1)):
-        api.script = script()
+        api.script = script(last=final())
         agent_of(api, callback, name=name, description="x").run("Read both.")
         assert len(session.ledger) == count
     with pytest.raises(InputError, match="by a function"):
@@ -325,27 +324,20 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(api: OpenAIAPI, policy
 
     def reply(_: Any) -> Reply:
         turn = next(turns)
-        if turn % 10 == 9:
-            return final(f"Part {turn} is done. " + "We go on with the next part. " * 20)
-        asked = [(f"t{turn}_{i}", "Bash", {"n": turn, "i": i}) for i in range(1 + turn % 3)]
-        return calling(*asked)
+        said = long_reply(turn)
+        return final(said.text) if said.text else replace(said, reasons=False)
 
     api.script, api.window = reply, WINDOW
     callback = policy_of(LONG)
-    prompt = "You are careful. " * 120
-    agent = agent_of(api, callback, tools=[Bash()], instructions=prompt)
+    agent = agent_of(api, callback, tools=[Bash()], instructions=CAREFUL)
     for part in range(10):
         if part % 3 == 2:  # a restart: other objects, and a session from the store
             steps = pickle.loads(pickle.dumps(agent.memory.steps))  # noqa: S301 - our own
             callback = policy_of(LONG)
-            agent = agent_of(api, callback, tools=[Bash()], instructions=prompt)
+            agent = agent_of(api, callback, tools=[Bash()], instructions=CAREFUL)
             agent.memory.steps = steps
         agent.run(f"Do part {part}.", reset=False)
-    assert len(api.prompts) == 100
-    assert max(api.prompts) <= WINDOW
-    totals = callback.session.totals()
-    assert "offloaded" in totals.items
-    assert totals.compactions > 2
+    check_loop(api, callback.session)
 
 
 def test_the_shape_returns_what_it_is_given() -> None:

@@ -20,10 +20,29 @@ from strands.session.file_session_manager import FileSessionManager
 from policyctx import Session
 from policyctx.errors import InputError, MessagesError
 from policyctx.integrations.strands import BedrockShape, PolicyPlugin
+from tests.integrations.agents import (
+    ALL,
+    CAREFUL,
+    COMPACT,
+    CONTENTS,
+    DROP,
+    TEXTS,
+    AgentTests,
+    Host,
+    OptionTests,
+    RetryTests,
+    check_edited,
+    check_loop,
+    check_nested,
+    check_observed,
+    long_part,
+    long_reply,
+    nested,
+    script,
+)
 from tests.integrations.examples import added_lines, check_example, outputs
 from tests.integrations.loops import (
     BIG,
-    GATED,
     LIMITS,
     LONG,
     OLD,
@@ -31,30 +50,12 @@ from tests.integrations.loops import (
     SHARE,
     WINDOW,
     limit_of,
-    long_results,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.openai_loops import long_reply
-from tests.integrations.scripted import BROKEN, OVERLOADED, Reply, calling, saying
+from tests.integrations.scripted import Reply, saying
 from tests.policies import policy
 
 pytestmark = pytest.mark.slow
-
-DROP = """\
-    steps: [{name: s, do: drop, select: {types: [tool_call], keep_recent: 1}}]
-    """
-COMPACT = """\
-    compaction: {keep_recent: {messages: 1}, keep_newest_user_message: true}
-    steps: [{name: s, do: compact, when: {messages: {at_least: 4}}}]
-    """
-
-
-def script() -> list[Reply]:
-    return [
-        calling(("c0", "read", {"name": "a"})),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def plugin_of(tmp_path: Path) -> Callable[[str], PolicyPlugin]:
 @tool  # type: ignore[untyped-decorator]
 def read(name: str) -> str:
     """Read a file."""
-    return {"a": BIG, "b": SECOND}[name]
+    return CONTENTS[name]
 
 
 def agent_of(api: OpenAIAPI, plugin: Any, **options: Any) -> Agent:
@@ -99,6 +100,28 @@ def results(messages: Any) -> list[str]:
     return [b["toolResult"]["content"][0]["text"] for b in blocks if "toolResult" in b]
 
 
+@tool(name="Bash")  # type: ignore[untyped-decorator]
+def bash(n: int, i: int) -> str:
+    """Run a command."""
+    return TEXTS[f"t{n}_{i}"]
+
+
+@pytest.fixture
+def host(api: OpenAIAPI, plugin_of: Any, tmp_path: Path) -> Host:
+    def run(text: str, instructions: str) -> Session:
+        plugin = plugin_of(text)
+        agent_of(api, plugin, system_prompt=instructions)("Go.")
+        session: Session = plugin.session_of("s")
+        return session
+
+    # Parallel calls end in any order.
+    return Host(api, run, lambda body: sorted(outputs(body)), PolicyPlugin, tmp_path / "context")
+
+
+class TestAgent(AgentTests, OptionTests, RetryTests):
+    """Strands."""
+
+
 @pytest.mark.parametrize(("model", "limit"), LIMITS)
 def test_a_share_is_of_the_window_of_the_called_model(
     api: OpenAIAPI, plugin_of: Any, model: str, limit: int
@@ -117,17 +140,10 @@ def test_the_model_gets_the_edited_list_and_the_agent_keeps_it(
     messages = agent.messages
     result = asyncio.run(agent.invoke_async("Go.")) if is_async else agent("Go.")
     assert str(result).strip() == "Done."
-    assert api.refused == []
-    first, second = outputs(api.bodies[2])
-    assert first.startswith("[")
-    assert second == SECOND
+    sent = outputs(api.bodies[2])
+    check_edited(sent, api, plugin.session_of("s"))
     assert agent.messages is messages
-    assert results(messages) == [first, SECOND]
-    session = plugin.session_of("s")
-    [file] = [item.offload_path for item in session.items if item.offload_path]
-    assert session.read(file) == BIG
-    totals = session.totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
+    assert results(messages) == [sent[0], SECOND]
 
 
 def test_a_streamed_run_is_edited_and_its_usage_observed(api: OpenAIAPI, plugin_of: Any) -> None:
@@ -139,8 +155,7 @@ def test_a_streamed_run_is_edited_and_its_usage_observed(api: OpenAIAPI, plugin_
 
     asyncio.run(go())
     assert outputs(api.bodies[2])[0].startswith("[")
-    totals = plugin.session_of("s").totals()
-    assert (totals.calls, totals.tokens_sent) == (3, sum(api.prompts))
+    check_observed(api, plugin.session_of("s"))
 
 
 def test_a_message_without_a_decision_is_the_same_object(api: OpenAIAPI, plugin_of: Any) -> None:
@@ -158,16 +173,6 @@ def test_a_dropped_call_leaves_with_its_result(api: OpenAIAPI, plugin_of: Any) -
     assert api.refused == []
     assert outputs(api.bodies[2]) == [SECOND]
     assert "c0" not in json.dumps(api.bodies[2])
-
-
-def test_parallel_calls_are_offloaded_one_by_one(api: OpenAIAPI, plugin_of: Any) -> None:
-    both = calling(("c0", "read", {"name": "a"}), ("c1", "read", {"name": "b"}))
-    api.script = [both, calling(("c2", "read", {"name": "b"})), saying("Done.")]
-    agent_of(api, plugin_of(OLD))("Go.")
-    assert sorted(outputs(api.bodies[1])) == [BIG, SECOND]
-    *old, newest = outputs(api.bodies[2])
-    assert [text[0] for text in old] == ["[", "["]
-    assert newest == SECOND
 
 
 def test_history_is_replaced_by_a_summary(api: OpenAIAPI, plugin_of: Any) -> None:
@@ -206,18 +211,6 @@ def test_a_restart_sends_the_same_bytes(
         assert api.bodies[3]["messages"][: len(before)] == before
     assert api.raw[4] == api.raw[3]
     assert BIG not in json.dumps(api.bodies[3])
-
-
-@pytest.mark.parametrize("error", [OVERLOADED, BROKEN], ids=["529", "500"])
-def test_a_retried_request_is_sent_byte_for_byte(
-    api: OpenAIAPI, plugin_of: Any, error: Reply
-) -> None:
-    assert isinstance(api.script, list)
-    api.script.insert(2, error)
-    plugin = plugin_of(OLD)
-    agent_of(api, plugin)("Go.")
-    assert api.raw[2] == api.raw[3]
-    assert len(plugin.session_of("s").ledger) == 1
 
 
 def test_a_call_that_the_agent_repeats_is_no_turn(api: OpenAIAPI, plugin_of: Any) -> None:
@@ -259,28 +252,9 @@ def test_a_function_chooses_the_session_of_a_call(api: OpenAIAPI, tmp_path: Path
         assert len(session.ledger) == count
 
 
-def test_options_need_a_policy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need a policy"):
-        PolicyPlugin(lambda _: None, root=tmp_path)
-
-
-def test_the_system_prompt_and_the_tools_count_towards_the_gates(
-    api: OpenAIAPI, plugin_of: Any
-) -> None:
-    agent_of(api, plugin_of(GATED), system_prompt="rule " * 20_000)("Go.")
-    assert outputs(api.bodies[2])[0].startswith("[")
-
-
 def test_an_agent_inside_a_tool_is_no_part_of_the_session(api: OpenAIAPI, plugin_of: Any) -> None:
-    plugin = plugin_of(OLD.replace("keep_recent: 1", "keep_recent: 0"))
-    inner = [calling((f"i{i}", "read", {"name": name})) for i, name in enumerate("ab")]
-    api.script = [
-        calling(("c0", "ask", {"question": "Where?"})),
-        *inner,
-        saying(f"Found. {BIG}"),
-        calling(("c1", "read", {"name": "b"})),
-        saying("Done."),
-    ]
+    plugin = plugin_of(ALL)
+    api.script = nested(question="Where?")
     helper = agent_of(api, plugin, system_prompt="Look.")
 
     @tool  # type: ignore[untyped-decorator]
@@ -290,9 +264,7 @@ def test_an_agent_inside_a_tool_is_no_part_of_the_session(api: OpenAIAPI, plugin
 
     agent_of(api, plugin, tools=[read, ask], system_prompt="Work.")("Go.")
     assert api.refused == []
-    assert outputs(api.bodies[3]) == [BIG, SECOND]
-    assert all(text.startswith("[") for text in outputs(api.bodies[5]))
-    assert plugin.session_of("s").totals().calls == 3
+    check_nested(outputs, api.bodies, plugin.session_of("s"))
 
 
 def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) -> None:
@@ -304,17 +276,6 @@ def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) ->
     assert api.bodies == []
 
 
-def test_warnings_of_a_turn_are_logged(
-    api: OpenAIAPI, plugin_of: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "context").mkdir()
-    (tmp_path / "context" / "tool_result").write_text("a file in place of the folder")
-    agent_of(api, plugin_of(OLD))("Go.")
-    records = [record for record in caplog.records if record.name.startswith("policyctx")]
-    assert any("session s: " in record.getMessage() for record in records)
-    assert outputs(api.bodies[2]) == [BIG, SECOND]
-
-
 def test_another_manager_of_the_conversation_is_reported(
     api: OpenAIAPI, plugin_of: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -324,15 +285,8 @@ def test_another_manager_of_the_conversation_is_reported(
 
 
 def test_a_hundred_turns_stay_valid_and_within_the_window(plugin_of: Any) -> None:
-    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
-
-    @tool(name="Bash")  # type: ignore[untyped-decorator]
-    def bash(n: int, i: int) -> str:
-        """Run a command."""
-        return texts[f"t{n}_{i}"]
-
     plugin = plugin_of(LONG)
-    options = {"tools": [bash], "system_prompt": "You are careful. " * 120}
+    options = {"tools": [bash], "system_prompt": CAREFUL}
     with openai_api(WINDOW) as api:
         agent = agent_of(api, plugin, **options)
         for part in range(10):
@@ -340,46 +294,22 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(plugin_of: Any) -> Non
                 plugin = plugin_of(LONG)
                 saved = json.loads(json.dumps(agent.messages))
                 agent = agent_of(api, plugin, messages=saved, **options)
-            lines: list[Reply] = []
-            for turn in range(10 * part, 10 * part + 10):
-                lines += [[OVERLOADED, BROKEN][turn % 2]] if turn % 13 == 5 else []
-                lines.append(long_reply(turn))
-            api.script = lines
+            api.script = long_part(part)
             agent(f"Do part {part}.")
-        assert api.refused == []
-        assert len(api.prompts) == 100
-        assert max(api.prompts) <= WINDOW
-    totals = plugin.session_of("s").totals()
-    assert "offloaded" in totals.items
-    assert totals.compactions > 2
+    check_loop(api, plugin.session_of("s"))
 
 
 def test_a_hundred_turns_go_on_after_restarts_with_the_originals(
     plugin_of: Any, tmp_path: Path
 ) -> None:
-    texts = {id_: text for turn in range(100) for id_, text in long_results(turn)}
-
-    @tool(name="Bash")  # type: ignore[untyped-decorator]
-    def bash(n: int, i: int) -> str:
-        """Run a command."""
-        return texts[f"t{n}_{i}"]
-
     with openai_api(WINDOW) as api:
         for part in range(10):
             manager = FileSessionManager(session_id="s", storage_dir=str(tmp_path / "saved"))
-            agent = agent_of(
-                api,
-                plugin_of(LONG),
-                tools=[bash],
-                system_prompt="You are careful. " * 120,
-                session_manager=manager,
-            )
+            options = {"system_prompt": CAREFUL, "session_manager": manager}
+            agent = agent_of(api, plugin_of(LONG), tools=[bash], **options)
             api.script = [long_reply(turn) for turn in range(10 * part, 10 * part + 10)]
             agent(f"Do part {part}.")
-        assert api.refused == []
-        assert len(api.prompts) == 100
-        assert max(api.prompts) <= WINDOW
-    assert plugin_of(LONG).session_of("s").totals().compactions > 2
+    check_loop(api, plugin_of(LONG).session_of("s"))
 
 
 def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
