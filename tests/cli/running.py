@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -17,9 +18,14 @@ READ_AT_START = {name: value for name, value in os.environ.items() if name.start
 
 
 def policyctx(
-    *arguments: str | Path, stdin: bytes = b"", cwd: Path | None = None
+    *arguments: str | Path,
+    stdin: bytes = b"",
+    cwd: Path | None = None,
+    stdout: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own; what it prints is read as UTF-8.
+
+    With `stdout` it prints into that file or device instead.
 
     The process is a fork of one that has imported the command already, unless the environment says
     something to the interpreter itself.
@@ -27,7 +33,7 @@ def policyctx(
     words = [str(argument) for argument in arguments]
     read_at_start = {n: v for n, v in os.environ.items() if n.startswith("PYTHON")}
     if read_at_start != READ_AT_START or not hasattr(os, "fork"):
-        return _in_new_process(words, stdin, cwd)
+        return _in_new_process(words, stdin, cwd, stdout)
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
         for stream, content in zip(streams, (stdin, b"", b""), strict=True):
@@ -36,7 +42,7 @@ def policyctx(
             "arguments": words,
             "cwd": str(cwd or Path.cwd()),
             "environment": {**os.environ, "PYTHONUTF8": "1"},
-            "streams": [str(stream) for stream in streams],
+            "streams": [str(streams[0]), str(stdout or streams[1]), str(streams[2])],
         }
         code = _answer(json.dumps(request))
         printed = (stream.read_bytes().decode() for stream in streams[1:])
@@ -44,19 +50,20 @@ def policyctx(
 
 
 def _in_new_process(
-    words: list[str], stdin: bytes, cwd: Path | None
+    words: list[str], stdin: bytes, cwd: Path | None, stdout: Path | None
 ) -> subprocess.CompletedProcess[str]:
-    run = subprocess.run(
-        [sys.executable, "-c", "from policyctx.cli import main; main()", *words],
-        input=stdin,
-        capture_output=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONUTF8": "1"},
-        check=False,
-    )
-    return subprocess.CompletedProcess(
-        run.args, run.returncode, run.stdout.decode(), run.stderr.decode()
-    )
+    with stdout.open("wb") if stdout else nullcontext(subprocess.PIPE) as printing:
+        run = subprocess.run(
+            [sys.executable, "-c", "from policyctx.cli import main; main()", *words],
+            input=stdin,
+            stdout=printing,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env={**os.environ, "PYTHONUTF8": "1"},
+            check=False,
+        )
+    printed = (run.stdout or b"").decode(), run.stderr.decode()
+    return subprocess.CompletedProcess(run.args, run.returncode, *printed)
 
 
 def _answer(request: str) -> int:

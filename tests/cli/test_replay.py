@@ -62,8 +62,9 @@ def test_an_unreadable_file_is_not_counted_as_replayed(folder: Path) -> None:
     assert "replayed  1 session of 1 file: 1 model call" in run.stdout
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "jobs"), [*((command, "1") for command in COMMANDS), (COMMANDS[0], "2")]
+)
 def test_a_path_that_is_not_a_regular_file_is_reported_and_the_rest_replayed(
     command: tuple[str, ...], jobs: str, folder: Path
 ) -> None:
@@ -413,7 +414,7 @@ def test_a_named_pipe_without_a_writer_is_an_error(
     command: tuple[str, ...], tmp_path: Path
 ) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
-    run = ended(*command, pipe)
+    run = policyctx(*command, pipe)
     assert run.returncode == 1
     assert run.stderr == (
         f"error: {pipe}: it is a pipe, which can be read only once; save it as a file\n"
@@ -425,7 +426,7 @@ def test_a_policy_in_a_pipe_is_an_error(
     command: tuple[str, ...], folder: Path, tmp_path: Path
 ) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
-    run = ended(*command[:-1], pipe, folder)
+    run = policyctx(*command[:-1], pipe, folder)
     assert run.returncode == 1
     assert run.stderr == (
         f"{pipe}: PC001: cannot be read: it is a pipe, which can be read only once;"
@@ -438,21 +439,15 @@ def test_a_policy_in_a_pipe_is_an_error(
 def test_standard_input_from_a_file_is_read_and_from_a_pipe_is_an_error(
     command: tuple[str, ...], folder: Path
 ) -> None:
-    with (folder / "long.jsonl").open("rb") as file:
-        assert ended(*command, "/dev/stdin", stdin=file).returncode == 0
-    run = ended(*command, "/dev/stdin", stdin=subprocess.PIPE)
-    assert run.returncode == 1
-    assert "/dev/stdin: it is a pipe, which can be read only once" in run.stderr
-
-
-def ended(*arguments: Path | str, stdin: Any = None) -> subprocess.CompletedProcess[str]:
-    """Run the command, which does not wait for anything."""
-    return subprocess.run(
-        [sys.executable, "-c", "from policyctx.cli import main; main()", *map(str, arguments)],
-        stdin=stdin,
+    content = (folder / "long.jsonl").read_bytes()
+    assert policyctx(*command, "/dev/stdin", stdin=content).returncode == 0
+    run = subprocess.run(
+        [sys.executable, "-m", "policyctx", *command, "/dev/stdin"],
+        input="",
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, "PYTHONUTF8": "1"},
         timeout=60,
         check=False,
     )
+    assert run.returncode == 1
+    assert "/dev/stdin: it is a pipe, which can be read only once" in run.stderr

@@ -315,7 +315,7 @@ def test_without_pytest_bdd_the_extra_is_named(pytester: pytest.Pytester) -> Non
     hiding = "import sys\nsys.modules['pytest_bdd'] = None\n"
     (pytester.path / "sitecustomize.py").write_text(hiding)
     run = pytester.run(
-        "env", f"PYTHONPATH={pytester.path}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1",
+        "env", f"PYTHONPATH={pytester.path}", "PYTEST_ADDOPTS=",
         *pytester._getpytestargs(), "-p", "policyctx",
     )  # fmt: skip
     run.stderr.fnmatch_lines(["ERROR: features need pytest-bdd: pip install *bdd*"])
