@@ -41,6 +41,15 @@ __all__ = ["origins"]
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _environment() -> Iterator[None]:
+    """Take back Dask's hash seed, with which every later command would run in a new interpreter."""
+    before = {**os.environ}
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Executor]:
     with executor(2) as two:
@@ -71,8 +80,8 @@ def connected(**to: str) -> Any:
 
 
 @contextmanager
-def machines(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Start a scheduler and two workers, as on three machines.
+def machines(folder: Path, workers: int = 2) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Start a scheduler and workers, as on several machines.
 
     Yields the address and the process of the scheduler.
     """
@@ -81,11 +90,10 @@ def machines(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         scheduler = running.enter_context(
             dask("scheduler", "--port", "0", "--scheduler-file", file)
         )
-        for _ in range(2):
-            place = ("--nthreads", "1", "--local-directory", folder)
-            running.enter_context(dask("worker", "--scheduler-file", file, *place))
+        place = ("--nworkers", str(workers), "--nthreads", "1", "--local-directory", folder)
+        running.enter_context(dask("worker", "--scheduler-file", file, *place))
         with connected(scheduler_file=str(file)) as client:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(workers, timeout=60)
             address = client.scheduler.address
         yield address, scheduler
 
@@ -265,7 +273,7 @@ def test_a_scheduler_that_is_killed_is_one_clear_error(tmp_path: Path) -> None:
         claude_code(
             folder / f"{number}.jsonl", *(f"line {i} of {number}\n" * 300 for i in range(8))
         )
-    with machines(tmp_path) as (address, scheduler):
+    with machines(tmp_path, workers=1) as (address, scheduler):
         words = ["replay", "small-context", str(folder), "--scheduler", address]
         command = [sys.executable, "-m", "policyctx", *words]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
