@@ -21,7 +21,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # ones all night. `HYPOTHESIS_PROFILE` chooses.
 SLOW = [HealthCheck.too_slow]
 settings.register_profile(
-    "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=SLOW
+    "ci", max_examples=40, deadline=None, derandomize=True, suppress_health_check=SLOW
 )
 settings.register_profile(
     "quick", max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW
