@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from policyctx.definitions.items import Message
-from policyctx.replay.reading import recordings_of
-from policyctx.replay.recording import ModelCall, Recording
+from policyctx.replay.recording import ModelCall
+from tests.replay.readers.reading import read_lines
 
 Record = dict[str, Any]
 
@@ -54,20 +53,16 @@ def said(messages: list[Message]) -> list[object]:
     ]
 
 
-def read(records: Sequence[Record]) -> list[Recording]:
-    return list(recordings_of("\n".join(map(json.dumps, records)).encode(), "s.jsonl"))
-
-
 def context_of(records: Sequence[Record]) -> list[Message]:
-    return read(records)[0].messages()
+    return read_lines(records)[0].messages()
 
 
 def contexts_of(records: Sequence[Record]) -> list[list[object]]:
-    return [said(context) for context in read(records)[0].contexts()]
+    return [said(context) for context in read_lines(records)[0].contexts()]
 
 
 def calls_of(records: Sequence[Record]) -> tuple[ModelCall, ...]:
-    return read(records)[0].calls
+    return read_lines(records)[0].calls
 
 
 DONE = [user("1", None, "go"), reply("2", "1", "m1", text("done"))]

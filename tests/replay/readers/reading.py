@@ -21,8 +21,21 @@ def read_document(document: object) -> list[Recording]:
     return list(recordings_of(json.dumps(document, indent=1).encode(), "s"))
 
 
-def roles(messages: Sequence[dict[str, Any]]) -> list[str]:
-    return [BUILT_IN.role(message) for message in messages]
+def read_one(records: Sequence[object]) -> Recording:
+    """Read records as JSON lines, which are one recording."""
+    (recording,) = read_lines(records)
+    return recording
+
+
+def document_of(document: object) -> Recording:
+    """Read one JSON document, which is one recording."""
+    (recording,) = read_document(document)
+    return recording
+
+
+def roles(messages: Recording | Sequence[dict[str, Any]]) -> list[str]:
+    found = messages.messages() if isinstance(messages, Recording) else messages
+    return [BUILT_IN.role(message) for message in found]
 
 
 def lengths(recording: Recording) -> list[int]:

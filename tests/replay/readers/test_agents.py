@@ -9,7 +9,15 @@ import pytest
 from policyctx.definitions.items import author_of
 from policyctx.replay.recording import SummedBill
 from policyctx.tokens.usage import Usage
-from tests.replay.readers.reading import lengths, read_document, read_lines, roles
+from tests.replay.readers import copilot_records as copilot
+from tests.replay.readers.reading import (
+    document_of,
+    lengths,
+    read_document,
+    read_lines,
+    read_one,
+    roles,
+)
 
 Record = dict[str, Any]
 
@@ -27,7 +35,7 @@ def test_a_reply_of_gemini_carries_its_calls_and_their_results() -> None:
     reply = {"type": "gemini", "content": "so", "tokens": tokens, "model": "gemini-x",
              "toolCalls": [{**CALL, "result": [SHOWN]}], "thoughts": [{"subject": "hm"}],
              "timestamp": "2026-01-01T00:00:01Z"}  # fmt: skip
-    (recording,) = read_document(gemini({"type": "user", "content": "go"}, reply))
+    recording = document_of(gemini({"type": "user", "content": "go"}, reply))
     user, said, result = recording.messages()
     assert user == {"role": "user", "content": "go"}
     assert [block["type"] for block in said["content"]] == ["text", "tool_use"]
@@ -40,20 +48,20 @@ def test_a_reply_of_gemini_carries_its_calls_and_their_results() -> None:
 def test_a_call_of_gemini_may_fail_or_stay_without_a_result() -> None:
     failed = {"functionResponse": {"response": {"error": "no such file"}}}
     calls = [{**CALL, "result": [failed], "status": "error"}, {**CALL, "id": "b"}]
-    (recording,) = read_document(gemini({"type": "gemini", "content": "", "toolCalls": calls}))
+    recording = document_of(gemini({"type": "gemini", "content": "", "toolCalls": calls}))
     (result,) = recording.after[1]["content"]
     assert (result["content"], result["is_error"]) == ("no such file", True)
 
 
 def test_an_image_that_gemini_was_shown_is_an_image() -> None:
     image = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
-    (recording,) = read_document(gemini({"type": "user", "content": [{"text": "see"}, image]}))
+    recording = document_of(gemini({"type": "user", "content": [{"text": "see"}, image]}))
     assert [block["type"] for block in recording.messages()[0]["content"]] == ["text", "image"]
 
 
 def test_gemini_notes_to_the_user_are_not_prompt() -> None:
     notes = [{"type": "info", "content": "update!"}, {"type": "unheard-of"}]
-    (recording,) = read_document(gemini({"type": "user", "content": "go"}, *notes))
+    recording = document_of(gemini({"type": "user", "content": "go"}, *notes))
     assert recording.not_prompt == {"info": 1}
     assert recording.not_understood == {"unheard-of": 1}
 
@@ -67,7 +75,7 @@ def test_gemini_lines_may_rewind() -> None:
         {"$rewindTo": "2"},
         {"id": "3", "type": "gemini", "content": "sure"},
     ]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     assert lengths(recording) == [1, 1]
     assert recording.messages()[1]["content"] == [{"type": "text", "text": "sure"}]
 
@@ -79,8 +87,7 @@ TOKENS: Record = {"input": 100, "cached": 60, "output": 5}
 
 def test_a_gemini_rewind_to_an_unknown_id_removes_all_messages() -> None:
     records = [LINES_HEAD, GO, {"$rewindTo": "lost"}, {**GO, "id": "2", "content": "anew"}]
-    (recording,) = read_lines(records)
-    assert [message["content"] for message in recording.messages()] == ["anew"]
+    assert [message["content"] for message in read_one(records).messages()] == ["anew"]
 
 
 def test_the_newest_version_of_a_gemini_message_counts() -> None:
@@ -89,9 +96,9 @@ def test_the_newest_version_of_a_gemini_message_counts() -> None:
     touched = {"$set": {"lastUpdated": "2026-01-01T00:00:01Z"}}
     last = {"id": "3", "type": "gemini", "content": "done"}
     records = [LINES_HEAD, GO, said, touched, {**said, "tokens": TOKENS}, called, touched, last]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     assert lengths(recording) == [1, 3]
-    assert roles(recording.messages()) == ["user", "assistant", "user", "assistant"]
+    assert roles(recording) == ["user", "assistant", "user", "assistant"]
     assert recording.calls[0].usage == Usage(40, 60, output=5)
     assert recording.records == 8
     assert recording.not_prompt["earlier version of a message"] == 2
@@ -101,7 +108,7 @@ def test_a_session_of_gemini_may_get_a_new_list_of_messages() -> None:
     reply = {"id": "2", "type": "gemini", "content": "so"}
     masked = [{**GO, "content": [{"text": "in short"}]}, reply]
     records = [LINES_HEAD, GO, reply, {"$set": {"messages": masked}}, {**reply, "id": "3"}]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     assert [call.anew for call in recording.calls] == [True, True]
     assert recording.calls[1].new[0]["content"] == "in short"
     assert len(recording.calls[1].new) == 2
@@ -121,49 +128,47 @@ def test_a_new_list_of_gemini_that_says_the_same_changes_nothing() -> None:
         {"id": "r", "type": "user", "content": [response]},
     ]
     last = {"id": "3", "type": "gemini", "content": "done"}
-    (recording,) = read_lines([LINES_HEAD, GO, reply, {"$set": {"messages": synced}}, last])
+    recording = read_one([LINES_HEAD, GO, reply, {"$set": {"messages": synced}}, last])
     assert [call.anew for call in recording.calls] == [True, False]
-    assert roles(recording.messages()) == ["user", "assistant", "user", "assistant"]
+    assert roles(recording) == ["user", "assistant", "user", "assistant"]
 
 
 def test_a_masked_result_of_gemini_holds_that_of_its_call_alone() -> None:
     other = {"functionResponse": {"id": "b", "response": {"output": "other"}}}
     calls = [{**CALL, "result": [SHOWN, other]}, {**CALL, "id": "b", "result": [SHOWN, other]}]
-    (recording,) = read_document(gemini({"type": "gemini", "content": "", "toolCalls": calls}))
+    recording = document_of(gemini({"type": "gemini", "content": "", "toolCalls": calls}))
     assert [block["content"] for block in recording.after[1]["content"]] == ["done", "other"]
 
 
 @pytest.mark.parametrize("odd", [{"type": "text"}, {"text": 5}, {"type": []}, {}])
 def test_an_odd_part_of_a_gemini_result_is_kept_as_it_is(odd: Record) -> None:
     call = {**CALL, "result": [odd]}
-    (recording,) = read_document(gemini({"type": "gemini", "content": "", "toolCalls": [call]}))
+    recording = document_of(gemini({"type": "gemini", "content": "", "toolCalls": [call]}))
     ((result,),) = [message["content"] for message in recording.after[1:]]
     assert isinstance(result["content"][0]["type"], str)
 
 
 def test_a_gemini_record_that_is_not_a_message_is_counted() -> None:
-    (recording,) = read_document(gemini({"type": "user", "content": "go"}, 7))  # type: ignore[arg-type]
+    recording = document_of(gemini({"type": "user", "content": "go"}, 7))  # type: ignore[arg-type]
     assert recording.not_understood == {"record about the session": 1}
-
-
-def event(kind: str, **fields: Any) -> Record:
-    return {"type": kind, "id": "e", "timestamp": "2026-01-01T00:00:01Z", "data": fields}
 
 
 def test_a_copilot_session_is_read_from_its_events() -> None:
     asked = {"toolCallId": "a", "name": "view", "arguments": {"path": "x"}}
     records = [
-        event("session.start", sessionId="s"),
-        event("session.model_change", newModel="gpt-x"),
-        event("user.message", content="go"),
-        event("assistant.message", content="so", toolRequests=[asked]),
-        event("tool.execution_start", toolCallId="a"),
-        event("tool.execution_complete", toolCallId="a", success=True, result={"content": "x"}),
-        event("assistant.message", content="done"),
-        event("unheard-of"),
+        copilot.event("session.start", sessionId="s"),
+        copilot.event("session.model_change", newModel="gpt-x"),
+        copilot.GO,
+        copilot.event("assistant.message", content="so", toolRequests=[asked]),
+        copilot.event("tool.execution_start", toolCallId="a"),
+        copilot.event(
+            "tool.execution_complete", toolCallId="a", success=True, result={"content": "x"}
+        ),
+        copilot.event("assistant.message", content="done"),
+        copilot.event("unheard-of"),
     ]
-    (recording,) = read_lines(records)
-    assert roles(recording.messages()) == ["user", "assistant", "tool", "assistant"]
+    recording = read_one(records)
+    assert roles(recording) == ["user", "assistant", "tool", "assistant"]
     assert recording.messages()[1]["tool_calls"][0]["function"]["arguments"] == '{"path":"x"}'
     assert recording.messages()[2] == {"role": "tool", "tool_call_id": "a", "content": "x"}
     assert [call.language_model for call in recording.calls] == ["gpt-x", "gpt-x"]
@@ -171,24 +176,24 @@ def test_a_copilot_session_is_read_from_its_events() -> None:
 
 
 def test_a_failed_copilot_tool_is_marked_as_error() -> None:
-    failed = event(
+    failed = copilot.event(
         "tool.execution_complete", toolCallId="a", success=False, error={"message": "no"}
     )
-    (recording,) = read_lines([event("user.message", content="go"), failed])
+    recording = read_one([copilot.GO, failed])
     assert recording.messages()[1]["content"] == "no"
     assert recording.messages()[1]["is_error"] is True
 
 
 def test_a_sub_agent_of_copilot_is_a_recording_of_its_own() -> None:
-    aside = event("assistant.message", content="seen", parentToolCallId="a")
-    main, agent = read_lines([event("user.message", content="go"), aside])
+    aside = copilot.event("assistant.message", content="seen", parentToolCallId="a")
+    main, agent = read_lines([copilot.GO, aside])
     assert (main.name, agent.name, len(agent.calls)) == ("s", "s#a", 1)
 
 
 def test_a_copilot_compaction_starts_a_new_context() -> None:
-    done = event("session.compaction_complete", success=True, summaryContent="in short")
-    records = [event("user.message", content="go"), event("assistant.message", content="so"), done]
-    (recording,) = read_lines([*records, event("assistant.message", content="on")])
+    done = copilot.event("session.compaction_complete", success=True, summaryContent="in short")
+    records = [copilot.GO, copilot.event("assistant.message", content="so"), done]
+    recording = read_one([*records, copilot.event("assistant.message", content="on")])
     assert [m["content"] for m in recording.messages()] == ["in short", "on"]
 
 
@@ -211,8 +216,8 @@ def rounds() -> Record:
 
 def test_each_round_of_a_copilot_chat_is_a_call() -> None:
     chat = {"version": 3, "requests": [asked("go", **rounds()), asked("thanks")]}
-    (recording,) = read_document(chat)
-    assert roles(recording.messages()) == [
+    recording = document_of(chat)
+    assert roles(recording) == [
         "user", "assistant", "tool", "assistant", "user", "assistant",
     ]  # fmt: skip
     assert lengths(recording) == [1, 3, 5]
@@ -229,7 +234,7 @@ def test_the_changes_of_a_copilot_chat_are_carried_out() -> None:
         {"kind": 1, "k": ["requests", 0, "message", "text"], "v": "go!"},
         {"kind": 1, "k": ["nowhere", "to", "go"], "v": 1},
     ]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     said = [m["content"] for m in recording.messages() if m["role"] == "user"]
     assert said == ["go!", "on"]
     assert recording.not_understood == {"change that does not fit": 1}
@@ -248,7 +253,7 @@ def test_a_result_of_swe_agent_names_its_call_in_a_list() -> None:
         {"role": "tool", "content": "x", "agent": "main", "tool_call_ids": ["a"]},
     ]
     config = {"agent": {"model": {"name": "gpt-x"}}}
-    (recording,) = read_document(trajectory(*history, replay_config=config))
+    recording = document_of(trajectory(*history, replay_config=config))
     assert recording.messages()[2] == {"role": "tool", "content": "x", "tool_call_id": "a"}
     assert recording.messages()[1]["tool_calls"] == [call]
     assert [one.language_model for one in recording.calls] == ["gpt-x"]
@@ -264,7 +269,7 @@ def test_swe_agent_usage_is_read_as_a_sum() -> None:
         {"role": role, "content": "x"} for role in ("user", "assistant", "user", "assistant")
     ]
     stats = {"instance_cost": 0.1, "tokens_sent": 900, "tokens_received": 30, "api_calls": 2}
-    (recording,) = read_document(trajectory(*history, info={"model_stats": stats}))
+    recording = document_of(trajectory(*history, info={"model_stats": stats}))
     assert recording.bill == SummedBill(Usage(900, output=30), 2)
     assert [call.usage for call in recording.calls] == [None, None]
 
@@ -272,8 +277,7 @@ def test_swe_agent_usage_is_read_as_a_sum() -> None:
 @pytest.mark.parametrize("stats", [None, {}, {"tokens_sent": 0}, {"tokens_sent": "many"}])
 def test_swe_agent_usage_may_be_missing(stats: object) -> None:
     history = [{"role": "assistant", "content": "x"}]
-    (recording,) = read_document(trajectory(*history, info={"model_stats": stats}))
-    assert recording.bill is None
+    assert document_of(trajectory(*history, info={"model_stats": stats})).bill is None
 
 
 def test_a_sum_of_several_agents_is_given_to_none() -> None:
@@ -285,7 +289,7 @@ def test_a_sum_of_several_agents_is_given_to_none() -> None:
 def test_thinking_of_swe_agent_stands_before_its_words() -> None:
     blocks = [{"type": "thinking", "thinking": "hm", "signature": "x"}]
     said = {"role": "assistant", "content": "so", "thinking_blocks": blocks}
-    (recording,) = read_document(trajectory(said))
+    recording = document_of(trajectory(said))
     assert recording.after[0]["content"] == [*blocks, {"type": "text", "text": "so"}]
 
 
@@ -300,7 +304,7 @@ def test_provider_responses_are_not_part_of_mini_swe_agent_prompts() -> None:
             {"role": "exit", "content": "Submitted"},
         ],
     }
-    (recording,) = read_document(document)
+    recording = document_of(document)
     assert recording.messages()[1] == {"role": "assistant", "content": "so"}
     (call,) = recording.calls
     assert (call.usage, call.language_model, call.at) == (Usage(100, output=5), "gpt-x", 86_400.0)
@@ -324,6 +328,5 @@ def test_what_mini_swe_agent_writes_is_not_the_users() -> None:
         "trajectory_format": "mini-swe-agent-1",
         "messages": [{"role": "user", "content": text} for text in [*texts, "+ x", "Stop."]],
     }
-    (recording,) = read_document(document)
-    written = [author_of(message) for message in recording.messages()]
+    written = [author_of(message) for message in document_of(document).messages()]
     assert written == ["", "program", "program", "program", ""]

@@ -12,15 +12,14 @@ from policyctx.messages.reading import items_of
 from tests.replay.readers import claude_records as claude
 from tests.replay.readers import test_codex as codex
 from tests.replay.readers import test_pi as pi
-from tests.replay.readers.reading import read_lines
+from tests.replay.readers.reading import read_one
 
 Record = dict[str, Any]
 
 
 def authors(records: list[Record]) -> list[tuple[str, str]]:
     """Return the beginning of each text of a user, with its author."""
-    [recording] = read_lines(records)
-    items = items_of(recording.messages())
+    items = items_of(read_one(records).messages())
     return [(item.text.split()[0], item.author) for item in items if item.kind == "user_message"]
 
 
@@ -88,7 +87,7 @@ def test_pi_marks_compactions_and_what_an_extension_says() -> None:
 
 
 def test_a_marked_message_equals_and_is_written_as_the_message() -> None:
-    [recording] = read_lines([
+    recording = read_one([
         claude.user("a", None, "Skill text", isMeta=True),
         claude.reply("b", "a", "m1", claude.text("so")),
     ])  # fmt: skip

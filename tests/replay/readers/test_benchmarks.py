@@ -13,7 +13,14 @@ import pytest
 from policyctx.errors import UnreadableRecordingError
 from policyctx.replay.reading import recordings_of
 from policyctx.tokens.usage import Usage
-from tests.replay.readers.reading import lengths, read_document, read_lines, roles
+from tests.replay.readers.reading import (
+    document_of,
+    lengths,
+    read_document,
+    read_lines,
+    read_one,
+    roles,
+)
 
 Record = dict[str, Any]
 GREETING: Record = {"role": "assistant", "content": "Hi!", "tool_calls": None}
@@ -43,7 +50,7 @@ CHAT: Record = {"version": 3, "requests": [{"message": {"text": "go"}}, *ODD]}
     ids=["tau2", "tau-bench", "inspect", "openhands", "copilot-chat"],
 )
 def test_values_that_are_not_objects_are_counted(document: object, name: str) -> None:
-    (recording,) = read_document(document)
+    recording = document_of(document)
     assert recording.not_understood == {name: 4}
     assert recording.records == 5
     assert len(recording.messages()) == 1
@@ -55,17 +62,16 @@ def test_an_odd_id_of_an_openhands_event_is_tolerated(odd: object) -> None:
         {**EVENT, "id": odd, "action": "message", "args": {"content": "go"}},
         {**EVENT, "action": "condensation", "args": {"forgotten_event_ids": [odd]}},
     ]
-    (recording,) = read_document({"instance_id": "i", "history": events})
-    assert roles(recording.messages()) == ["user"]
+    assert roles(document_of({"instance_id": "i", "history": events})) == ["user"]
 
 
 def test_simulations_without_messages_are_counted() -> None:
-    (recording,) = read_document({"simulations": [{"messages": [USER]}, {"messages": []}, 5]})
+    recording = document_of({"simulations": [{"messages": [USER]}, {"messages": []}, 5]})
     assert recording.not_understood == {"simulation without a conversation": 2}
 
 
 def test_a_role_that_tau2_does_not_have_is_counted_by_its_name() -> None:
-    (recording,) = read_document(simulation(USER, {"role": "judge", "content": "hm"}))
+    recording = document_of(simulation(USER, {"role": "judge", "content": "hm"}))
     assert recording.not_understood == {"judge message": 1}
 
 
@@ -83,7 +89,7 @@ def simulation(*messages: Record) -> Record:
 
 
 def test_a_greeting_of_tau2_was_written_by_no_model() -> None:
-    (recording,) = read_document(simulation(GREETING, USER, {"role": "assistant", "content": "so"}))
+    recording = document_of(simulation(GREETING, USER, {"role": "assistant", "content": "so"}))
     assert (recording.name, lengths(recording)) == ("s#8-3", [2])
     assert (recording.calls[0].system, recording.calls[0].language_model) == ("Be kind.", "gpt-x")
 
@@ -93,7 +99,7 @@ def test_calls_and_results_of_tau2_take_the_form_of_the_api() -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 1}
     reply = {"role": "assistant", "content": "", "tool_calls": [call], "usage": usage}
     result = {"role": "tool", "id": "a", "content": "x", "requestor": "assistant", "error": True}
-    (recording,) = read_document(simulation(USER, reply, result))
+    recording = document_of(simulation(USER, reply, result))
     function = {"name": "find", "arguments": '{"名":"张"}'}
     calls = [{"id": "a", "type": "function", "function": function}]
     assert recording.messages()[1]["tool_calls"] == calls
@@ -106,10 +112,8 @@ def test_calls_of_the_simulated_user_are_not_in_the_prompt() -> None:
     call = {"id": "u", "name": "look", "arguments": {}, "requestor": "user"}
     asked = {"role": "user", "content": None, "tool_calls": [call]}
     result = {"role": "tool", "id": "u", "content": "x", "requestor": "user"}
-    (recording,) = read_document(
-        simulation(USER, asked, {"role": "tool", "tool_messages": [result]})
-    )
-    assert roles(recording.messages()) == ["user"]
+    recording = document_of(simulation(USER, asked, {"role": "tool", "tool_messages": [result]}))
+    assert roles(recording) == ["user"]
     assert sum(recording.not_prompt.values()) == 2
 
 
@@ -141,8 +145,8 @@ def test_one_response_of_openhands_may_have_several_actions() -> None:
         happened(4, action="run", args={}, tool_call_metadata=also),
         happened(5, observation="error", content="2", tool_call_metadata=also),
     ]
-    (recording,) = read_lines(events)
-    assert roles(recording.messages()) == ["system", "user", "assistant", "tool", "tool"]
+    recording = read_one(events)
+    assert roles(recording) == ["system", "user", "assistant", "tool", "tool"]
     assert [m["content"] for m in recording.messages()[3:]] == ["[1]", "2"]
     assert recording.messages()[4]["is_error"] is True
     (call,) = recording.calls
@@ -163,9 +167,7 @@ def test_a_long_observation_of_openhands_lost_its_middle() -> None:
         3, observation="run", content="a" * 99 + "z" * 99, tool_call_metadata=origin
     )
     metadata = {"llm_config": {"max_message_chars": 10}}
-    (recording,) = read_document(
-        {"instance_id": "i", "metadata": metadata, "history": [TASK, observed]}
-    )
+    recording = document_of({"instance_id": "i", "metadata": metadata, "history": [TASK, observed]})
     said = recording.messages()[1]["content"]
     assert said.startswith("aaaaa\n")
     assert said.endswith("\nzzzzz")
@@ -177,7 +179,7 @@ def test_events_condensed_by_openhands_are_replaced_by_the_summary() -> None:
         3, action="condensation", args={"forgotten_event_ids": [1], "summary": "in short"}
     )
     said = happened(4, action="message", args={"content": "done"})
-    (recording,) = read_lines([TASK, also, condensed, said])
+    recording = read_one([TASK, also, condensed, said])
     assert [m["content"] for m in recording.messages()] == ["in short", "and", "done"]
 
 
@@ -185,8 +187,7 @@ def test_an_action_without_its_response_is_put_together() -> None:
     origin = {"tool_call_id": "a", "function_name": "sh", "model_response": None}
     ran = happened(2, action="run", args={"command": "ls", "thought": "hm"},
                    tool_call_metadata=origin)  # fmt: skip
-    (recording,) = read_lines([TASK, ran])
-    reply = recording.messages()[1]
+    reply = read_one([TASK, ran]).messages()[1]
     assert reply["content"] == "hm"
     assert reply["tool_calls"][0]["function"] == {"name": "sh", "arguments": '{"command":"ls"}'}
 
@@ -216,8 +217,8 @@ def test_the_sdk_of_openhands_is_read_by_the_kinds_of_its_events() -> None:
                  tools=[{"name": "sh"}])  # fmt: skip
     events = [prompt, ASKED, acted("2", "a"), acted("3", "b"), seen("4", "a"),
               seen("5", "b", is_error=True), sdk("PauseEvent"), sdk("NewEvent")]  # fmt: skip
-    (recording,) = read_lines(events)
-    assert roles(recording.messages()) == ["system", "user", "assistant", "tool", "tool"]
+    recording = read_one(events)
+    assert roles(recording) == ["system", "user", "assistant", "tool", "tool"]
     assert [call["id"] for call in recording.messages()[2]["tool_calls"]] == ["a", "b"]
     assert recording.messages()[4]["is_error"] is True
     assert [(one.tools, one.at) for one in recording.calls] == [([{"name": "sh"}], 1767225601.0)]
@@ -230,7 +231,7 @@ def test_a_condensation_of_the_sdk_leaves_its_summary() -> None:
         "Condensation", forgotten_event_ids=["2", "4"], summary="in short", summary_offset=1
     )
     events = [ASKED, acted("2", "a"), seen("4", "a"), condensed, acted("6", "c", "r2")]
-    (recording,) = read_document({"instance_id": "i", "history": events})
+    recording = document_of({"instance_id": "i", "history": events})
     assert [call.anew for call in recording.calls] == [True, True]
     assert [*recording.calls[1].new][1]["content"] == "in short"
 
@@ -256,7 +257,7 @@ def test_input_of_inspect_is_read_with_the_cached_or_without(total: int, usage: 
     billed = {"input_tokens": 100, "output_tokens": 5, "input_tokens_cache_read": 60}
     events = [called("r", {**billed, "total_tokens": total}, tools=[{"name": "sh"}])]
     events += [called("grade", billed), {"event": "score"}]
-    (recording,) = read_document(log(USER, REPLY, events=events))
+    recording = document_of(log(USER, REPLY, events=events))
     (call,) = recording.calls
     assert (call.usage, call.tools, call.at) == (usage, [{"name": "sh"}], 1767225601.0)
     assert recording.not_prompt == {"event": 2, "model call beside the conversation": 1}
@@ -271,7 +272,7 @@ def test_parts_of_inspect_take_the_form_of_the_api() -> None:
     failed = {"role": "tool", "tool_call_id": "a", "content": "", "error": {"message": "no"}}
     asked = {**REPLY, "tool_calls": [{"id": "a", "function": "sh", "arguments": {"n": 1}}]}
     user = {"role": "user", "content": parts}
-    (recording,) = read_document(log(user, asked, failed, attachments={"f00": "data:image/png,x"}))
+    recording = document_of(log(user, asked, failed, attachments={"f00": "data:image/png,x"}))
     said, reply, result = recording.messages()
     image = {"type": "image_url", "image_url": {"url": "data:image/png,x"}}
     thinking = {"type": "thinking", "thinking": "hm", "signature": "x"}
@@ -281,8 +282,7 @@ def test_parts_of_inspect_take_the_form_of_the_api() -> None:
 
 
 def test_a_reply_from_the_data_set_is_not_a_call() -> None:
-    (recording,) = read_document(log(USER, {**REPLY, "source": "input"}, USER, REPLY))
-    assert lengths(recording) == [3]
+    assert lengths(document_of(log(USER, {**REPLY, "source": "input"}, USER, REPLY))) == [3]
 
 
 def archive(**files: str) -> bytes:
@@ -298,7 +298,7 @@ def test_an_archive_of_inspect_reads_as_its_document() -> None:
     sample = json.dumps(document.pop("samples")[0])
     packed = archive(header=json.dumps(document), samples__1=sample, samples__2="{torn")
     (recording,) = recordings_of(packed, "s.eval")
-    assert (recording.name, roles(recording.messages())) == ("s.eval#1-1", ["user", "assistant"])
+    assert (recording.name, roles(recording)) == ("s.eval#1-1", ["user", "assistant"])
     assert sum(recording.not_understood.values()) == 1
 
 

@@ -15,7 +15,6 @@ from tests.replay.readers.claude_records import (
     call,
     context_of,
     contexts_of,
-    read,
     record,
     reply,
     result,
@@ -23,6 +22,7 @@ from tests.replay.readers.claude_records import (
     text,
     user,
 )
+from tests.replay.readers.reading import read_lines, read_one
 
 
 def test_a_plain_exchange_is_read_as_it_was() -> None:
@@ -128,7 +128,7 @@ def test_a_record_that_is_written_twice_counts_once(
     twice = repeated(records)
     assert said(context_of(twice)) == said(context_of(records))
     assert contexts_of(twice) == contexts_of(records)
-    (recording,) = read(twice)
+    recording = read_one(twice)
     assert recording.records == 8
     assert recording.not_prompt == {"repeated record": 4}
 
@@ -195,7 +195,7 @@ def test_the_repeated_result_beside_a_message_is_ignored() -> None:
 
 def test_a_file_without_a_message_is_rejected() -> None:
     with pytest.raises(UnreadableRecordingError, match="no message is in it") as raised:
-        read([user("1", None, [{"type": None}])])
+        read_lines([user("1", None, [{"type": None}])])
     assert raised.value.format == "claude-code"
 
 

@@ -13,7 +13,6 @@ from tests.replay.readers.claude_records import (
     calls_of,
     context_of,
     contexts_of,
-    read,
     record,
     reply,
     result,
@@ -21,6 +20,7 @@ from tests.replay.readers.claude_records import (
     text,
     user,
 )
+from tests.replay.readers.reading import read_lines
 
 GO = user("1", None, "go")
 
@@ -66,7 +66,7 @@ def test_the_text_of_an_attachment_is_in_the_prompt(
     (shown,) = reminders(records)
     assert all(part in shown for part in parts)
     assert contexts_of(records) == [[["go", shown]]]
-    assert not read(records)[0].not_prompt
+    assert not read_lines(records)[0].not_prompt
 
 
 @pytest.mark.parametrize(("kind", "fields"), [
@@ -82,7 +82,7 @@ def test_the_text_of_an_attachment_is_in_the_prompt(
 def test_an_attachment_without_a_text_is_counted(kind: str, fields: Record) -> None:
     records = [GO, attachment("2", "1", kind, **fields), reply("3", "2", "m1", text("done"))]
     assert said(context_of(records)) == ["go", ["done"]]
-    assert read(records)[0].not_prompt == {"attachment": 1}
+    assert read_lines(records)[0].not_prompt == {"attachment": 1}
 
 
 def test_an_attachment_after_a_result_stands_behind_it() -> None:

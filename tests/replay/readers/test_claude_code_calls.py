@@ -15,7 +15,6 @@ from tests.replay.readers.claude_records import (
     calls_of,
     context_of,
     contexts_of,
-    read,
     record,
     reply,
     result,
@@ -23,6 +22,7 @@ from tests.replay.readers.claude_records import (
     text,
     user,
 )
+from tests.replay.readers.reading import read_lines, read_one
 
 
 def billed(this: Record, tokens: int, model: str = "claude-some") -> Record:
@@ -46,13 +46,13 @@ def test_a_call_contains_the_messages_before_its_reply() -> None:
 
 
 def test_messages_after_the_last_call_are_separate() -> None:
-    (recording,) = read([*CALLED, user("3", "2", [result("a")])])
+    recording = read_one([*CALLED, user("3", "2", [result("a")])])
     assert said([*recording.after]) == [["a"], ["a"]]
 
 
 def test_a_message_is_the_same_object_from_call_to_call() -> None:
     records = [*PARALLEL, reply("8", "7", "m3", text("done"))]
-    contexts = [list(context) for context in read(records)[0].contexts()]
+    contexts = [list(context) for context in read_lines(records)[0].contexts()]
     assert [[*map(id, context)] for context in contexts] == [
         [*map(id, contexts[-1][: len(context)])] for context in contexts
     ]
@@ -87,18 +87,18 @@ def test_a_sub_agent_is_a_recording_of_its_own() -> None:
         billed(reply("4", "3", "m3", text("done")), 80),
         aside(user("t1", None, "look again")),
     ]
-    main, first, second = read(records)
+    main, first, second = read_lines(records)
     assert [call.usage and call.usage.prompt for call in main.calls] == [None, 80]
     assert [call.usage and call.usage.prompt for call in first.calls] == [50]
     assert said(second.messages()) == ["look again"]
-    assert [one.name for one in (main, first, second)] == ["s.jsonl", "s.jsonl#s1", "s.jsonl#t1"]
+    assert [one.name for one in (main, first, second)] == ["s", "s#s1", "s#t1"]
 
 
 def test_a_sub_agent_with_an_id_is_called_by_it() -> None:
     side = {**aside(user("s1", None, "look around")), "agentId": "a7"}
     again = {**aside(user("s2", None, "and again")), "agentId": "a7"}
-    _, agent = read([*CALLED, side, again])
-    assert (agent.name, said(agent.messages())) == ("s.jsonl#a7", ["and again"])
+    _, agent = read_lines([*CALLED, side, again])
+    assert (agent.name, said(agent.messages())) == ("s#a7", ["and again"])
 
 
 def test_after_a_compaction_a_call_was_sent_the_summary() -> None:
@@ -151,7 +151,7 @@ def test_every_record_is_accounted_for() -> None:
         user("5", "4", [{"type": None}]),
         {**user("6", "5", "529"), "isApiErrorMessage": True},
     ]
-    (recording,) = read(records)
+    recording = read_one(records)
     assert recording.records == 7
     assert recording.not_prompt == {"summary": 1, "progress": 1, "API error": 1}
     assert recording.not_understood == {"unheard-of": 1, "user message": 1}

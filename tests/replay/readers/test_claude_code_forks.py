@@ -14,13 +14,13 @@ from tests.replay.readers.claude_records import (
     calls_of,
     context_of,
     contexts_of,
-    read,
     reply,
     result,
     said,
     text,
     user,
 )
+from tests.replay.readers.reading import read_lines, read_one
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 20
 
@@ -134,7 +134,7 @@ def test_a_late_result_of_a_call_that_was_taken_back_changes_nothing() -> None:
         ["go", "no, wait", ["yes?"], "listen"],
     ]
     assert is_anew(records) == [True, True, False]
-    assert read(records)[0].not_prompt == {"message that no call was made with": 2}
+    assert read_lines(records)[0].not_prompt == {"message that no call was made with": 2}
 
 
 def branched(*, before: int, first: int, second: int, prompt: str = "typed well") -> list[Record]:
@@ -189,7 +189,7 @@ def test_a_branch_that_a_reply_begins_is_judged_by_its_bill() -> None:
 
 
 def test_an_open_branch_at_the_end_removes_the_other_branches() -> None:
-    (recording,) = read(
+    recording = read_one(
         [*DONE, user("3", "2", "one"), user("4", "2", "two"), user("5", "2", "three")]
     )
     assert said(recording.messages()) == ["go", ["done"], "three"]

@@ -6,7 +6,7 @@ import pytest
 
 from policyctx.messages.reading import Reading, is_message, items_of
 from policyctx.tokens.usage import Usage
-from tests.replay.readers.reading import lengths, read_lines, roles
+from tests.replay.readers.reading import lengths, read_one, roles
 
 Record = dict[str, Any]
 AT = "2026-01-01T00:00:01Z"
@@ -48,16 +48,15 @@ def test_items_are_kept_as_they_were_recorded() -> None:
     )
     search = item("web_search_call", status="completed", action={"type": "search", "query": "x"})
     records = [said("user", "go"), thought, search, said("assistant", "so"), *TURN[1:]]
-    (recording,) = read_lines(records)
-    assert recording.messages() == [record["payload"] for record in records]
+    assert read_one(records).messages() == [record["payload"] for record in records]
 
 
 def test_the_items_of_a_reply_follow_one_call_of_the_model() -> None:
     thought = item("reasoning", summary=[{"type": "summary_text", "text": "hm"}])
-    (recording,) = read_lines([said("user", "go"), thought, said("assistant", "so"), *TURN[1:]])
+    recording = read_one([said("user", "go"), thought, said("assistant", "so"), *TURN[1:]])
     assert lengths(recording) == [1]
     expected = ["user", "assistant", "assistant", "assistant", "assistant", "tool", "tool"]
-    assert roles(recording.messages()) == expected
+    assert roles(recording) == expected
     reply = Reading()
     reply.extend(recording.messages())
     assert reply.reply_of(2) == range(1, 5)
@@ -75,12 +74,12 @@ def test_the_items_of_a_reply_follow_one_call_of_the_model() -> None:
     ],
 )
 def test_an_output_that_is_an_object_becomes_what_was_sent(recorded: Record, sent: Any) -> None:
-    (recording,) = read_lines([said("user", "go"), call("a"), output("a", recorded)])
+    recording = read_one([said("user", "go"), call("a"), output("a", recorded)])
     assert recording.messages()[2] == {**output("a")["payload"], "output": sent}
 
 
 def test_the_usage_record_after_the_results_belongs_to_the_reply() -> None:
-    (recording,) = read_lines([*TURN, counted(100, 100, cached=60), said("assistant", "done")])
+    recording = read_one([*TURN, counted(100, 100, cached=60), said("assistant", "done")])
     first, second = recording.calls
     assert first.usage == Usage(40, 60, output=7)
     assert second.usage is None
@@ -90,20 +89,20 @@ def test_the_usage_record_after_the_results_belongs_to_the_reply() -> None:
 @pytest.mark.parametrize("info", [None, {}, {"total_token_usage": None}])
 def test_an_empty_count_bills_no_call(info: object) -> None:
     empty = {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
-    (recording,) = read_lines([*TURN, empty, counted(100, 100)])
+    recording = read_one([*TURN, empty, counted(100, 100)])
     assert [one.usage for one in recording.calls] == [Usage(100, output=7)]
 
 
 def test_a_repeated_count_bills_no_second_call() -> None:
     records = [*TURN, counted(100, 100), counted(100, 0), call("c"), output("c")]
-    (recording,) = read_lines([*records, counted(250, 150)])
+    recording = read_one([*records, counted(250, 150)])
     assert [one.usage and one.usage.prompt for one in recording.calls] == [100, 150]
 
 
 def test_a_compaction_replaces_the_context() -> None:
     history = [said("user", "the summary")["payload"], {"type": "compaction"}]
     compacted = beside("compacted", message="", replacement_history=history)
-    (recording,) = read_lines([*TURN, counted(9, 9), compacted, call("c")])
+    recording = read_one([*TURN, counted(9, 9), compacted, call("c")])
     assert lengths(recording) == [1, 2]
     assert [one.anew for one in recording.calls] == [True, True]
     assert recording.not_prompt["message that no call was made with"] == 4
@@ -111,7 +110,7 @@ def test_a_compaction_replaces_the_context() -> None:
 
 def test_an_older_compaction_keeps_user_messages() -> None:
     compacted = beside("compacted", message="in short")
-    (recording,) = read_lines([*TURN, compacted, said("assistant", "going on")])
+    recording = read_one([*TURN, compacted, said("assistant", "going on")])
     assert [m["content"] for m in recording.calls[1].new][1:] == ["in short"]
     assert roles([*recording.calls[1].new]) == ["user", "user"]
 
@@ -119,8 +118,7 @@ def test_an_older_compaction_keeps_user_messages() -> None:
 def test_turns_that_were_rolled_back_are_left_out() -> None:
     back = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
     records = [*TURN, counted(9, 9), said("user", "mistyped"), said("assistant", "what?")]
-    (recording,) = read_lines([*records, back, said("user", "typed well"), call("c")])
-    last = [*recording.contexts()][-1]
+    last = [*read_one([*records, back, said("user", "typed well"), call("c")]).contexts()][-1]
     assert [m["content"][0]["text"] for m in last if m.get("role") == "user"] == [
         "go",
         "typed well",
@@ -129,7 +127,7 @@ def test_turns_that_were_rolled_back_are_left_out() -> None:
 
 def test_system_prompt_and_model_are_those_of_the_session() -> None:
     head = beside("session_meta", base_instructions={"text": "You are."})
-    (recording,) = read_lines([head, beside("turn_context", model="gpt-x"), *TURN])
+    recording = read_one([head, beside("turn_context", model="gpt-x"), *TURN])
     assert (recording.calls[0].system, recording.calls[0].language_model) == ("You are.", "gpt-x")
     assert recording.calls[0].at == 1767225601.0
 
@@ -137,22 +135,21 @@ def test_system_prompt_and_model_are_those_of_the_session() -> None:
 def test_a_custom_call_and_its_output_are_paired() -> None:
     custom = item("custom_tool_call", name="apply_patch", input="*** Begin", call_id="c")
     answer = item("custom_tool_call_output", call_id="c", output=[{"type": "input_text"}])
-    (recording,) = read_lines([said("user", "go"), custom, answer])
-    called, result = items_of(recording.after)
+    called, result = items_of(read_one([said("user", "go"), custom, answer]).after)
     assert (called.tool, called.text) == ("apply_patch", "*** Begin")
     assert (result.tool, result.text) == ("apply_patch", '[{"type":"input_text"}]')
 
 
 def test_items_without_an_envelope_are_read() -> None:
     head = {"id": "s", "timestamp": AT, "instructions": "You are."}
-    (recording,) = read_lines([head, *(record["payload"] for record in TURN)])
-    assert roles(recording.messages()) == ["user", "assistant", "assistant", "tool", "tool"]
+    recording = read_one([head, *(record["payload"] for record in TURN)])
+    assert roles(recording) == ["user", "assistant", "assistant", "tool", "tool"]
     assert recording.calls[0].system == "You are."
 
 
 def test_a_snapshot_in_a_replacement_history_is_left_out() -> None:
     history = [said("user", "the summary")["payload"], {"type": "ghost_snapshot", "commit": "c"}]
-    (recording,) = read_lines([*TURN, beside("compacted", replacement_history=history), call("c")])
+    recording = read_one([*TURN, beside("compacted", replacement_history=history), call("c")])
     assert recording.messages() == [history[0], call("c")["payload"]]
 
 
@@ -161,14 +158,14 @@ def test_a_snapshot_in_a_replacement_history_is_left_out() -> None:
 )
 def test_an_odd_item_of_a_replacement_history_is_counted(odd: object) -> None:
     history = [said("user", "the summary")["payload"], odd]
-    (recording,) = read_lines([*TURN, beside("compacted", replacement_history=history), call("c")])
+    recording = read_one([*TURN, beside("compacted", replacement_history=history), call("c")])
     assert recording.messages() == [history[0], call("c")["payload"]]
     assert sum(recording.not_understood.values()) == 1
 
 
 def test_every_record_is_accounted_for() -> None:
     records = [*TURN, item("ghost_snapshot"), item("unheard-of"), beside("world_state"), {"a": 1}]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     assert recording.records == 9
     assert recording.not_prompt == {"response_item ghost_snapshot": 1, "world_state": 1}
     assert recording.not_understood == {"response_item unheard-of": 1, "header": 1}
@@ -183,8 +180,8 @@ def test_every_record_is_accounted_for() -> None:
     ],
 )
 def test_an_odd_part_of_a_reply_is_counted_and_spoils_no_other(odd: Record) -> None:
-    (recording,) = read_lines([*TURN, odd, said("assistant", "done")])
+    recording = read_one([*TURN, odd, said("assistant", "done")])
     assert recording.not_understood == {"response_item message": 1}
     expected = ["user", "assistant", "assistant", "tool", "tool", "assistant"]
-    assert roles(recording.messages()) == expected
+    assert roles(recording) == expected
     assert all(map(is_message, recording.messages()))

@@ -6,13 +6,10 @@ from typing import Any
 
 from policyctx.replay.recording import SummedBill
 from policyctx.tokens.usage import Usage
-from tests.replay.readers.reading import read_lines
+from tests.replay.readers.copilot_records import GO, event
+from tests.replay.readers.reading import read_lines, read_one
 
 Record = dict[str, Any]
-
-
-def event(kind: str, **fields: Any) -> Record:
-    return {"type": kind, "id": "e", "timestamp": "2026-01-01T00:00:01Z", "data": fields}
 
 
 def metric(count: int, whole: int, read: int = 0, written: int = 0, output: int = 0) -> Record:
@@ -24,9 +21,6 @@ def shutdown(models: Record, **fields: Any) -> Record:
     return event("session.shutdown", shutdownType="routine", modelMetrics=models, **fields)
 
 
-GO = event("user.message", content="go")
-
-
 def replied(model: str = "gpt-x", **fields: Any) -> Record:
     return event("assistant.message", content="so", model=model, **fields)
 
@@ -34,7 +28,7 @@ def replied(model: str = "gpt-x", **fields: Any) -> Record:
 def test_the_sums_of_a_session_are_its_bill() -> None:
     metrics = {"gpt-x": metric(2, whole=900, read=600, written=100, output=50)}
     records = [GO, replied(), replied(), shutdown(metrics, toolDefinitionsTokens=70)]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     assert recording.bill == SummedBill(Usage(200, 600, 100, 50), 2, beside=70)
     assert recording.not_prompt == {"session.shutdown": 1}
 
@@ -49,7 +43,7 @@ def test_the_system_prompt_is_beside_the_messages_unless_it_is_recorded() -> Non
 
 def test_calls_after_the_last_shutdown_are_not_in_the_sum() -> None:
     records = [GO, replied(), shutdown({"gpt-x": metric(1, 500)}), replied(), replied()]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     assert recording.bill == SummedBill(Usage(500), 1)
     assert len(recording.calls) == 3
 
@@ -63,7 +57,7 @@ def test_the_sums_of_a_resumed_session_are_added_unless_they_hold_the_earlier_on
 
 def test_models_of_one_agent_are_added_up() -> None:
     metrics = {"gpt-x": metric(1, 500), "gpt-y": metric(1, 300), "gpt-z": metric(1, 10)}
-    (recording,) = read_lines([GO, replied(), replied("gpt-y"), shutdown(metrics)])
+    recording = read_one([GO, replied(), replied("gpt-y"), shutdown(metrics)])
     assert recording.bill == SummedBill(Usage(810), 2)
 
 
@@ -82,20 +76,19 @@ def test_a_sum_over_several_agents_belongs_to_none() -> None:
 
 
 def test_a_reply_says_how_long_it_is() -> None:
-    (recording,) = read_lines([GO, replied(outputTokens=12), replied()])
+    recording = read_one([GO, replied(outputTokens=12), replied()])
     assert [call.usage for call in recording.calls] == [Usage(0, output=12), None]
 
 
 def test_a_reply_may_have_a_usage_of_its_own() -> None:
     used = {"prompt_tokens": 9, "completion_tokens": 2}
-    (recording,) = read_lines([GO, replied(usage=used, outputTokens=2)])
-    assert recording.calls[0].usage == Usage(9, output=2)
+    assert read_one([GO, replied(usage=used, outputTokens=2)]).calls[0].usage == Usage(9, output=2)
 
 
 def test_reasoning_stays_with_its_reply() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": ""}
     silent = event("assistant.message", content="", reasoningText="hm")
-    (recording,) = read_lines([GO, replied(reasoningText="hm"), silent])
+    recording = read_one([GO, replied(reasoningText="hm"), silent])
     assert [message["content"] for message in recording.messages()[1:]] == [
         [thought, {"type": "text", "text": "so"}],
         [thought],
@@ -113,5 +106,5 @@ def test_odd_metrics_are_tolerated() -> None:
         event("session.shutdown"),
         event("session.shutdown", modelMetrics=5),
     ):
-        (recording,) = read_lines([GO, replied(), end])
+        recording = read_one([GO, replied(), end])
         assert recording.bill is None

@@ -8,7 +8,7 @@ import pytest
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.tokens.usage import Usage
-from tests.replay.readers.reading import lengths, read_document, read_lines, roles
+from tests.replay.readers.reading import lengths, read_document, read_lines, read_one, roles
 
 Record = dict[str, Any]
 SYSTEM: Record = {"role": "system", "content": "You are."}
@@ -31,7 +31,7 @@ def test_a_list_a_line_is_a_recording_each() -> None:
 
 
 def test_a_record_that_is_not_a_message_is_counted() -> None:
-    (recording,) = read_lines([GO, {"note": "x"}, {"role": "user", "content": 5}, SO])
+    recording = read_one([GO, {"note": "x"}, {"role": "user", "content": 5}, SO])
     assert recording.not_understood == {"record that is not a message": 1, "user message": 1}
     assert recording.records == 4
 
@@ -50,7 +50,7 @@ def test_requests_that_go_on_are_one_conversation() -> None:
         {"request": request(GO), "response": response(10)},
         {"request": request(GO, SO, ON), "response": response(20)},
     ]
-    (recording,) = read_lines(log)
+    recording = read_one(log)
     assert lengths(recording) == [1, 3]
     assert [call.usage for call in recording.calls] == [Usage(10, output=1), Usage(20, output=1)]
     assert (recording.calls[0].language_model, recording.calls[0].at) == ("gpt-x", 86_400.0)
@@ -60,7 +60,7 @@ def test_requests_that_go_on_are_one_conversation() -> None:
 def test_a_message_stays_the_same_object_when_a_cache_mark_moves() -> None:
     marked = {"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}}
     first = request({"role": "user", "content": [marked]})
-    (recording,) = read_lines([first, request(GO, SO, ON)])
+    recording = read_one([first, request(GO, SO, ON)])
     assert [call.anew for call in recording.calls] == [True, False]
     assert [*recording.calls[1].new] == [SO, ON]
 
@@ -74,13 +74,13 @@ def test_a_message_stays_the_same_object_when_a_mark_inside_a_result_moves() -> 
     called = {"type": "tool_use", "id": "a", "name": "Find", "input": {}}
     reply = {"role": "assistant", "content": [called]}
     first = request(GO, reply, answer(cache_control={"type": "ephemeral"}))
-    (recording,) = read_lines([first, request(GO, reply, answer(), SO, ON)])
+    recording = read_one([first, request(GO, reply, answer(), SO, ON)])
     assert [call.anew for call in recording.calls] == [True, False]
 
 
 def test_a_beginning_that_changed_begins_the_context_anew() -> None:
     log = [request(GO, SO, ON), request(GO, {"role": "assistant", "content": "in short"})]
-    (recording,) = read_lines(log)
+    recording = read_one(log)
     assert [call.anew for call in recording.calls] == [True, True]
     assert roles([*recording.calls[1].new]) == ["user", "assistant"]
 
@@ -105,7 +105,7 @@ def test_conversations_are_distinguished_by_their_first_message() -> None:
     ],
 )
 def test_a_request_is_found_in_its_wrapper(wrapped: Record) -> None:
-    (recording,) = read_lines([wrapped, wrapped])
+    recording = read_one([wrapped, wrapped])
     assert (recording.format, lengths(recording)) == ("request-log", [1, 1])
 
 
@@ -113,7 +113,7 @@ def test_requests_of_the_other_api_are_read() -> None:
     usage = {"input_tokens": 4, "cache_read_input_tokens": 6, "output_tokens": 1}
     said = {"role": "assistant", "content": [{"type": "text", "text": "so"}], "usage": usage}
     asked = request(GO, system="You are.", tools=[{"name": "sh"}])
-    (recording,) = read_lines([{"request": asked, "response": said}, {"note": "no request"}])
+    recording = read_one([{"request": asked, "response": said}, {"note": "no request"}])
     (call,) = recording.calls
     assert (call.usage, call.system, call.tools) == (
         Usage(4, 6, output=1),
@@ -146,7 +146,7 @@ def test_requests_of_the_responses_api_are_one_conversation() -> None:
     first = {"request": items_request(ASKED), "response": items_response(10, THOUGHT, CALL)}
     whole = items_request(ASKED, THOUGHT, CALL, OUTPUT)
     second = {"request": whole, "response": items_response(30, ANSWER)}
-    (recording,) = read_lines([first, second])
+    recording = read_one([first, second])
     assert (recording.format, lengths(recording)) == ("request-log", [1, 4])
     assert [call.usage for call in recording.calls] == [
         Usage(5, 5, output=3),
@@ -166,14 +166,13 @@ def test_a_request_that_continues_a_response_has_its_history() -> None:
         ),
         items_request(GO, previous_response_id="resp_2"),
     ]
-    (recording,) = read_lines(log)
+    recording = read_one(log)
     assert lengths(recording) == [1, 4, 6]
     assert recording.messages() == [ASKED, THOUGHT, CALL, OUTPUT, ANSWER, GO]
 
 
 def test_a_request_may_begin_with_the_result_of_a_call() -> None:
-    (recording,) = read_lines([items_request(OUTPUT, previous_response_id="resp_9")])
-    assert recording.messages() == [OUTPUT]
+    assert read_one([items_request(OUTPUT, previous_response_id="resp_9")]).messages() == [OUTPUT]
 
 
 def test_an_input_that_is_a_text_is_a_message() -> None:
@@ -181,8 +180,7 @@ def test_an_input_that_is_a_text_is_a_message() -> None:
         {"model": "gpt-x", "instructions": "You are.", "input": "go"},
         {"request": {"model": "gpt-x", "input": "go"}, "response": items_response(10, ANSWER)},
     ]
-    (recording,) = read_lines(log)
-    assert recording.messages() == [GO, ANSWER]
+    assert read_one(log).messages() == [GO, ANSWER]
 
 
 @pytest.mark.parametrize(
@@ -209,5 +207,5 @@ def test_an_input_of_another_api_is_not_a_request(record: Record) -> None:
     ],
 )
 def test_a_request_of_the_responses_api_is_found_in_its_wrapper(wrapped: Record) -> None:
-    (recording,) = read_lines([wrapped, wrapped])
+    recording = read_one([wrapped, wrapped])
     assert (recording.format, lengths(recording)) == ("request-log", [1, 1])

@@ -6,7 +6,7 @@ import pytest
 
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
-from tests.replay.readers.reading import lengths, read_lines, roles
+from tests.replay.readers.reading import lengths, read_lines, read_one, roles
 
 Record = dict[str, Any]
 HEAD: Record = {"type": "session", "id": "s", "cwd": "/w"}
@@ -33,41 +33,40 @@ def result(call_id: str, **more: Any) -> Record:
 
 
 def test_the_results_of_one_reply_are_one_message() -> None:
-    (recording,) = read_lines([HEAD, user("go"), reply("a", "b"), result("a"), result("b")])
-    assert roles(recording.messages()) == ["user", "assistant", "user"]
+    recording = read_one([HEAD, user("go"), reply("a", "b"), result("a"), result("b")])
+    assert roles(recording) == ["user", "assistant", "user"]
     results = recording.messages()[2]["content"]
     assert [block["tool_use_id"] for block in results] == ["a", "b"]
 
 
 def test_a_failed_result_is_marked_as_error() -> None:
-    (recording,) = read_lines([HEAD, user("go"), reply("a"), result("a", isError=True)])
+    recording = read_one([HEAD, user("go"), reply("a"), result("a", isError=True)])
     assert recording.after[1]["content"][0]["is_error"] is True
 
 
 def test_an_image_takes_the_form_of_the_api() -> None:
     image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
-    (recording,) = read_lines([HEAD, entry("user", [image])])
+    recording = read_one([HEAD, entry("user", [image])])
     source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
     assert recording.messages()[0]["content"] == [{"type": "image", "source": source}]
 
 
 def test_the_usage_belongs_to_the_reply() -> None:
-    (recording,) = read_lines([HEAD, user("go"), reply(prompt=10), user("on"), reply()])
+    recording = read_one([HEAD, user("go"), reply(prompt=10), user("on"), reply()])
     assert [call.usage for call in recording.calls] == [Usage(10, 20, 10, 5), None]
     assert lengths(recording) == [1, 3]
 
 
 def test_an_aborted_reply_without_content_is_ignored() -> None:
     aborted = entry("assistant", [], stopReason="aborted", usage={})
-    (recording,) = read_lines([HEAD, user("go"), aborted, user("go!"), reply(prompt=1)])
+    recording = read_one([HEAD, user("go"), aborted, user("go!"), reply(prompt=1)])
     assert roles([*recording.calls[0].new]) == ["user", "user"]
     assert recording.not_prompt["empty reply"] == 1
 
 
 def test_a_command_of_the_user_is_shown_with_its_output() -> None:
     ran = entry("bashExecution", None, command="ls", output="a.txt", exitCode=2)
-    (recording,) = read_lines([HEAD, ran])
-    said = recording.messages()[0]["content"]
+    said = read_one([HEAD, ran]).messages()[0]["content"]
     assert "ls" in said
     assert "a.txt" in said
     assert "2" in said
@@ -75,8 +74,7 @@ def test_a_command_of_the_user_is_shown_with_its_output() -> None:
 
 def test_a_command_excluded_from_the_context_is_not_prompt() -> None:
     ran = entry("bashExecution", None, command="ls", output="a.txt", excludeFromContext=True)
-    (recording,) = read_lines([HEAD, user("go"), ran])
-    assert len(recording.messages()) == 1
+    assert len(read_one([HEAD, user("go"), ran]).messages()) == 1
 
 
 @pytest.mark.parametrize("first", [{"firstKeptEntryIndex": 3}, {"firstKeptEntryId": "3"}])
@@ -92,7 +90,7 @@ def test_a_compaction_keeps_the_messages_from_its_first_kept_entry(first: Record
         user("more", id="6", parentId="5"),
         reply(prompt=1, id="7", parentId="6"),
     ]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     last = [*recording.contexts()][-1]
     assert last[0]["content"] == "in short"
     assert [m["content"][0]["text"] for m in last[1:]] == ["on", "so", "more"]
@@ -118,8 +116,7 @@ def compacted_in_a_run(begun: str, *bills: int) -> Recording:
         user("more", id="9", parentId="8"),
         reply(prompt=third, id="10", parentId="9"),
     ]
-    (recording,) = read_lines(records)
-    return recording
+    return read_one(records)
 
 
 def test_a_run_that_goes_on_keeps_its_list_over_a_compaction() -> None:
@@ -152,10 +149,10 @@ def test_a_run_that_goes_on_at_the_end_leaves_the_compacted_context() -> None:
          "timestamp": "2026-01-01T10:00:10Z"},
         reply(prompt=9, id="3", parentId="2", timestamp="2026-01-01T10:00:09Z"),
     ]  # fmt: skip
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     assert lengths(recording) == [1]
     assert recording.messages()[0]["content"] == "in short"
-    assert roles(recording.messages()) == ["user", "assistant"]
+    assert roles(recording) == ["user", "assistant"]
 
 
 @pytest.mark.parametrize("first", [{"firstKeptEntryIndex": 3}, {"firstKeptEntryId": "3"}])
@@ -168,8 +165,7 @@ def test_a_compaction_may_point_to_an_entry_that_is_not_a_message(first: Record)
         user("on", id="4", parentId="3"),
         {"type": "compaction", "id": "5", "parentId": "4", "summary": "in short", **first},
     ]
-    (recording,) = read_lines(records)
-    summary, kept = recording.messages()
+    summary, kept = read_one(records).messages()
     assert summary["content"] == "in short"
     assert kept["content"][0]["text"] == "on"
 
@@ -182,9 +178,8 @@ def test_an_entry_that_is_written_twice_counts_once() -> None:
         result("a", id="3", parentId="2"),
         reply(prompt=1, id="4", parentId="3"),
     ]
-    (recording,) = read_lines(records)
     (twice,) = read_lines([record for record in records for _ in range(2)])
-    assert twice.messages() == recording.messages()
+    assert twice.messages() == read_one(records).messages()
     assert len(twice.calls) == 2
     assert twice.not_prompt == {"session": 1, "repeated entry": 5}
 
@@ -198,19 +193,18 @@ def test_a_branch_that_was_left_is_left_out() -> None:
         user("that way", id="4", parentId="2"),
         reply(prompt=1, id="5", parentId="4"),
     ]
-    (recording,) = read_lines(records)
-    texts = [m["content"][0]["text"] for m in recording.messages()]
+    texts = [m["content"][0]["text"] for m in read_one(records).messages()]
     assert texts == ["go", "so", "that way", "so"]
 
 
 def test_an_entry_with_a_missing_parent_follows_the_previous_entry() -> None:
-    (recording,) = read_lines([HEAD, user("go", id="1", parentId="lost"), user("on", parentId="x")])
+    recording = read_one([HEAD, user("go", id="1", parentId="lost"), user("on", parentId="x")])
     assert len(recording.messages()) == 2
 
 
 def test_every_record_is_accounted_for() -> None:
     records = [HEAD, user("go"), {"type": "custom"}, {"type": "unheard-of"}]
-    (recording,) = read_lines(records)
+    recording = read_one(records)
     assert recording.records == 4
     assert recording.not_prompt == {"session": 1, "custom": 1}
     assert recording.not_understood == {"unheard-of": 1}
