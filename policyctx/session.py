@@ -771,11 +771,11 @@ class Session:
     def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
         """Return a new list that knows what earlier turns took out of these messages."""
         earlier = memory.known
-        gone = None if earlier is None else earlier.gone_from(messages)
-        is_guess = earlier is not None and earlier.is_guess
-        if gone is None:
+        found = None if earlier is None else earlier.gone_from(messages)
+        if found is None:
             gone = taken_out(messages, memory.ledger, memory.replacements.gone, self._shapes)
-            is_guess = memory.ledger.has_drops
+            found = gone, memory.ledger.has_drops
+        gone, is_guess = found
         known = self._new_list(memory, gone, is_guess=is_guess)
         if earlier is not None:
             earlier.conversation.report()

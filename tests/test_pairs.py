@@ -293,6 +293,8 @@ BEDROCK_SERVED = {
     "toolUse": {"toolUseId": "s", "name": "nova_grounding", "type": "server_tool_use", "input": {}}
 }
 BEDROCK_FOUND = {"toolResult": {"toolUseId": "s", "type": "nova", "content": [{"text": "found"}]}}
+BEDROCK_SAME_ID = {"toolUse": {"toolUseId": "s", "name": "run", "input": {}}}
+BEDROCK_RESULT_OF_SAME_ID = {"toolResult": {"toolUseId": "s", "content": [{"text": "found"}]}}
 
 Where = Literal["anthropic", "responses", "google", "bedrock"]
 SHAPES: dict[str, tuple[Shape, ...]] = {"google": (GoogleShape(),), "bedrock": (BedrockShape(),)}
@@ -344,6 +346,29 @@ PAIRS: dict[tuple[Where, str], list[Message]] = {
         assistant(BEDROCK_FOUND), user({"text": "go"}),
     ],
 }  # fmt: skip
+# Calls with one id that wait for an answer at the same time.
+SAME_IDS: dict[tuple[Where, str], list[Message]] = {
+    ("responses", "id again"): [GO, function("a"), GO, function("a"), function_output("a"), GO],
+    ("responses", "id again in one reply"): [
+        GO, function("a"), function("a"), function_output("a"), GO,
+    ],
+    ("responses", "id again, two outputs"): [
+        GO, function("a"), GO, function("a"), function_output("a"), function_output("a", "b"), GO,
+    ],
+    ("responses", "id again, late output"): [
+        GO, function("a"), GO, function("a"), function_output("a"), GO,
+        function("a"), function_output("a"), GO, function_output("a", "late"), GO,
+    ],
+    ("bedrock", "id again"): [
+        user({"text": "go"}), assistant(BEDROCK_SERVED), assistant(BEDROCK_SAME_ID),
+        user(BEDROCK_RESULT_OF_SAME_ID), user({"text": "go"}),
+    ],
+    ("bedrock", "id of the answer before it"): [
+        user({"text": "go"}), assistant(BEDROCK_SERVED),
+        assistant(BEDROCK_FOUND, BEDROCK_SAME_ID), user(BEDROCK_RESULT_OF_SAME_ID),
+        user({"text": "go"}),
+    ],
+}  # fmt: skip
 
 
 def around(where: Where, pair: list[Message]) -> list[Message]:
@@ -358,12 +383,12 @@ def around(where: Where, pair: list[Message]) -> list[Message]:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2, 3, 4, 5, 6])
-@pytest.mark.parametrize(("where", "name"), PAIRS)
+@pytest.mark.parametrize(("where", "name"), PAIRS | SAME_IDS)
 def test_a_compaction_parts_no_pair(where: Where, name: str, kept: int) -> None:
     """The list grows by one message at each call."""
     shapes = SHAPES.get(where, ())
     session = session_with("compact", kept, shapes)
-    messages = around(where, PAIRS[where, name])
+    messages = around(where, (PAIRS | SAME_IDS)[where, name])
     compactions = 0
     for end in range(1, len(messages) + 1):
         given = messages[:end]
@@ -374,10 +399,10 @@ def test_a_compaction_parts_no_pair(where: Where, name: str, kept: int) -> None:
 
 
 @pytest.mark.parametrize("step", ["drop", "turns"])
-@pytest.mark.parametrize(("where", "name"), PAIRS)
+@pytest.mark.parametrize(("where", "name"), PAIRS | SAME_IDS)
 def test_a_drop_parts_no_pair(where: Where, name: str, step: str) -> None:
     session = session_with(step, shapes=SHAPES.get(where, ()))
-    messages = around(where, PAIRS[where, name])
+    messages = around(where, (PAIRS | SAME_IDS)[where, name])
     for end in range(1, len(messages) + 1):
         result = session.apply(messages[:end])
         assert not broken(result.messages) - broken(messages[:end]), (end, result.messages)

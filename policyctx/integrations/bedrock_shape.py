@@ -50,9 +50,9 @@ class BedrockShape(Shape):
         """
         role = message["role"]
         kind = kind_of_text(role)
-        served = {
-            result["toolUseId"]
-            for block in (message["content"] if role == "assistant" else ())
+        answered = {
+            result["toolUseId"]: i
+            for i, block in enumerate(message["content"] if role == "assistant" else ())
             if (result := block.get("toolResult"))
         }
         for i, block in enumerate(message["content"]):
@@ -60,7 +60,7 @@ class BedrockShape(Shape):
                 if text:
                     yield Part((i,), kind, text)
             elif call := block.get("toolUse"):
-                is_served = call.get("type") == _SERVED or call["toolUseId"] in served
+                is_served = call.get("type") == _SERVED or answered.get(call["toolUseId"], -1) > i
                 text = _json(block if is_served else call["input"])
                 kind_of_call, tool = "unknown" if is_served else "tool_call", call["name"]
                 yield Part((i,), kind_of_call, text, tool=tool, call_id=call["toolUseId"])

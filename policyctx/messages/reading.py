@@ -24,7 +24,8 @@ class Reading:
     A result belongs to an earlier call with its id, wherever it is. Ids may be reused: within one
     reply a result answers the oldest unanswered call, and a later reply with a call of the same id
     replaces the earlier calls. A further result with an id belongs to the call that was answered
-    last. So do the parts of tools that the provider runs.
+    last. So do the parts of tools that the provider runs. Calls with one id that wait for an answer
+    at the same time are bound to each other, since a provider may take an answer for any of them.
 
     A reply of the model is one message. Where the shape of a message splits replies, it is that
     message and all of the assistant that follow it directly, whatever their shapes are, up to one
@@ -53,7 +54,8 @@ class Reading:
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[tuple[int, Item]]] = {}
         self._answered: dict[object, tuple[int, Item]] = {}  # the call that was answered last
-        self._more_answers: dict[int, list[int]] = {}  # by call, those after the first
+        self._replaced: dict[object, list[int]] = {}  # calls whose id came again before an answer
+        self._bonds: dict[int, list[int]] = {}  # by item, what it is bound to beside its partner
 
     @property
     def pending(self) -> int | None:
@@ -82,16 +84,19 @@ class Reading:
     @property
     def unanswered(self) -> list[int]:
         """The positions of the calls whose answer may still come, in any order."""
-        return [position for calls in self._open_calls.values() for position, _ in calls]
+        found = [position for calls in self._open_calls.values() for position, _ in calls]
+        return found + [position for calls in self._replaced.values() for position in calls]
 
     def bound_to(self, position: int) -> Iterator[int]:
         """Yield the items without which an item may not be in the list: its call, or its answers.
 
-        This is what a pair is, for all that removes items and for the check of the result.
+        This is what a pair is, for all that removes items and for the check of the result. Where an
+        id came again, other calls and answers with it may be among them.
         """
-        if (partner := self.partners.get(position)) is not None:
+        partner, others = self.partners.get(position), self._bonds.get(position, ())
+        if partner is not None:
             yield partner
-            yield from self._more_answers.get(position, ())
+        yield from (other for other in others if other != partner)
 
     def bound_messages(self, messages: Iterable[int]) -> set[int]:
         """Return these messages with all that stay if they stay.
@@ -212,9 +217,16 @@ class Reading:
         if key is None:
             return
         calls = self._open_calls.setdefault(key, [])
+        for waiting, _ in calls:
+            self._bind(waiting, position)
         if calls and calls[0][1].call_message != call.call_message:
+            self._replaced.setdefault(key, []).extend(waiting for waiting, _ in calls)
             calls.clear()
         calls.append((position, call))
+
+    def _bind(self, item: int, other: int) -> None:
+        self._bonds.setdefault(item, []).append(other)
+        self._bonds.setdefault(other, []).append(item)
 
     def _paired(self, result: Item, position: int) -> Item:
         key = call_key(result)
@@ -225,7 +237,8 @@ class Reading:
             self.partners[answered] = position
         elif key in self._answered:
             answered, call = self._answered[key]
-            self._more_answers.setdefault(answered, []).append(position)
+            for other in (answered, *self._replaced.pop(key, ())):
+                self._bind(other, position)
         else:
             return result
         self.partners[position] = answered

@@ -40,8 +40,8 @@ class KnownList:
     """A list that grows, and the list that the plans carried out so far have made of it.
 
     `is_guess` says that the items which were taken out of the list earlier were inferred from the
-    items that it lacked when it was read. A list that `forgets` is only read: plans for it are
-    carried out by `applied`, and change neither the list nor its conversation.
+    items that it lacked when it was read, or from a longer list. A list that `forgets` is only
+    read: plans for it are carried out by `applied`, and change neither it nor its conversation.
     """
 
     def __init__(
@@ -205,9 +205,10 @@ class KnownList:
         left = edited_message(named, edits, self._shapes) if edits else named
         return {} if left is None else {before: after for after, before in markers_of(left).items()}
 
-    def gone_from(self, messages: Sequence[Message]) -> frozenset[ItemKey] | None:
-        """Return the dropped items of this list that another list lacks because of it.
+    def gone_from(self, messages: Sequence[Message]) -> tuple[frozenset[ItemKey], bool] | None:
+        """Return the dropped items of this list that another list lacks, and if that is a guess.
 
+        It is one if the other list is shorter: a list may go on from there with the dropped items.
         Returns None if the other list begins neither as this one was given nor as it was returned,
         or if it does and continues with the dropped items. Items that this list lacked, a list that
         begins with it lacks too. A list that begins with both forms counts as it was given, unless
@@ -216,7 +217,8 @@ class KnownList:
         is_output = self._is_output(messages)
         if not is_output and _begins_alike(messages, self._given, self._shapes):
             is_wrong = self._guessed_wrong(self._as_decided(messages[len(self._given) :]))
-            return None if is_wrong else self.conversation.gone_before
+            is_guess = self.is_guess or len(messages) < len(self._given)
+            return None if is_wrong else (self.conversation.gone_before, is_guess)
         returned = self._returned
         if len(returned) == len(self._left) or not _begins_alike(messages, returned, self._shapes):
             return None
@@ -229,7 +231,8 @@ class KnownList:
             return None
         # A few words may be said again. More of what was dropped is the caller's own list.
         is_own = not is_output and sum(map(ledger.may_know, more)) > 1
-        return None if is_own else self.conversation.gone
+        is_guess = self.is_guess or len(messages) < len(returned)
+        return None if is_own else (self.conversation.gone, is_guess)
 
     def _reads_otherwise(self, more: Sequence[Message]) -> bool:
         """Whether the messages that follow change the meaning of the known ones."""

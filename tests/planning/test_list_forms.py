@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -317,3 +318,37 @@ def test_words_dropped_at_the_end_stay_dropped_when_the_list_goes_on_with_them(
     live = applied(session, grown)
     assert live.messages == anew.messages == [*back, user("three")]
     assert live.plan.new == anew.plan.new == ()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_words_stay_dropped_when_the_returned_list_is_cut_and_the_own_list_follows(
+    length: int, tmp_path: Path
+) -> None:
+    """The caller goes back to the beginning of the list that it was handed, and starts again."""
+    text = WORDS.replace("[user_message], keep_recent: 1", "[assistant_message]")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [user("one"), said("a"), user("two"), said("b"), user("three")]
+    back = applied(session, full).messages
+    assert back == [user("one"), user("two"), user("three")]
+    applied(session, copy.deepcopy(back))
+    applied(session, copy.deepcopy(back[:length]))
+    own = copy.deepcopy([*full, said("c"), user("four")])
+    anew = applied(restarted(session), own)
+    live = applied(session, own)
+    assert live.messages == anew.messages == [*back, user("four")]
+    assert [d.item.text for d in live.plan.new] == ["c"]
+
+
+def test_words_stay_dropped_when_the_returned_list_is_cut_and_goes_on_with_them(
+    tmp_path: Path,
+) -> None:
+    text = WORDS.replace("[user_message], keep_recent: 1", "[assistant_message]")
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [user("one"), said("a"), user("two"), said("b"), user("three")]
+    back = applied(session, full).messages
+    applied(session, copy.deepcopy(back[:2]))
+    mixed = copy.deepcopy([*back[:2], *full[3:]])
+    anew = applied(restarted(session), mixed)
+    live = applied(session, mixed)
+    assert live.messages == anew.messages == back
+    assert live.plan.new == ()

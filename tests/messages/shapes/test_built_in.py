@@ -188,3 +188,14 @@ def test_unset_fields_make_no_difference() -> None:
     assert BUILT_IN.comparable(message) == {"role": "user", "content": "go"}
     item = {"type": "reasoning", "summary": [{"text": "hm", "type": None}], "status": None}
     assert BUILT_IN.comparable(item) == {"type": "reasoning", "summary": [{"text": "hm"}]}
+
+
+def test_a_call_of_bedrock_behind_an_answer_with_its_id_is_not_one_of_the_provider() -> None:
+    """An answer of a tool that the provider runs is in the same message, behind its call."""
+    call = {"toolUse": {"toolUseId": "a", "name": "ls", "input": {}}}
+    answer = {"toolResult": {"toolUseId": "a", "content": [{"text": "found"}]}}
+    kinds = {
+        tuple(part.kind for part in BedrockShape().parts({"role": "assistant", "content": blocks}))
+        for blocks in ([call, answer], [answer, call])
+    }
+    assert kinds == {("unknown", "unknown"), ("unknown", "tool_call")}
