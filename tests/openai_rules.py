@@ -78,13 +78,12 @@ def results_in(message: Item) -> list[str]:
 def refused(messages: Sequence[Item]) -> Counter[str]:
     """Count what the API refuses in the items of a list: calls and reasoning that stand alone."""
     found: Counter[str] = Counter()
-    for i, message in enumerate(messages):
-        if type_of(message) == "reasoning":
-            rest = (m for m in messages[i + 1 :] if type_of(m) != "reasoning")
-            follows = next(rest, None)
-            found["reasoning without the item that it led to"] += (
-                follows is None or role_of(follows) != "assistant"
-            )
+    follows: Item | None = None  # what is behind the reasoning
+    for message in reversed(messages):
+        if type_of(message) != "reasoning":
+            follows = message
+        elif follows is None or role_of(follows) != "assistant":
+            found["reasoning without the item that it led to"] += 1
     return found
 
 

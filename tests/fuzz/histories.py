@@ -6,8 +6,9 @@ import copy
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,7 +31,7 @@ from tests.fuzz.conversations import ALL_SHAPES, Shape, Writer
 from tests.fuzz.marking import Marking, text_and_markers, wrong_sources
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.policies import policy_of
-from tests.fuzz.rules import broken, role_of
+from tests.fuzz.rules import Rules, role_of
 from tests.openai_rules import broken_promises, calls_in, results_in
 
 _SHAPES_OF_HOSTS = {"bedrock": (BedrockShape(),), "google": (GoogleShape(),)}
@@ -107,6 +108,9 @@ class History:
         """The caller's own list; a result that arrived may be a placeholder in it."""
         self._handed_out: list[tuple[list[Message], int]] = []
         """Each list handed out, with the length of the caller's own list at that time."""
+        self._given: dict[int, tuple[Message, str]] = {}
+        """Each message that the session was given, with its JSON at that time, by its identity."""
+        self._rules = Rules()
         self._saved: dict[str, str] = {}
         self._arrives = shape not in {"legacy", "bedrock", "google"} and rng.random() < 0.3
         kept = random.Random(f"arrivals of {seed}")  # noqa: S311 - no secret, and draws of its own
@@ -132,6 +136,7 @@ class History:
         result = self._apply(list(self._full))
         if result is not None:
             self._check_nothing_is_lost(result.messages)
+        self._check_inputs()
 
     def _opened(self, store: MemoryStore | ContextFileSystem) -> Session:
         return Session(
@@ -211,7 +216,8 @@ class History:
 
     def _apply(self, unmarked: list[Message]) -> Result | None:
         messages = unmarked if self._marking is None else self._marking.moved(unmarked)
-        before = self._json(messages)
+        given = list(messages)
+        self._note_given(given)
         expected = self._left_after_restart(messages)
         if expected is not None and expected != self._left_text(self._session, messages):
             self._fail("restarted session differs")
@@ -221,27 +227,28 @@ class History:
             self._fail(f"raised {type(error).__name__}")
             return None
         self._report.applies += 1
-        if self._json(messages) != before:
+        if not _are_same(given, messages):
             self._fail("input changed")
-        for problem in new_problems(messages, result.messages, shapes=self._shapes):
-            self._fail(_kind(problem))
-        for kind in broken(result.messages) - broken(messages):
-            self._fail(kind)
-        if not self._of_host:
-            for kind in (
-                *wrong_sources(messages, result),
-                *broken_promises(messages, result.messages),
-            ):
-                self._fail(kind)
-        self._note_saved(result)
-        if not self._replaced.isdisjoint(
-            item.text for item in items_of(result.messages, self._shapes)
-        ):
-            self._fail("replaced on arrival, and sent whole")
         output = list(result.messages)
+        for kind in self._wrongs(given, result, output):
+            self._fail(kind)
+        self._note_saved(result)
         if unmarked and (len(unmarked) >= len(self._full) or unmarked[-1] is self._full[-1]):
             self._handed_out.append((output, len(self._full)))
         return result
+
+    def _wrongs(self, given: list[Message], result: Result, output: list[Message]) -> Iterator[str]:
+        """Yield what is wrong with an output."""
+        if not self._of_host:
+            yield from wrong_sources(given, result)
+        if not _are_same(given, output):  # a list breaks no more rules than itself
+            yield from map(_kind, new_problems(given, output, shapes=self._shapes))
+            yield from self._rules.broken(output) - self._rules.broken(given)
+            yield from () if self._of_host else broken_promises(given, output)
+        if self._replaced and not self._replaced.isdisjoint(
+            item.text for item in items_of(output, self._shapes)
+        ):
+            yield "replaced on arrival, and sent whole"
 
     def _left_after_restart(self, messages: list[Message]) -> str | None:
         """Return what earlier turns leave of the list by what the store holds alone.
@@ -261,6 +268,18 @@ class History:
 
     def _json(self, messages: Sequence[Message]) -> str:
         return compact_json([self._shapes.comparable(message) for message in messages])
+
+    def _note_given(self, messages: Sequence[Message]) -> None:
+        """Note what the messages are at first, each object once."""
+        for message in messages:
+            if id(message) not in self._given:
+                self._given[id(message)] = message, self._json([message])
+
+    def _check_inputs(self) -> None:
+        """Check that no message that was given to the session is another one now."""
+        for message, before in self._given.values():
+            if self._json([message]) != before:
+                self._fail("input changed")
 
     def _fail(self, kind: str) -> None:
         self._report.fail(kind, self._seed)
@@ -304,6 +323,11 @@ def left_by(session: Session, messages: list[Message]) -> list[Message]:
     memory = run(session._recall(), session.store)
     left = session._list_of(messages, memory)[0].left
     return [message for message in left if message is not None]
+
+
+def _are_same(some: Sequence[Message], others: Sequence[Message]) -> bool:
+    """Return whether two lists have the same objects."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def _kind(problem: str) -> str:

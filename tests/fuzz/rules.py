@@ -28,6 +28,11 @@ class Halves:
     served: list[str] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
 
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self.calls or self.results or self.served or self.answers)
+
 
 def halves(message: Message) -> Halves:
     """Return the halves of pairs in a message."""
@@ -86,38 +91,97 @@ def blocks_of(message: Message) -> list[dict[str, Any]]:
     return content if isinstance(content, list) else []
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the rules ask of one message."""
+
+    message: Message
+    role: str
+    is_item: bool
+    """Whether it is an item of the Responses API."""
+    has_role: bool
+    """Whether it says its role; most items do not."""
+    is_thinking: bool
+    halves: Halves | None
+    """None for a message without any."""
+
+    @classmethod
+    def of(cls, message: Message) -> Seen:
+        """Return a message as the rules see it."""
+        found = halves(message)
+        types = {block.get("type") for block in blocks_of(message)}
+        return cls(
+            message,
+            role=role_of(message),
+            is_item=_is_item(message),
+            has_role=not isinstance(message, dict) or "role" in message,
+            is_thinking=types == {"thinking"},
+            halves=found if found.any else None,
+        )
+
+
+class Rules:
+    """The rules, for lists that share messages: each object is looked at once.
+
+    Messages must not change in place as long as the rules are used.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, Seen] = {}
+
+    def broken(self, messages: Sequence[Message]) -> Counter[str]:
+        """Count what a provider refuses."""
+        seen = list(map(self._see, messages))
+        found = refused([message for message in messages if isinstance(message, dict)])
+        left = [each for each in seen if each.role not in {"system", "developer"}]
+        found["no message left"] += not left
+        found["list begins with an assistant message"] += (
+            left[:1] != [] and left[0].role == "assistant" and not left[0].is_item
+        )
+        found["trailing thinking"] += sum(
+            each.role == "assistant" and each.is_thinking for each in seen
+        )
+        _count_parted(seen, found)
+        return found
+
+    def _see(self, message: Message) -> Seen:
+        if (seen := self._seen.get(id(message))) is None:
+            seen = self._seen[id(message)] = Seen.of(message)  # which keeps the object, and its id
+        return seen
+
+
 def broken(messages: Sequence[Message]) -> Counter[str]:
     """Count what a provider refuses."""
-    found = refused([message for message in messages if isinstance(message, dict)])
-    left = [message for message in messages if role_of(message) not in {"system", "developer"}]
-    found["no message left"] += not left
-    found["list begins with an assistant message"] += (
-        left[:1] != [] and role_of(left[0]) == "assistant" and not _is_item(left[0])
-    )
+    return Rules().broken(messages)
+
+
+def _count_parted(seen: Sequence[Seen], found: Counter[str]) -> None:
+    """Count the halves of pairs without the other half."""
     open_calls, served = Counter[str](), Counter[str]()
     lasting = Counter[str]()  # of the Responses API, where messages may be before an output
-    called: set[str] = set()
-    for message in messages:
-        seen, role = halves(message), role_of(message)
-        calls, results = Counter(seen.calls), Counter(seen.results)
-        is_item = isinstance(message, dict) and "role" not in message
-        found["orphan result"] += (results - open_calls - lasting).total()
-        called.update(seen.calls, seen.served)
-        found["result without its call"] += len({*seen.results, *seen.answers} - called)
-        served.update(seen.served)
-        served -= Counter(seen.answers)
-        types = {block.get("type") for block in blocks_of(message)}
-        found["trailing thinking"] += role == "assistant" and types == {"thinking"}
-        lasting -= results - open_calls
-        open_calls -= results
-        if is_item:
+    called, unanswered = set[str](), set[str]()
+    for each in seen:
+        if (parts := each.halves) is not None:
+            calls, results = Counter(parts.calls), Counter(parts.results)
+            found["orphan result"] += (results - open_calls - lasting).total()
+            called.update(parts.calls, parts.served)
+            found["result without its call"] += len({*parts.results, *parts.answers} - called)
+            unanswered.update(parts.calls, parts.served)
+            unanswered.difference_update(parts.results, parts.answers)
+            served.update(parts.served)
+            served -= Counter(parts.answers)
+            lasting -= results - open_calls
+            open_calls -= results
+        else:
+            calls = Counter()
+        if not each.has_role:
             lasting += calls
-        elif role not in {"tool", "function"}:
+        elif each.role not in {"tool", "function"}:
             found["call without its result"] += open_calls.total()
             open_calls = calls
     found["call without its result"] += open_calls.total() + lasting.total()
     found["call of the provider without its result"] += served.total()
-    return found
+    found["id of calls without any result behind them"] += len(unanswered)
 
 
 def _is_item(message: Message) -> bool:

@@ -57,7 +57,10 @@ def test_the_check_of_the_random_sessions_finds_parted_pairs() -> None:
     served = {"type": "server_tool_use", "id": "a", "name": "web_search", "input": {}}
     found = {"type": "web_search_tool_result", "tool_use_id": "a", "content": []}
     lone = [go, {"role": "assistant", "content": [served]}, go]
-    assert +broken(lone) == {"call of the provider without its result": 1}
+    assert +broken(lone) == {
+        "call of the provider without its result": 1,
+        "id of calls without any result behind them": 1,
+    }
     assert +broken([go, {"role": "assistant", "content": [found]}, go]) == {
         "result without its call": 1
     }
