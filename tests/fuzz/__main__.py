@@ -1,4 +1,4 @@
-"""Run random sessions from a seed on, and print one line about them."""
+"""Run random sessions from a seed on; print a line for each that fails, and one about all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import sys
 import time
 
 from tests.fuzz.histories import Report, run_session
+
+_SHOWN_AFTER = 1_000
+"""The number of sessions after which a line says what came of them so far."""
 
 
 def main() -> int:
@@ -22,12 +25,17 @@ def main() -> int:
     logging.getLogger("policyctx").setLevel(logging.ERROR)  # warnings are a part of the results
     report, seed, began = Report(), options.seed, time.perf_counter()
     while report.applies < options.applies:
+        before = +report.failures
         try:
             run_session(seed, report)
         except Exception as error:
             error.add_note(f"the session has seed {seed}; {report}")
             raise
+        if new := report.failures - before:
+            print(f"seed {seed}: {', '.join(sorted(new))}", flush=True)  # noqa: T201
         seed += 1
+        if report.sessions % _SHOWN_AFTER == 0:
+            print(report, flush=True)  # noqa: T201
     rate = report.applies / (time.perf_counter() - began)
     print(f"{report}; {rate:,.0f} applies/s; go on with --seed {seed}")  # noqa: T201
     return 1 if report.failures else 0
