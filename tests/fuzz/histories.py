@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import marshal
 import random
 import re
 from collections import Counter
@@ -108,8 +109,8 @@ class History:
         """The caller's own list; a result that arrived may be a placeholder in it."""
         self._handed_out: list[tuple[list[Message], int]] = []
         """Each list handed out, with the length of the caller's own list at that time."""
-        self._given: dict[int, tuple[Message, str]] = {}
-        """Each message that the session was given, with its JSON at that time, by its identity."""
+        self._given: dict[int, tuple[Message, bytes]] = {}
+        """Each message that the session was given, with its bytes at that time, by its identity."""
         self._rules = Rules()
         self._saved: dict[str, str] = {}
         self._arrives = shape not in {"legacy", "bedrock", "google"} and rng.random() < 0.3
@@ -273,13 +274,19 @@ class History:
         """Note what the messages are at first, each object once."""
         for message in messages:
             if id(message) not in self._given:
-                self._given[id(message)] = message, self._json([message])
+                self._given[id(message)] = message, self._bytes(message)
 
     def _check_inputs(self) -> None:
         """Check that no message that was given to the session is another one now."""
         for message, before in self._given.values():
-            if self._json([message]) != before:
+            if self._bytes(message) != before:
                 self._fail("input changed")
+
+    def _bytes(self, message: Message) -> bytes:
+        """Return bytes that are equal for equal values alone."""
+        return (
+            marshal.dumps(message, 2) if type(message) is dict else self._json([message]).encode()
+        )
 
     def _fail(self, kind: str) -> None:
         self._report.fail(kind, self._seed)
