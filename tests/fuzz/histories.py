@@ -31,7 +31,7 @@ from policyctx.turns.result import Result
 from tests.fuzz.conversations import ALL_SHAPES, Shape, Writer
 from tests.fuzz.marking import Marking, text_and_markers, wrong_sources
 from tests.fuzz.memory_store import MemoryStore
-from tests.fuzz.policies import policy_of
+from tests.fuzz.policies import COUNT, policy_of
 from tests.fuzz.rules import Rules, role_of
 from tests.openai_rules import broken_promises, calls_in, results_in
 
@@ -72,7 +72,7 @@ def run_session(
 ) -> None:
     """Run the session with this seed in one of these shapes, and add what it came to."""
     rng = random.Random(seed)  # noqa: S311 - no secret
-    policy = policy_of(rng)
+    policy = policy_of(rng, 2 * COUNT if hosted else COUNT)
     if rng.random() < 0.03:
         with TemporaryDirectory(prefix="policyctx-fuzz-") as folder:
             store = ContextFileSystem(folder, sync="never", state=policy.policy.store.state)

@@ -189,7 +189,14 @@ class BedrockWriter(HostWriter):
 
 
 class GoogleWriter(HostWriter):
-    """Writes contents of Google's SDK."""
+    """Writes contents of Google's SDK; in one of four conversations, calls have no ids."""
+
+    _has_ids: bool | None = None
+
+    def _given(self, call_id: str) -> str | None:
+        if self._has_ids is None:
+            self._has_ids = not self.chance(0.25)
+        return call_id if self._has_ids else None
 
     def message(self, role: str, blocks: list[Any]) -> Message:
         return types.Content(role="model" if role == "assistant" else role, parts=blocks)
@@ -201,11 +208,13 @@ class GoogleWriter(HostWriter):
         return types.Part(text=self.text(), thought=True)
 
     def call(self, call_id: str, tool: str) -> types.Part:
-        call = types.FunctionCall(id=call_id, name=tool, args={"path": self.text()})
+        call = types.FunctionCall(id=self._given(call_id), name=tool, args={"path": self.text()})
         return types.Part(function_call=call, thought_signature=b"\xff" + call_id.encode())
 
     def result(self, call_id: str, tool: str) -> types.Part:
-        response = types.FunctionResponse(id=call_id, name=tool, response={"result": self.text()})
+        response = types.FunctionResponse(
+            id=self._given(call_id), name=tool, response={"result": self.text()}
+        )
         return types.Part(function_response=response)
 
     def served(self, call_id: str) -> tuple[types.Part, types.Part]:

@@ -15,7 +15,8 @@ from tests.fuzz.conversations import TOOLS
 from tests.policy_strategies import named_policies
 
 COUNT = 400
-"""How many random policies there are; a session draws one of them, or a named one."""
+"""How many random policies there are; a session draws one of them, or a named one. As many more
+also have steps that remove whole messages, groups or turns, and stores of other formats."""
 
 _TYPES = (
     "tool_result",
@@ -31,12 +32,12 @@ _PRICE = {"input": 3, "cache_write": 3.75, "cache_read": 0.3, "output": 15}
 _TRIES = 200
 
 
-def policy_of(rng: random.Random) -> OffloadPolicy:
-    """Return a policy; one in eight has a name, such as a preset."""
+def policy_of(rng: random.Random, count: int = COUNT) -> OffloadPolicy:
+    """Return one of so many random policies; one in eight has a name, such as a preset."""
     if rng.random() < 0.125:
         named = named_policies()
         return named[rng.choice(sorted(named))]
-    return random_policy(rng.randrange(COUNT))
+    return random_policy(rng.randrange(count))
 
 
 @cache
@@ -44,7 +45,8 @@ def random_policy(number: int) -> OffloadPolicy:
     """Return the random policy with this number."""
     rng = random.Random(number)  # noqa: S311 - no secret
     for _ in range(_TRIES):
-        text = json.dumps({"apiVersion": "policyctx/v1", "name": "fuzz", **_document(rng)})
+        document = _document(rng) if number < COUNT else _wider(_document(rng), rng)
+        text = json.dumps({"apiVersion": "policyctx/v1", "name": "fuzz", **document})
         try:
             return OffloadPolicy(parsed_policy(PolicySource("fuzz.yaml", text)))
         except PolicyError:
@@ -72,6 +74,24 @@ def _document(rng: random.Random) -> dict[str, Any]:
         document["steps"].insert(0, _arrival(rng))
     if rng.random() < 0.2:
         document["steps"].append(_compact(rng))
+    return document
+
+
+def _wider(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Return the document with what only the policies from `COUNT` on have."""
+    for step in document["steps"]:
+        if step["do"] == "drop" and "on" not in step and rng.random() < 0.6:
+            step["select"]["unit"] = rng.choice(("message", "group", "turn"))
+        if step["do"] != "compact" and rng.random() < 0.1:
+            step["select"]["except_tools"] = [rng.choice(TOOLS)]
+    stores: tuple[dict[str, str], ...] = (
+        {},
+        {},
+        {"blocks": "json"},
+        {"format": "envelope"},
+        {"on_conflict": "overwrite"},
+    )
+    document["store"] |= rng.choice(stores)
     return document
 
 

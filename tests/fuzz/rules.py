@@ -58,9 +58,9 @@ def halves(message: Message) -> Halves:
 
 def _of_part(part: Any, found: Halves) -> None:
     if part.function_call:
-        found.calls.append(part.function_call.id)
+        found.calls.append(part.function_call.id or part.function_call.name)
     elif part.function_response:
-        found.results.append(part.function_response.id)
+        found.results.append(part.function_response.id or part.function_response.name)
     elif part.executable_code or part.tool_call:
         found.served.append((part.tool_call and part.tool_call.id) or "code")
     elif part.code_execution_result or part.tool_response:
