@@ -217,10 +217,10 @@ class Reading:
         if key is None:
             return
         calls = self._open_calls.setdefault(key, [])
-        for waiting, _ in calls:
-            self._bind(waiting, position)
+        if calls:  # which are bound to each other
+            self._bind(calls[-1][0], position)
         if calls and calls[0][1].call_message != call.call_message:
-            self._replaced.setdefault(key, []).extend(waiting for waiting, _ in calls)
+            self._replaced.setdefault(key, []).extend(replaced for replaced, _ in calls)
             calls.clear()
         calls.append((position, call))
 
