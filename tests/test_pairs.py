@@ -30,7 +30,7 @@ from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.restoring import restorer
-from tests.conversations import session_of
+from tests.conversations import chat_calls, chat_result, session_of
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.rules import broken
 from tests.policies import policy
@@ -44,6 +44,7 @@ STEPS = {
     "clear": "{name: s, do: clear, select: {types: [tool_result]}}",
     "drop": "{name: s, do: drop, select: {types: [tool_result]}}",
     "turns": "{name: s, do: drop, select: {types: [tool_result], unit: turn}}",
+    "arrival": "{name: s, on: arrival, do: drop, select: {types: [tool_result]}}",
     "compact": "{name: s, do: compact, when: {messages: {over: 5}}, compaction: {keep_recent: "
     "{messages: KEPT}, summary: {must_shrink_to: false}}}",
 }
@@ -359,6 +360,18 @@ SAME_IDS: dict[tuple[Where, str], list[Message]] = {
         GO, function("a"), GO, function("a"), function_output("a"), GO,
         function("a"), function_output("a"), GO, function_output("a", "late"), GO,
     ],
+    ("anthropic", "id again"): [GO, assistant(USE), GO, assistant(USE), user(RESULT), GO],
+    ("anthropic", "id again in a chat"): [
+        GO, chat_calls(("t", "run", "{}")), GO, chat_calls(("t", "run", "{}")),
+        chat_result("t", "found"), GO,
+    ],
+    ("google", "id again"): [
+        person(SAID), model(ASK), person(SAID), model(ASK), person(response("yes")), person(SAID),
+    ],
+    ("google", "name again"): [
+        person(SAID), model(ASK_BY_NAME), person(SAID), model(ASK_BY_NAME),
+        person(response("yes", None)), person(SAID),
+    ],
     ("bedrock", "id again"): [
         user({"text": "go"}), assistant(BEDROCK_SERVED), assistant(BEDROCK_SAME_ID),
         user(BEDROCK_RESULT_OF_SAME_ID), user({"text": "go"}),
@@ -398,7 +411,7 @@ def test_a_compaction_parts_no_pair(where: Where, name: str, kept: int) -> None:
     assert compactions
 
 
-@pytest.mark.parametrize("step", ["drop", "turns"])
+@pytest.mark.parametrize("step", ["drop", "turns", "arrival"])
 @pytest.mark.parametrize(("where", "name"), PAIRS | SAME_IDS)
 def test_a_drop_parts_no_pair(where: Where, name: str, step: str) -> None:
     session = session_with(step, shapes=SHAPES.get(where, ()))
