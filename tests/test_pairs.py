@@ -43,18 +43,20 @@ STEPS = {
     "empty": "{name: s, do: offload, select: {types: [tool_result], with_input: {leave: empty}}}",
     "clear": "{name: s, do: clear, select: {types: [tool_result]}}",
     "drop": "{name: s, do: drop, select: {types: [tool_result]}}",
+    "calls": "{name: s, do: drop, select: {types: [tool_call]}}",
     "turns": "{name: s, do: drop, select: {types: [tool_result], unit: turn}}",
     "arrival": "{name: s, on: arrival, do: drop, select: {types: [tool_result]}}",
-    "compact": "{name: s, do: compact, when: {messages: {over: 5}}, compaction: {keep_recent: "
+    "compact": "{name: c, do: compact, when: {messages: {over: 5}}, compaction: {keep_recent: "
     "{messages: KEPT}, summary: {must_shrink_to: false}}}",
 }
 
 
-def session_with(step: str, kept: int = 1, shapes: Sequence[Shape] = ()) -> Session:
-    """A session under a policy with one step."""
+def session_with(*steps: str, kept: int = 1, shapes: Sequence[Shape] = ()) -> Session:
+    """A session under a policy with these steps."""
+    listed = ", ".join(STEPS[step].replace("KEPT", str(kept)) for step in steps)
     text = (
         "apiVersion: policyctx/v1\nname: pairs\nmin_chars: 0\nitems: {tool_result: {offload: true},"
-        f" tool_call: {{offload: true}}}}\nsteps: [{STEPS[step].replace('KEPT', str(kept))}]\n"
+        f" tool_call: {{offload: true}}}}\nsteps: [{listed}]\n"
     )
     policy = OffloadPolicy(parsed_policy(PolicySource("pairs.yaml", text)))
     return Session(policy, session_id="s", store=MemoryStore(), shapes=shapes)
@@ -400,7 +402,7 @@ def around(where: Where, pair: list[Message]) -> list[Message]:
 def test_a_compaction_parts_no_pair(where: Where, name: str, kept: int) -> None:
     """The list grows by one message at each call."""
     shapes = SHAPES.get(where, ())
-    session = session_with("compact", kept, shapes)
+    session = session_with("compact", kept=kept, shapes=shapes)
     messages = around(where, (PAIRS | SAME_IDS)[where, name])
     compactions = 0
     for end in range(1, len(messages) + 1):
@@ -446,7 +448,7 @@ def test_a_late_output_brings_its_call_back() -> None:
     messages = around("responses", PAIRS["responses", "late"])
     store = MemoryStore()
     for end in range(1, len(messages) + 1):
-        session = session_with("compact", 0)
+        session = session_with("compact", kept=0)
         restarted = Session(session.policy, session_id="s", store=store)
         result = restarted.apply(messages[:end])
         assert not broken(result.messages) - broken(messages[:end])
@@ -454,12 +456,47 @@ def test_a_late_output_brings_its_call_back() -> None:
 
 def test_a_second_response_brings_its_call_back_behind_the_summary() -> None:
     messages = around("google", PAIRS["google", "second response"])
-    session = session_with("compact", 1, SHAPES["google"])
+    session = session_with("compact", shapes=SHAPES["google"])
     for end in range(1, len(messages) + 1):
         result = session.apply(messages[:end])
     calls = [part.function_call for m in result.messages for part in m.parts if part.function_call]
     responses = [p for m in result.messages for p in m.parts if p.function_response]
     assert len(calls) == 1 or not responses
+
+
+LATE: dict[Where | Literal["chat"], list[Message]] = {
+    "anthropic": [assistant(TEXT, USE), user(RESULT), user(RESULT | {"content": "late"})],
+    "chat": [
+        chat_calls(("t", "run", "{}"), content="so"), chat_result("t", "found"),
+        chat_result("t", "late"),
+    ],
+    "google": [model(SAID, ASK), person(response("wait")), person(response("late"))],
+    "bedrock": [
+        assistant({"text": "so"}, BEDROCK_USE), user(BEDROCK_RESULT),
+        user({"toolResult": {"toolUseId": "t", "content": [{"text": "late"}]}}),
+    ],
+    "responses": [function("a"), function_output("a"), function_output("a", "late")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", LATE)
+def test_a_late_output_brings_a_call_back_that_was_dropped_before_a_compaction(
+    where: Where | Literal["chat"],
+) -> None:
+    """The message of the call stays without the call, and is not among those replaced."""
+    shapes = SHAPES.get(where, ())
+    session = session_with("calls", "compact", kept=4, shapes=shapes)
+    said: list[Message] = around("anthropic" if where == "chat" else where, [])
+    asked, answered, late = LATE[where]
+    messages = [*said[:-1], asked, answered, said[1], said[0]]
+    first = session.apply(messages)
+    assert first.compacted
+    assert len(first.plan.new) == 2
+    messages.append(late)
+    for _ in range(2):
+        result = session.apply(messages)
+        assert not broken(result.messages) - broken(messages)
+        session = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
 
 
 def test_the_shape_of_langchain_pairs_the_blocks_of_a_paused_reply() -> None:

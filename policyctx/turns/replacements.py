@@ -9,6 +9,7 @@ part of what is recognised: the kept messages have those of the list that is giv
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
@@ -221,7 +222,7 @@ class Replacements:
     _given: list[Message] = field(default_factory=list)
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
     _hidden: frozenset[object] | None = None
-    """The keys of the calls that are not in the list any more; None if they are not known yet."""
+    """The keys of calls that are not in the list any more; None if they are not known yet."""
     _lacks_reply: bool = False
     """Whether the list ends where the reply of a compaction belongs when more messages follow."""
 
@@ -337,11 +338,10 @@ class Replacements:
         return replaced if replaced.messages is messages else self._reunited(replaced, messages)
 
     def _answer_hidden_calls(self, new: Sequence[Message]) -> bool:
-        """Whether new messages answer a call that a compaction replaced: late, or once more."""
+        """Whether new messages answer a call that is not in the list any more: late, or again."""
         if self._hidden is None:
-            there = {*indices(self._replaced.sources)}
-            hidden = [one for i, one in enumerate(self._given) if i not in there]
-            self._hidden = frozenset(self._keys(hidden, "is_call"))
+            left = Counter(self._keys(self._replaced.messages, "is_call"))
+            self._hidden = frozenset(Counter(self._keys(self._given, "is_call")) - left)
         return bool(self._hidden) and not self._hidden.isdisjoint(self._keys(new, "is_answer"))
 
     def _keys(self, messages: Sequence[Message], what: str) -> Iterator[object]:
