@@ -27,7 +27,7 @@ from policyctx.planning.anchors import Breakpoint
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.facts import Facts, KnownParts
+from policyctx.planning.facts import Added, Attempt, Facts, KnownParts
 from policyctx.planning.ledger import ItemKey, Ledger
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import BOTH, Moment
@@ -609,6 +609,7 @@ class Session:
         if self.policy.places_breakpoints and self.takes_markers:
             result = yield from self._marked(result, known, beside, memory)
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
+        warnings = (*warnings, *self._notices.in_vain(result.plan))
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
         memory.known = known
@@ -673,6 +674,8 @@ class Session:
         warnings = (*result.warnings, *made.warnings)
         replacements = memory.replacements
         if isinstance(made, NotCompacted):
+            if made.refused:
+                yield from self._note_attempt(replacing, Added(made.refused), memory, refused=True)
             planned = result.plan.unsummarised(made.reason)
             return known, replace(
                 result,
@@ -686,6 +689,7 @@ class Session:
         memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
         sources = replacements.sources_of(made.replaced.sources)
         replacements.add(made.replacement, messages, made.replaced)
+        yield from self._note_attempt(replacing, made.added, memory)
         after = self._new_list(memory)
         after.read(made.messages)
         marks = after.conversation.marks.at_end(replacing.step)
@@ -700,6 +704,18 @@ class Session:
             summary_usage=made.stats.summary,
             source_ranges=sources,
         )
+
+    def _note_attempt(
+        self, replacing: Replacing, added: Added, memory: Memory, *, refused: bool = False
+    ) -> Turn[None]:
+        """Remember a compaction that did not help, so that it is not repeated for nothing."""
+        memory.attempt = None
+        if refused or replacing.left.still_open(added):
+            made = len(memory.replacements.made)
+            step, digest = replacing.step, self.policy.digest
+            memory.attempt = Attempt(step, digest, made, added, refused)
+            if self._keeps_state:
+                yield from note(memory.attempt.record())
 
     def _observe(self, usage: Usage) -> Turn[None]:
         memory = yield from self._recall()
@@ -822,6 +838,7 @@ class Session:
             cwd=self.cwd,
             read_tool=self._read_tool,
             sources=sources or {},
+            attempt=memory.attempt,
             parts=self._parts,
             context_window=self.context_window,
             called_model=self.called_model,

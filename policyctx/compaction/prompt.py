@@ -190,12 +190,20 @@ def problem(
     if missing:
         return f"the summary lacks what is pinned: {_shown(missing[0])}"
     limit = settings.must_shrink_to
-    if not isinstance(limit, Share):
-        return None
-    tokens = counter.count(summary)
-    if tokens * 100 <= limit.percent * replaced_tokens:
+    if not (tokens := tokens_over_share(summary, replaced_tokens, settings, counter)):
         return None
     return f"the summary's {tokens} tokens are more than {limit} of the {replaced_tokens} replaced"
+
+
+def tokens_over_share(
+    summary: str, replaced_tokens: int, settings: Summary, counter: TokenCounter
+) -> int:
+    """Return the tokens of a summary that `must_shrink_to` does not allow; 0 for another one."""
+    limit = settings.must_shrink_to
+    if not isinstance(limit, Share):
+        return 0
+    tokens = counter.count(summary)
+    return tokens if tokens * 100 > limit.percent * replaced_tokens else 0
 
 
 # Tokens and characters of a word, on the safe side.

@@ -8,13 +8,15 @@ list begins with (PRD context-compact F-003).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Reason
-from policyctx.planning.facts import Facts
+from policyctx.planning.facts import Added, Facts
+from policyctx.planning.gates import Left
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.select import Shape, shape_of
 from policyctx.policy.models import Step
@@ -178,6 +180,8 @@ def _whole_behind(edge: int, outlook: Outlook) -> int:
         edge, before = moved, last
 
 
+# A compaction helps that leaves at most this share of what its gate measures.
+_MUCH_LESS = Fraction(3, 4)
 _NOTHING_NEW = Reason("nothing_new")
 
 
@@ -194,10 +198,17 @@ class Replacing:
     """Their size as the steps before have left them."""
     pinned: tuple[str, ...] = ()
     """Texts among them that the summary carries over as they are."""
+    left: Left = field(default_factory=Left)
+    """What its gates compare without them."""
 
 
-def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
-    """Return what a step with open gates replaces, or why it replaces nothing."""
+def replacing(
+    step: Step, outlook: Outlook, left_without: Callable[[Sequence[int], int], Left]
+) -> Replacing | Reason:
+    """Return what a step with open gates replaces, or why it replaces nothing.
+
+    `left_without` returns what the gates compare without some messages of so many tokens.
+    """
     policy = outlook.conversation.policy
     settings = policy.compaction(step)
     parts = partition(outlook, settings, policy.kept(settings.keep_recent))
@@ -221,7 +232,57 @@ def replacing(step: Step, outlook: Outlook) -> Replacing | Reason:
     pinned = tuple(_pinned(parts, outlook))
     if (too_large := _too_large(pinned, tokens, settings.summary, outlook.facts)) is not None:
         return too_large
-    return Replacing(step.name, settings, parts, len(there), tokens, pinned)
+    found = Replacing(
+        step.name, settings, parts, len(there), tokens, pinned, left_without(there, tokens)
+    )
+    return _in_vain(found, outlook) or found
+
+
+def _in_vain(found: Replacing, outlook: Outlook) -> Reason | None:
+    """Return why a compaction is not repeated that did not help before; None if it may help now.
+
+    It helps if it closes the gate, lets a request into the window that is over it, or makes what
+    the gate measures much smaller.
+    """
+    attempt, policy = outlook.facts.attempt, outlook.conversation.policy
+    is_same = attempt is not None and attempt[:2] == (found.step, policy.digest)
+    if attempt is None or not is_same or not found.settings.min_new:
+        return None
+    limit, added = found.settings.summary.must_shrink_to, attempt.added
+    if attempt.is_refused and isinstance(limit, Share) and added.tokens > limit.of(found.tokens):
+        values: dict[str, str | int] = {
+            "summary": added.tokens,
+            "tokens": found.tokens,
+            "limit": str(limit),
+        }
+        return Reason("summary_refused", values)
+    is_open, tokens = found.left.still_open(added), found.left.tokens_with(added)
+    window = outlook.facts.window(policy.model)
+    is_less = any(number <= _MUCH_LESS * (one.number or 0) for one, number in is_open)
+    if not is_open or is_less or tokens <= window < outlook.tokens():
+        return None
+    gates = "; ".join(
+        f"{one.gate}: {number:,} left, limit {float(one.limit):,.10g}" for one, number in is_open
+    )
+    return Reason("over_gate", {"gate": gates, "what": _in_the_way(found, tokens, added, outlook)})
+
+
+def _in_the_way(found: Replacing, tokens: int, added: Added, outlook: Outlook) -> str:
+    """Say what keeps the gate open, and what to change."""
+    roles = enumerate(outlook.conversation.roles)
+    stay = (m for m, role in roles if role not in SYSTEM_ROLES and m not in found.parts)
+    staying = sum(tokens_of(m, outlook) for m in stay if not outlook.is_removed(m))
+    most, what = max(
+        (tokens - staying - added.tokens, _BESIDE),
+        (staying, "the messages that stay have {} tokens: let `keep_recent` keep less"),
+        (added.tokens, "the summary and the files have {} tokens: lower `max_words` or `restore`"),
+    )
+    return f"{what.format(f'{most:,}')}, or raise the gate"
+
+
+_BESIDE = (
+    "the system prompt and the tool schemas have {} tokens: make them smaller, or offer fewer tools"
+)
 
 
 def _why_nothing(parts: Partition, outlook: Outlook, settings: Compaction) -> str:

@@ -45,6 +45,7 @@ SENTENCES = {
     "not_summarised": "no summary was made; a warning says why",
     "old": "{recency}",
     "old_and_large": "{size:,} >= {threshold:,} {unit}; {recency}",
+    "over_gate": "another would help as little as the one before ({gate}); {what}",
     "pinned": "pinned",
     "pins_too_large": "the pinned alone have {pins:,} {unit}, and the summary may have {limit:,}",
     "placeholder": "it names the file to which an earlier call offloaded it",
@@ -54,6 +55,8 @@ SENTENCES = {
     "selected": "the step takes all that it selects",
     "stays_too_large": "what no summary replaces has {stays:,} tokens; the window is {window:,}",
     "summarised": "the summary stands for messages {first} to {last}",
+    "summary_refused": "the summary before had {summary:,} tokens, and what it would replace has"
+    " {tokens:,}, of which `must_shrink_to` allows {limit}; lower `max_words` or `max_share`",
     "unit_stays": "its {unit} stays: {why}",
     "until_reached": "{until}",
     "with_call": "it goes with its call",
@@ -62,6 +65,8 @@ SENTENCES = {
     "without_it": "without it {what}",
     "would_not_shrink": "its placeholder has {placeholder:,} {unit}, it has {size:,}",
 }
+IN_VAIN = frozenset({"over_gate", "summary_refused"})
+"""The codes of a compaction that is not repeated, since the one before did not help."""
 _RECENCY = {
     "items": "{nth} newest of {among}, {kept:,} kept",
     "messages": "in the {nth} newest message, {kept:,} kept",

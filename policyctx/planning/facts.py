@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import is_
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from policyctx.definitions.items import FileLines, Item
 from policyctx.errors import MessagesError
@@ -71,6 +71,35 @@ class KnownParts:
 _MOST_PARTS = 4
 
 
+class Added(NamedTuple):
+    """What a compaction writes into the list; tokens are as they are counted."""
+
+    tokens: int = 0
+    messages: int = 0
+    turns: int = 0
+
+
+class Attempt(NamedTuple):
+    """A compaction that left the gate of its step open, or whose summary was refused as too large.
+
+    It is not repeated until something has changed.
+    """
+
+    step: str
+    policy: str
+    """The digest of the policy."""
+    made: int
+    """Number of compactions that the session had made by then, this one included."""
+    added: Added
+    """What it wrote; of a refused summary its tokens alone."""
+    is_refused: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """Return the attempt as a record for the store."""
+        named = self._asdict() | {"added": list(self.added)}
+        return {"record": "over_gate", **named}
+
+
 @dataclass(frozen=True)
 class Facts:
     """Where a session's files go, how its tokens are counted, and how long it has been idle.
@@ -103,6 +132,8 @@ class Facts:
     called_model: str | None = None
     cache_ttl: int | None = None
     sources: Mapping[str, FileLines] = field(default_factory=dict)
+    attempt: Attempt | None = None
+    """The last compaction of the session, if it did not help."""
     parts: KnownParts = field(default_factory=KnownParts, compare=False, repr=False)
     """The parts of `beside` that earlier plans of the session have counted."""
 

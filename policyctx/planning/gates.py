@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.language import Comparison, Kind, Nothing, gates_in
-from policyctx.planning.facts import Facts, Unit
+from policyctx.planning.facts import Added, Facts, Unit
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.select import Candidates
 from policyctx.policy.lookup import RulePath
@@ -24,6 +25,7 @@ from policyctx.policy.models.gates import (
 )
 from policyctx.policy.values import Duration, Share
 from policyctx.pricing.dollars import calls_to_pay_back, prices_of
+from policyctx.tokens.usage import Correction
 
 Number: TypeAlias = int | float | Fraction
 
@@ -174,6 +176,49 @@ def _shown(number: Number, kind: Kind) -> str:
     return f"{whole:,} tokens" if kind == "tokens" else f"{whole:,}"
 
 
+# The share of a limit of tokens under which a compaction must bring the list.
+_SAFELY_UNDER = Fraction(95, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The sizes that a step's gates compare, without what its compaction would replace."""
+
+    verdicts: tuple[tuple[GateVerdict, int], ...] = ()
+    """Those of the alternatives that are open, each with the number that is left.
+
+    Empty where one of these has no gate on the size of the list, which a compaction could close.
+    """
+    tokens: int = 0
+    """Of the request, as they are counted."""
+    correction: Correction = field(default_factory=Correction)
+
+    def still_open(self, added: Added) -> list[tuple[GateVerdict, int]]:
+        """Return what stays open once this is added, with the numbers; nothing if the gates close.
+
+        Tokens hardly under their limit would open the gate again with the next message.
+        """
+        found = [(one, self._number(one, left, added)) for one, left in self.verdicts]
+        closed = {one.alternative for one, number in found if not _is_about_open(one, number)}
+        return [(one, number) for one, number in found if one.alternative not in closed]
+
+    def tokens_with(self, added: Added) -> int:
+        """Return the tokens of the request once this is added, corrected by usage."""
+        return self.correction.corrected(self.tokens + added.tokens)
+
+    def _number(self, verdict: GateVerdict, left: int, added: Added) -> int:
+        if verdict.gate == "tokens":
+            return self.tokens_with(added)
+        return left + getattr(added, verdict.gate, 0)
+
+
+def _is_about_open(verdict: GateVerdict, number: int) -> bool:
+    from policyctx.policy.models.gates import COMPARISONS  # noqa: PLC0415 - seldom needed
+
+    share = _SAFELY_UNDER if verdict.gate == "tokens" else 1
+    return _holds(number, COMPARISONS[verdict.comparison], verdict.limit * share)
+
+
 class Measures:
     """The numbers that the gates of one step compare, in the list as earlier steps leave it.
 
@@ -207,15 +252,59 @@ class Measures:
 
     def items(self, gate: ItemsGate) -> int:
         """Return the number of items of the gate's types in the list."""
-        lineage = self._in.policy.types.lineage
-
-        def is_counted(item_type: str) -> bool:
-            return not {"*", *lineage(item_type)}.isdisjoint(gate.types)
-
+        is_counted = self._counted_by(gate.types)
         counted = sum(n for item_type, n in self._in.counts.items() if is_counted(item_type))
         gone = (i for i in self._touched() if not self._outlook.is_there(i))
         types_gone = (self._in.items[i].type for i in gone if self._in.is_there(i))
         return counted - sum(map(is_counted, types_gone))
+
+    def _counted_by(self, types: Iterable[str]) -> Callable[[str], bool]:
+        lineage, counted = self._in.policy.types.lineage, frozenset(types)
+        return lambda item_type: not counted.isdisjoint(("*", *lineage(item_type)))
+
+    def left_without(
+        self,
+        gates: Sequence[StepGate],
+        verdicts: Sequence[GateVerdict],
+        messages: Sequence[int],
+        tokens: int,
+    ) -> Left:
+        """Return what the open gates would measure without these messages of so many tokens."""
+        facts = self._outlook.facts
+        left_tokens = self._outlook.counted() - tokens - facts.tokens_around(len(messages))
+        given = {(gate.alternative, gate.name): gate.given for gate in gates}
+        closed = {verdict.alternative for verdict in verdicts if not verdict.opens}
+        is_open = [verdict for verdict in verdicts if verdict.alternative not in closed]
+        left = [
+            (verdict, number)
+            for verdict in is_open
+            if (number := self._without(verdict, given, messages)) is not None
+        ]
+        told = {verdict.alternative for verdict, _ in left}
+        is_told = told == {verdict.alternative for verdict in is_open}
+        return Left(tuple(left) if is_told else (), left_tokens, facts.correction)
+
+    def _without(
+        self,
+        verdict: GateVerdict,
+        given: Mapping[tuple[int, str], Any],
+        messages: Sequence[int],
+    ) -> int | None:
+        """Return what a gate would count; None for a gate that does not count the list."""
+        number = int(verdict.number or 0)
+        match verdict.gate:
+            case "tokens":
+                return number
+            case "messages":
+                return number - len(messages)
+            case "turns":
+                return number - sum(map(self._in.begins_turn, messages))
+            case "items":
+                is_counted = self._counted_by(given[verdict.alternative, "items"].types)
+                positions = (i for message in messages for i in self._in.items_of(message))
+                there = (self._in.items[i].type for i in positions if self._outlook.is_there(i))
+                return number - sum(map(is_counted, there))
+        return None
 
     def ratio(self, gate: RatioGate) -> Fraction | Nothing:
         """Return the size of all that the step selects, divided by that of all messages."""

@@ -91,10 +91,13 @@ class Outlook:
 
     def tokens(self) -> int:
         """Return the tokens of the list with what is sent beside it, corrected by usage."""
+        return self.facts.correction.corrected(self.counted())
+
+    def counted(self) -> int:
+        """Return the tokens of the list with what is sent beside it, as they are counted."""
         removed = len(self.removed) + len(self.conversation.removed)
         around = self.facts.tokens_around(self.conversation.reading.message_count - removed)
-        own = self.total("tokens") + self.facts.tokens_beside
-        return self.facts.correction.corrected(own + around)
+        return self.total("tokens") + self.facts.tokens_beside + around
 
     def file(self, wanted_path: str) -> File:
         """Return the file expected for a path; only the store knows the names on the disk."""

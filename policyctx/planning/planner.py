@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 from policyctx.planning.compact import replacing
@@ -224,7 +225,8 @@ def _compacted(planner: Planner, step: Step, outlook: Outlook) -> Outcome:
     verdicts = _verdicts(planner, step, outlook)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
-    found = replacing(step, outlook)
+    measures, gates = Measures(outlook, planner.candidates[step.name]), planner.gates[step.name]
+    found = replacing(step, outlook, partial(measures.left_without, gates, verdicts))
     if isinstance(found, Reason):
         return Outcome(step.name, verdicts, stopped=found)
     return Outcome(step.name, verdicts, replaces=found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from operator import is_
 from time import monotonic
@@ -31,6 +31,7 @@ from policyctx.compaction.prompt import (
     problem,
     rejection,
     tokens_allowed,
+    tokens_over_share,
     with_pinned,
     without_pinned,
     words_asked_for,
@@ -51,7 +52,7 @@ from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compact import Replacing
 from policyctx.planning.decisions import Reason
-from policyctx.planning.facts import Facts
+from policyctx.planning.facts import Added, Facts
 from policyctx.policy.models import Policy, Prices
 from policyctx.policy.models.compaction import Summary
 from policyctx.pricing.dollars import dollars, prices_of
@@ -80,6 +81,8 @@ class Summarised:
     usage: SummaryUsage
     warnings: tuple[str, ...] = ()
     """Why there is no summary, or why another summarizer made it than the policy names."""
+    too_large: int = 0
+    """Without a summary: the tokens of the one refused last as too large for what it replaces."""
 
 
 class Summarising:
@@ -103,6 +106,7 @@ class Summarising:
         self._warnings: list[str] = []
         self._attempts = 0
         self._appended: int | None = None
+        self._too_large = 0
         by_model = isinstance(summarizer, ModelSummarizer)
         verify = self._settings.verify
         self._verifies = by_model if verify is None else verify
@@ -175,6 +179,9 @@ class Summarising:
             is_checked=not is_extractive,
         )
         if wrong is not None:
+            self._too_large = tokens_over_share(
+                text, self._replaced_tokens, self._settings, request.counter
+            )
             self._errors.append(wrong)
             return None
         return text if is_extractive or not self._verifies else (yield from self._verified(text))
@@ -230,7 +237,7 @@ class Summarising:
             dollars=sum(dollars(bill, price).total for bill in bills) if bills and price else None,
             appended_lines=self._appended,
         )
-        return Summarised(text, usage, warnings)
+        return Summarised(text, usage, warnings, 0 if text is not None else self._too_large)
 
 
 def _chance() -> float:
@@ -256,6 +263,8 @@ class Compacted:
     archive_path: str | None
     """Absolute; None where nothing was archived."""
     warnings: tuple[str, ...] = ()
+    added: Added = field(default_factory=Added)
+    """The sizes of what it wrote."""
 
     @property
     def messages(self) -> list[Message]:
@@ -270,6 +279,8 @@ class NotCompacted:
     warnings: tuple[str, ...]
     usage: SummaryUsage
     reason: Reason = _NOT_SUMMARISED
+    refused: int = 0
+    """Tokens of a summary that was refused as too large for what it replaces; 0 for none."""
 
 
 class Compacting:
@@ -338,7 +349,8 @@ class Compacting:
         restoration = yield from files.ask()
         summarised = yield from self._summarising(restoration).run()
         if summarised.text is None:
-            return NotCompacted(summarised.warnings, summarised.usage)
+            too_large = summarised.too_large
+            return NotCompacted(summarised.warnings, summarised.usage, refused=too_large)
         unread = () if files.accessed else self._unread()
         try:
             made = yield from self._replace(summarised.text, summarised, restoration, *unread)
@@ -397,7 +409,15 @@ class Compacting:
             self._stats(messages, restoration, summarised.usage),
             archive.path if archive else None,
             (*summarised.warnings, *restoration.warnings, *unread),
+            self._added(written),
         )
+
+    def _added(self, written: Sequence[WrittenMessage]) -> Added:
+        """Return the sizes of messages that the compaction writes."""
+        facts, count = self._facts, len(written)
+        tokens = sum(facts.length(one.text, "tokens") for one in written)
+        turns = sum(one.role == "user" for one in written)
+        return Added(tokens + facts.tokens_around(count), count, turns)
 
     def _replaced(self, messages: list[Message], written: int) -> Replaced:
         sources, known = self._sources(written), self._known

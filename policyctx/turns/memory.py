@@ -22,7 +22,7 @@ from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import call_key
 from policyctx.planning.conversation import Arrived, Conversation
-from policyctx.planning.facts import Facts
+from policyctx.planning.facts import Added, Attempt, Facts
 from policyctx.planning.ledger import (
     MARK,
     TYPES,
@@ -172,6 +172,8 @@ class Memory:
     """Seconds that the last billed write to the prompt cache stays there, if it is known."""
     replacements: Replacements = field(default_factory=Replacements)
     """The replacements that compactions made."""
+    attempt: Attempt | None = None
+    """The last compaction, if it did not help."""
     anchors: SentAnchors = field(default_factory=SentAnchors)
     """The cache breakpoints of the request that was sent last, if the policy places them."""
     placing: Placing | None = None
@@ -203,10 +205,11 @@ class Memory:
         ledger = Ledger(entries)
         marks = (Mark.of(record) for record in of_kind["mark"])
         ledger.marks.update((mark.step, mark) for mark in marks if mark is not None)
-        made = (Replacement.of(record) for record in of_kind["compaction"])
+        made = [Replacement.of(record) for record in of_kind["compaction"]]
         return cls(
             ledger,
             replacements=Replacements([one for one in made if one is not None], shapes),
+            attempt=_attempt(of_kind["over_gate"], len(made)),
             called_at=calls[-1]["at"] if calls else None,
             anchors=SentAnchors.of(placed[-1]) if placed else SentAnchors(),
             correction=correction_of(learnt[-1]) if learnt else Correction(),
@@ -245,6 +248,14 @@ class Memory:
             self.correction = self.correction.observed(conversation.counted(facts), usage)
             self.write_ttl = usage.write_ttl or self.write_ttl
             self.tallied.observe(conversation, facts, usage)
+
+
+def _attempt(records: Sequence[Mapping[str, Any]], made: int) -> Attempt | None:
+    """Return the last attempt of the records, unless a compaction has helped since."""
+    if not records or records[-1]["made"] != made:
+        return None
+    step, policy, is_refused = (records[-1][key] for key in ("step", "policy", "is_refused"))
+    return Attempt(step, policy, made, Added(*records[-1]["added"]), is_refused)
 
 
 def _parted(values: Iterable[T], condition: Callable[[T], bool]) -> tuple[list[T], list[T]]:
@@ -299,13 +310,22 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
         return all(prefix is None or _is_prefix(prefix) for prefix in prefixes)
     if kind in ("decision", "mark"):
         return is_entry(record) if kind == "decision" else is_of(record, MARK)
-    if kind == "unreadable":
-        return is_of(record, _UNREADABLE) and _are_texts(record["sha256"])
+    if kind in ("over_gate", "unreadable"):
+        return _is_note(record)
     return kind != "compaction" or _is_compaction(record)
 
 
 _CALL = fields_of({"at": "number"})
 _UNREADABLE = fields_of({"sha256": "list"})
+_OVER_GATE = fields_of(
+    {
+        "step": "text",
+        "policy": "text",
+        "made": "whole number",
+        "added": "list",
+        "is_refused": "truth",
+    }
+)
 _COMPACTION = fields_of(
     {
         "step": "text",
@@ -361,6 +381,13 @@ def _is_prefix(value: object) -> bool:
     return (
         isinstance(value, dict) and value.keys() == dict(_PREFIX).keys() and is_of(value, _PREFIX)
     )
+
+
+def _is_note(record: Mapping[str, Any]) -> bool:
+    if record["record"] == "unreadable":
+        return is_of(record, _UNREADABLE) and _are_texts(record["sha256"])
+    sizes = record["added"] if is_of(record, _OVER_GATE) else ()
+    return len(sizes) == len(Added._fields) and all(type(n) is int and n >= 0 for n in sizes)
 
 
 def _are_texts(values: Iterable[object]) -> bool:

@@ -19,6 +19,7 @@ from policyctx.errors import StoreError
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
+from policyctx.planning.decisions import IN_VAIN
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.plan import Plan, step_reports
 from policyctx.tokens.usage import Usage
@@ -193,6 +194,8 @@ class Notices:
         """Whether the last request was larger than the window, of which a warning was given."""
         self._newest_user = -1
         """The newest user message when a request was compared with the window last."""
+        self._is_in_vain = False
+        """Whether the last plan made no summary since none helps, of which a warning was given."""
 
     def fullness(self, known: KnownList, planned: Plan) -> Iterator[str]:
         """Yield a warning if the request of a turn is larger than the window, once until it fits.
@@ -227,6 +230,15 @@ class Notices:
             fates = planned.fates if known.forgets else conversation.fates
             yield _over_window(tokens, window, conversation, fates, facts)
         self._is_over_window = tokens > window
+
+    def in_vain(self, planned: Plan) -> Iterator[str]:
+        """Yield a warning if a step makes no summary since none helps, once until one may help."""
+        stopped = [(o.step, o.stopped) for o in planned.outcomes if o.stopped is not None]
+        found = [(step, reason) for step, reason in stopped if reason.code in IN_VAIN]
+        if found and not self._is_in_vain:
+            for step, reason in found:
+                yield f"the step {step} makes no summary now: {reason.sentence}"
+        self._is_in_vain = bool(found)
 
     def after(self, memory: Memory) -> Turn[tuple[str, ...]]:
         """Return a warning for each damage that was found since the last result."""

@@ -204,7 +204,8 @@ class Compaction(Section):
     keep_newest_user_message: bool = False
     """Of what is replaced, the newest message of the user stays, behind the summary."""
     min_new: Annotated[Ratio, Field(examples=["10%"])] = Fraction(1, 10)
-    """How much of what is replaced must have come since the compaction before; `0` is anything."""
+    """How much of what is replaced must have come since the compaction before. `0` is anything, and
+    repeats a compaction even if the one before left the gate of its step open."""
     summary: Summary = Summary()
     """How the summary is made."""
     restore: Restore = Restore()
