@@ -8,10 +8,11 @@ list begins with (PRD context-compact F-003).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from typing import NamedTuple
 
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Reason
@@ -38,12 +39,14 @@ class Partition:
     carried: int | None = None
     """Position of the user's newest message, where it lies between and stays all the same."""
     kept: tuple[int, ...] = ()
-    """Positions of the messages between that stay, since no summary can tell them."""
+    """Positions of the messages between that stay, since no summary may or can tell them."""
+    systems: frozenset[int] = frozenset()
+    """Positions of those among them that have the role of a system message."""
 
     @property
-    def around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Positions of what stays before the summary, and behind it; see `around_summary`."""
-        return around_summary(self.kept, self.carried)
+    def around(self) -> Around:
+        """Positions of what stays around the summary."""
+        return Around.of(self.kept, self.carried, self.systems)
 
     def __contains__(self, message: int) -> bool:
         is_between = self.start <= message < self.end
@@ -55,17 +58,25 @@ class Partition:
         return (i for i in range(self.start, self.end) if i not in stays)
 
 
-def around_summary(
-    kept: tuple[int, ...], carried: int | None
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return what stays before a summary, and what stays behind it, each in order.
+class Around(NamedTuple):
+    """Messages that stay around a summary, each group in order."""
 
-    The user's newest message that is `carried` over goes behind, with what is `kept` after it.
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    """Right behind the message with the summary: system messages, and what is kept after them.
+
+    A list of Anthropic's may have one only behind a message of the user, and not at the beginning.
     """
-    if carried is None:
-        return kept, ()
-    first = bisect_left(kept, carried)
-    return kept[:first], (carried, *kept[first:])
+    behind: tuple[int, ...]
+    """Behind all that is written: the newest message of the user, and what is kept after it."""
+
+    @classmethod
+    def of(cls, kept: tuple[int, ...], carried: int | None, systems: Collection[int]) -> Around:
+        """Return where messages stay; `carried` is the user's newest one."""
+        end = len(kept) if carried is None else bisect_left(kept, carried)
+        first = next((n for n, i in enumerate(kept[:end]) if i in systems), end)
+        behind = () if carried is None else (carried, *kept[end:])
+        return cls(kept[:first], kept[first:end], behind)
 
 
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
@@ -83,11 +94,27 @@ def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     newest = _newest_of_user(outlook) if settings.keep_newest_user_message else None
     is_between = newest is not None and start <= newest < end
     carried = newest if is_between else None
-    return Partition(head, start, end, carried, _kept(start, end, carried, outlook))
+    systems = _systems(start, end if settings.keep_system_messages else start, outlook)
+    kept_between = _kept(start, end, carried, systems, outlook)
+    by_role = frozenset(i for i in systems if roles[i] in SYSTEM_ROLES)
+    return Partition(head, start, end, carried, kept_between, by_role)
 
 
-def _kept(start: int, end: int, carried: int | None, outlook: Outlook) -> tuple[int, ...]:
-    """Return the messages that no summary can tell, and the calls whose answer may come late.
+def _systems(start: int, end: int, outlook: Outlook) -> list[int]:
+    """Return the system messages between; some frameworks have them as a message of the user."""
+    conversation, found = outlook.conversation, []
+    for message in range(start, end):
+        kinds = {conversation.items[i].kind for i in conversation.items_of(message)}
+        is_system = conversation.roles[message] in SYSTEM_ROLES or kinds == {"system_prompt"}
+        if is_system and not outlook.is_removed(message):
+            found.append(message)
+    return found
+
+
+def _kept(
+    start: int, end: int, carried: int | None, systems: Sequence[int], outlook: Outlook
+) -> tuple[int, ...]:
+    """Return what no summary may or can tell, and the calls whose answer may come late.
 
     What they are bound to stays too: their answers, and the thinking that led to them.
     """
@@ -98,7 +125,8 @@ def _kept(start: int, end: int, carried: int | None, outlook: Outlook) -> tuple[
     last = carried if carried is not None and end == reading.message_count else end
     late = (m for m in open_calls if m < last and reading.opening_roles[m] != "assistant")
     kept = (message for message in (*reading.staying, *late) if start <= message < end)
-    return tuple(sorted(m for m in reading.bound_messages(kept) if start <= m < end))
+    bound = {m for m in reading.bound_messages(kept) if start <= m < end}
+    return tuple(sorted(bound.union(systems)))
 
 
 def _newest_of_user(outlook: Outlook) -> int | None:
@@ -291,7 +319,9 @@ def _why_nothing(parts: Partition, outlook: Outlook, settings: Compaction) -> st
     if parts.head == count:
         return "no message follows the system messages" if count else "the list is empty"
     if parts.start < parts.end:
-        return "what is between stays: the user's newest message, or what no summary can tell"
+        return (
+            "what is between stays: system messages, the user's newest, or what no summary can tell"
+        )
     if pending is not None and pending == parts.end:
         return f"the calls from message {pending} on have no result yet"
     if parts.end >= count and settings.keep_first:
@@ -307,18 +337,17 @@ def _too_large(
 ) -> Reason | None:
     """Return why a summary of so many tokens of history cannot hold what is pinned, if it cannot.
 
-    Its limit is `must_shrink_to` or, where that is off, each of `max_words`, `max_tokens` and
-    `max_chars`. The same text counts once.
+    Its limits are those of its length and `must_shrink_to`. The same text counts once.
     """
-    texts, limit = dict.fromkeys(pinned), settings.must_shrink_to
+    texts, share = dict.fromkeys(pinned), settings.must_shrink_to
     tokens_of = partial(facts.length, unit="tokens")
     limits: list[tuple[str, int | None, Callable[[str], int]]] = [
         ("words", settings.max_words, words_in),
         ("tokens", settings.max_tokens, tokens_of),
         ("characters", settings.max_chars, len),
     ]
-    if isinstance(limit, Share):
-        limits = [("tokens", limit.of(tokens), tokens_of)]
+    if isinstance(share, Share):
+        limits.insert(0, ("tokens", share.of(tokens), tokens_of))
     for unit, most, size in limits:
         if most is not None and (pins := sum(map(size, texts))) > most:
             return Reason("pins_too_large", {"pins": pins, "limit": most, "unit": unit})

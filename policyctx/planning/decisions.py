@@ -57,6 +57,7 @@ SENTENCES = {
     "summarised": "the summary stands for messages {first} to {last}",
     "summary_refused": "the summary before had {summary:,} tokens, and what it would replace has"
     " {tokens:,}, of which `must_shrink_to` allows {limit}; lower `max_words` or `max_share`",
+    "system_stays": "a system message stays, whole",
     "unit_stays": "its {unit} stays: {why}",
     "until_reached": "{until}",
     "with_call": "it goes with its call",

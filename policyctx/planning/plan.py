@@ -289,20 +289,25 @@ class _Record:
 
     def _summarised(self, position: int, outcome: Outcome) -> ItemVerdict:
         """Return the verdict of a `compact` step, which takes whole messages."""
-        rule = ("steps", outcome.step)
+        rule: RulePath = ("steps", outcome.step)
         if outcome.replaces is None:
             return self._left(position, outcome)
         parts = outcome.replaces.parts
-        taken = self._in.items[position].message in parts
-        if self._in.items[position].message == parts.carried:
-            return ItemVerdict(taken=False, reason=Reason("carried"), rule=self._carrying(outcome))
+        item = self._in.items[position]
+        taken = item.message in parts
+        if item.message == parts.carried:
+            rule = self._keeping(outcome, "keep_newest_user_message")
+            return ItemVerdict(taken=False, reason=Reason("carried"), rule=rule)
+        if item.kind == "system_prompt" and item.message in parts.kept:
+            rule = self._keeping(outcome, "keep_system_messages")
+            return ItemVerdict(taken=False, reason=Reason("system_stays"), rule=rule)
         numbers = {"first": parts.start, "last": parts.end - 1}
         reason = Reason("summarised" if taken else "not_replaced", numbers)
         return ItemVerdict(taken=taken, reason=reason, rule=rule)
 
-    def _carrying(self, outcome: Outcome) -> RulePath:
-        """Return the key that keeps the user's newest message: the step's own, or the policy's."""
-        key, steps = "keep_newest_user_message", self._in.policy.all_steps
+    def _keeping(self, outcome: Outcome, key: str) -> RulePath:
+        """Return the key by which a message stays: the step's own, or the policy's."""
+        steps = self._in.policy.all_steps
         own = next(step.compaction for step in steps if step.name == outcome.step)
         is_own = own is not None and key in own.model_fields_set
         return ("steps", outcome.step, "compaction", key) if is_own else ("compaction", key)

@@ -178,12 +178,13 @@ class RecordedItems:
         self._partners |= self.partners(conversation)
         origins = self._origins
         kept = [i for i in range(len(origins)) if i not in conversation.removed]
-        front, back = parts.around
-        before = [origins[i] for i in kept if i < parts.start or i in front]
-        behind = [origins[i] for i in kept if i in back]
+        around = parts.around
+        before = [origins[i] for i in kept if i < parts.start or i in around.before]
+        after = [origins[i] for i in kept if i in around.after]
+        behind = [origins[i] for i in kept if i in around.behind]
         behind += [origins[i] for i in kept if i >= parts.end]
         self._before = conversation, origins
-        self._origins = [*before, *[None] * written, *behind]
+        self._origins = [*before, None, *after, *[None] * (written - 1), *behind]
 
     def position(self, conversation: Conversation, position: int) -> int | None:
         """Return where an item of the session's list was recorded, None for what was written."""

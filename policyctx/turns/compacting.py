@@ -36,7 +36,7 @@ from policyctx.compaction.prompt import (
     without_pinned,
     words_asked_for,
 )
-from policyctx.compaction.restoration import FileReader, Restoration, WorkingFiles
+from policyctx.compaction.restoration import FileReader, Restoration, RestoredFile, WorkingFiles
 from policyctx.compaction.summarizers import (
     ExtractiveSummarizer,
     ModelSummarizer,
@@ -55,6 +55,7 @@ from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
 from policyctx.policy.models import Policy, Prices
 from policyctx.policy.models.compaction import Summary
+from policyctx.policy.values import Share
 from policyctx.pricing.dollars import dollars, prices_of
 from policyctx.store.content import Content, Origin
 from policyctx.tokens.encoders import words_in
@@ -160,7 +161,7 @@ class Summarising:
         is_extractive = isinstance(summarizer, ExtractiveSummarizer)
         request = replace(
             self._request,
-            settings=self._settings if is_extractive else self._asked_for(),
+            settings=self._within_share() if is_extractive else self._asked_for(),
             timeout=max(0.0, min(seconds, self._settings.timeout.seconds)),
             rejected=tuple(error for error in self._errors if error.answered),
         )
@@ -185,6 +186,15 @@ class Summarising:
             self._errors.append(wrong)
             return None
         return text if is_extractive or not self._verifies else (yield from self._verified(text))
+
+    def _within_share(self) -> Summary:
+        """Return the settings of an extractive summary, which `must_shrink_to` never refuses."""
+        share, most = self._settings.must_shrink_to, self._settings.max_tokens
+        if not isinstance(share, Share):
+            return self._settings
+        tokens = max(1, int(share.percent * self._replaced_tokens / 100))
+        tokens = tokens if most is None else min(tokens, most)
+        return self._settings.model_copy(update={"max_tokens": tokens})
 
     def _asked_for(self) -> Summary:
         """Return the settings of the request: fewer words if the summary will be verified."""
@@ -320,12 +330,13 @@ class Compacting:
         self._pinned = tuple(dict.fromkeys([*earlier.pinned, *replacing.pinned]))
         left = known.left
         self._rest = [m for i in self._parts if (m := left[i]) is not None]
-        before, behind = self._parts.around
-        self._kept = [m for i in before if (m := left[i]) is not None]
+        around = self._parts.around
+        self._kept = [m for i in around.before if (m := left[i]) is not None]
+        self._after = [m for i in around.after if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
         # Also of dropped messages, which are in the list that a restarted session is given.
         self._shape = self._shapes.writing(known.given[self._parts.start : self._parts.end])
-        carried = [left[i] for i in behind]
+        carried = [left[i] for i in around.behind]
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
     def run(self) -> Turn[Compacted | NotCompacted]:
@@ -346,7 +357,7 @@ class Compacting:
                 return NotCompacted((), SummaryUsage(), Reason("not_saved", {"error": str(error)}))
         # The files are read first, so that the summary need not repeat what they show.
         files = self._files()
-        restoration = yield from files.ask()
+        restoration = self._fitting((yield from files.ask()))
         summarised = yield from self._summarising(restoration).run()
         if summarised.text is None:
             too_large = summarised.too_large
@@ -392,9 +403,11 @@ class Compacting:
         if self._settings.archive:
             contents = (self._archive(),)
             [archive] = yield from Save(contents, recorded=self._store.keeps_state).ask()
-        written = self._written(summary, restoration, archive.path if archive else "")
-        new = (self._shape.written(one.role, one.text) for one in written)
-        messages = [*self._before, *self._kept, *new, *self._behind]
+        archive_path = archive.path if archive else ""
+        restoration = self._fitting(restoration, summary, archive_path)
+        written = self._written(summary, restoration.files, archive_path)
+        first, *more = (self._shape.written(one.role, one.text) for one in written)
+        messages = [*self._before, *self._kept, first, *self._after, *more, *self._behind]
         if wrong := self._problems(messages):
             return f"the list would not be valid: {wrong}"
         replacement = self._replacement(
@@ -428,11 +441,14 @@ class Compacting:
 
     def _sources(self, written: int) -> Sources:
         parts, there = self._parts, self._known.sources
-        kept, carried = ((range(i, i + 1) for i in places) for places in parts.around)
-        before = (range(parts.start), *kept)
-        behind = (*carried, range(parts.end, len(self._known.given)))
-        earlier, later = ([within(there, one) for one in places] for places in (before, behind))
-        return joined(chain(*earlier, repeat(None, written), *later))
+        kept, after, carried = ((range(i, i + 1) for i in places) for places in parts.around)
+        places = (
+            [range(parts.start), *kept],
+            after,
+            [*carried, range(parts.end, len(self._known.given))],
+        )
+        earlier, middle, later = ([within(there, one) for one in group] for group in places)
+        return joined(chain(*earlier, [None], *middle, repeat(None, written - 1), *later))
 
     def _summarising(self, restoration: Restoration) -> Summarising:
         settings = self._summary_settings()
@@ -569,17 +585,38 @@ class Compacting:
         )
 
     def _written(
-        self, summary: str, restoration: Restoration, archive_path: str
+        self, summary: str, files: Sequence[RestoredFile], archive_path: str
     ) -> list[WrittenMessage]:
         follows = self._shapes.role(self._behind[0]) == "assistant" if self._behind else False
         return assembled(
             summary,
-            restoration.files,
+            files,
             self._settings.wording,
             archive_path=archive_path,
             before_assistant=follows,
             is_all_told=self._settings.summary.by == NONE,
         )
+
+    def _fitting(
+        self, restoration: Restoration, summary: str = "", archive_path: str = ""
+    ) -> Restoration:
+        """Return the files, the newest first, with which the gate on tokens stays closed."""
+        left = self._replacing.left
+        if not (self._settings.restore.within_gate and left.verdicts and restoration.files):
+            return restoration
+        files: list[RestoredFile] = []
+        warnings = [*restoration.warnings]
+        for file in restoration.files:
+            written = self._written(summary, [*files, file], archive_path)
+            opened = left.still_open(self._added(written))
+            if any(verdict.gate == "tokens" for verdict, _ in opened):
+                why = (
+                    f"its {file.tokens} tokens do not fit under the gate of {self._replacing.step}"
+                )
+                warnings.append(f"{file.path!r} is not restored: {why}")
+            else:
+                files.append(file)
+        return replace(restoration, files=tuple(files), warnings=tuple(warnings))
 
     def _problems(self, messages: Sequence[Message]) -> str:
         left, given = self._known.left, self._known.given
@@ -619,7 +656,9 @@ class Compacting:
             original_token_count=self._conversation.tally("tokens").total,
             compacted_token_count=after,
             compacted_message_count=len(self._rest),
-            retained_message_count=len(self._before) + len(self._kept) + len(self._behind),
+            retained_message_count=sum(
+                map(len, (self._before, self._kept, self._after, self._behind))
+            ),
             restored_file_count=len(restoration.files),
             restored_token_count=sum(file.tokens for file in restoration.files),
             summary=usage,

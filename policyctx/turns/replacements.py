@@ -24,7 +24,7 @@ from policyctx.messages.markers import bare, markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
-from policyctx.planning.compact import around_summary
+from policyctx.planning.compact import Around
 from policyctx.planning.ledger import ItemKey
 from policyctx.turns.sources import (
     Sources,
@@ -77,7 +77,7 @@ class Replacement:
     carried: int | None = None
     """The 0-based index of the replaced message that follows those written unchanged, if any."""
     kept: tuple[int, ...] = ()
-    """The 0-based indices of the replaced messages that stay; see `around_summary`."""
+    """The 0-based indices of the replaced messages that stay; see `Around`."""
     ends_list: bool = True
     """Whether nothing followed the replaced messages, so that the list may end with a reply."""
 
@@ -140,24 +140,31 @@ class Replacement:
         replaced = messages[start:end]
         if len(replaced) < self.count or not self._is_of(replaced, shapes):
             return None
-        kept, carried = (
+        systems = [i for i in self.kept if shapes.role(replaced[i]) in SYSTEM_ROLES]
+        kept, after, carried = (
             [range(start + i, start + i + 1) for i in places]
-            for places in around_summary(self.kept, self.carried)
+            for places in Around.of(self.kept, self.carried, systems)
         )
         before, behind = (range(start), *kept), (*carried, range(end, len(messages)))
         written = self.written if any(behind) or self.ends_list else self.unanswered
         shape = shapes.writing(replaced)
+        first, *more = (shape.written(one.role, one.text) for one in written)
         new = [
             *(messages[i] for i in chain(*before)),
-            *(shape.written(one.role, one.text) for one in written),
+            first,
+            *(messages[i] for i in chain(*after)),
+            *more,
             *(messages[i] for i in chain(*behind)),
         ]
         if end == len(messages) and any(behind):
             last, message = shapes.shaped(new[-1])
             if last.role(message) == "assistant" and not last.stays(message):
                 return None  # a call that waits for its output, and nothing behind it any more
-        earlier, later = ([part(sources, one) for one in places] for places in (before, behind))
-        return Replaced(new, joined(chain(*earlier, repeat(None, len(written)), *later)))
+        groups = (before, after, behind)
+        earlier, middle, later = ([part(sources, one) for one in places] for places in groups)
+        return Replaced(
+            new, joined(chain(*earlier, [None], *middle, repeat(None, len(more)), *later))
+        )
 
     @property
     def unanswered(self) -> tuple[WrittenMessage, ...]:

@@ -16,7 +16,14 @@ def test_a_blank_summary_is_rejected(text: str) -> None:
 
 
 def test_without_a_limit_any_size_is_accepted() -> None:
-    assert problem("word " * 1000, 1, Summary(), COUNTER) is None
+    settings = Summary.model_validate({"must_shrink_to": False})
+    assert problem("word " * 1000, 1, settings, COUNTER) is None
+
+
+def test_a_summary_larger_than_what_it_replaces_is_rejected_by_default() -> None:
+    assert problem("x" * 4000, 1000, Summary(), COUNTER) is None
+    said = problem("x" * 4004, 1000, Summary(), COUNTER)
+    assert said == "the summary's 1001 tokens are more than 100% of the 1000 replaced"
 
 
 def test_a_summary_of_exactly_the_share_is_accepted() -> None:

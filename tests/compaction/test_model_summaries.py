@@ -676,7 +676,7 @@ class TestBills:
 apiVersion: policyctx/v1
 name: p
 model: {{tokenizer: approximate{self.PRICE}}}
-compaction: {{summary: {{by: anthropic}}}}
+compaction: {{summary: {{by: anthropic, must_shrink_to: false}}}}
 steps: [{{name: summarise, do: compact}}]
 """)  # fmt: skip
         messages = written("m.json", '[{"role": "user", "content": "hello"}]')

@@ -30,6 +30,8 @@ MESSAGES: list[Message] = [
     {"role": "assistant", "content": "I look."},
     user("Go on."),
 ]
+# The history has fewer words than the summary.
+SHARE = ", must_shrink_to: false"
 
 
 def compacting(by: str, keys: str = "") -> Any:
@@ -38,7 +40,8 @@ def compacting(by: str, keys: str = "") -> Any:
         store: {{sync: never}}
         compaction:
           keep_recent: {{messages: 1}}
-          summary: {{by: {by}, reuse_cache: true, attempts: 1, check: {{sections: false}}{keys}}}
+          summary:
+            {{by: {by}, reuse_cache: true, attempts: 1, check: {{sections: false}}{SHARE}{keys}}}
         steps: [{{name: summarise, do: compact, when: {{messages: {{over: 3}}}}}}]
         """)
 

@@ -141,8 +141,9 @@ class Summary(Section):
     on_failure: Literal["skip", "extractive"] = "skip"
     """After the last attempt: the list as it was, or the extractive summary. Either way a warning
     gives the cause."""
-    must_shrink_to: ShrinkLimit = False
-    """`false`, or the share that a summary may be of the replaced history."""
+    must_shrink_to: ShrinkLimit = Share(Fraction(100))
+    """The share of the replaced history's tokens that a summary may have, else it is refused. The
+    extractive summary keeps to it. `false` accepts any length."""
 
 
 FileSource = Literal["read", "edited", "written"]
@@ -169,6 +170,8 @@ class Restore(Section):
     `reads_lines`) and those around its last edits, up to `max_tokens_per_file`."""
     max_tokens_total: Count = 50000
     """Where the sum would be over this, restoration stops."""
+    within_gate: bool = True
+    """Bring back only files, the newest first, with which a step's gate on tokens stays closed."""
     work_dir: Annotated[str, Field(min_length=1)] = "."
     """The folder that files must be in."""
 
@@ -201,6 +204,9 @@ class Compaction(Section):
         KeepRecent(messages=0)
     )
     """A tail that stays; stretched so that pairs stay whole."""
+    keep_system_messages: bool = True
+    """System and developer messages in the middle of the list stay, whole. `false` replaces them,
+    and the extractive summary quotes them."""
     keep_newest_user_message: bool = False
     """Of what is replaced, the newest message of the user stays, behind the summary."""
     min_new: Annotated[Ratio, Field(examples=["10%"])] = Fraction(1, 10)
