@@ -6,6 +6,7 @@ Source: PRD context-compact F-006, F-007 and F-009.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -16,6 +17,7 @@ from policyctx.compaction.file_access import PathFields
 from policyctx.compaction.restoration import RestoredFile
 from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.definitions.items import Author, Item, Message
+from policyctx.definitions.language import READ_TOOL, SEARCH_ARCHIVE, SEARCH_TOOL, recall_tool
 from policyctx.errors import MessagesError, SummaryError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
@@ -195,12 +197,29 @@ class WrittenMessage:
     """Of the file that it brings back."""
 
 
+def how_to_search(archive_path: str, read_tool: str) -> str:
+    """Return the paragraph that says where the replaced messages are; "" without an archive.
+
+    `read_tool` is the name of a tool that reads files of the store, empty if none is known.
+    """
+    if not archive_path:
+        return ""
+    if recall_tool(read_tool) == READ_TOOL:
+        how = f"the tool {read_tool.removesuffix(READ_TOOL)}{SEARCH_TOOL}."
+    else:
+        cat = "zstdcat" if archive_path.endswith(".zst") else "cat"
+        found = r"'.\{0,200\}WORD.\{0,200\}'"
+        how = f"`{cat} {shlex.quote(archive_path)} | grep -o {found}`"
+    return SEARCH_ARCHIVE.format(path=archive_path, how=how)
+
+
 def assembled(
     summary: str,
     files: Sequence[RestoredFile],
     wording: CompactionWording,
     *,
     archive_path: str = "",
+    read_tool: str = "",
     before_assistant: bool = False,
     is_all_told: bool = False,
 ) -> list[WrittenMessage]:
@@ -211,7 +230,9 @@ def assembled(
     so that the roles go on taking turns.
     """
     text = parsed_template(wording.summary, SUMMARY_FIELDS)
-    rendered = text.render({"summary": summary, "archive_path": archive_path})
+    search = how_to_search(archive_path, read_tool)
+    values = {"summary": summary, "archive_path": archive_path, "how_to_search": search}
+    rendered = text.render(values)
     if summary and is_all_told and "summary" not in text.fields:
         rendered = f"{rendered}\n\n{summary}"
     found = [WrittenMessage("user", rendered, "compaction_summary")]

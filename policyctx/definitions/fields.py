@@ -55,43 +55,20 @@ def _of(*sources: Source) -> tuple[str, ...]:
 
 
 PLACEHOLDER_FIELDS = tuple(FIELDS)
-
-
 FILE_FIELDS = _of("file")
-
-
 # What nothing can be shown for where an item has no file.
 SAVED_FIELDS = _of("file", "reading")
-
-
 EXCERPT_FIELDS = frozenset(_of("excerpt"))
-
-
 # What tells of a text itself: in the input of a call, of each string that is replaced. A hash is
 # for the file, which holds the whole input.
 TEXT_FIELDS = frozenset(_of("content", "excerpt")) - {"sha256"}
-
-
 # Of a text between the head and the tail.
 GAP_FIELDS = ("omitted_lines", "omitted_chars", "lines", "chars")
-
-
 EXTENT_FIELDS = tuple(name for name, field in FIELDS.items() if field.extent)
 
-
 PATH_FIELDS = (*_of("item"), "ext")
-
-
 ROOT_FIELDS = ("session_id",)
-
-
 SESSION_FIELDS = ("date", "time", "random")
-
-
-SUMMARY_FIELDS = ("summary", "archive_path")
-
-
+SUMMARY_FIELDS = ("summary", "archive_path", "how_to_search")
 PROMPT_FIELDS = ("sections", "rules", "max_words", "earlier_summary")
-
-
 RESTORED_FIELDS = ("path", "content")

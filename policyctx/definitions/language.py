@@ -16,6 +16,11 @@ NUMBER_SEPARATOR = "\t"
 HOW_TO_READ = "Use {tool} tool to view details."
 # What `{how_to_read}` shows while the session knows no tool of its own that does.
 READ_AGAIN = "Read that file when you need it again."
+# How the paragraph begins that `{how_to_search}` shows behind a summary.
+REPLACED_IS_IN = "All that was replaced is in "
+SEARCH_ARCHIVE = (
+    "\n\n" + REPLACED_IS_IN + "{path}, with earlier archives beside it. Search them with {how}"
+)
 
 
 # The words of `do:`.

@@ -319,9 +319,7 @@ def _why_nothing(parts: Partition, outlook: Outlook, settings: Compaction) -> st
     if parts.head == count:
         return "no message follows the system messages" if count else "the list is empty"
     if parts.start < parts.end:
-        return (
-            "what is between stays: system messages, the user's newest, or what no summary can tell"
-        )
+        return "what is between stays: the user's newest message, or what no summary can tell"
     if pending is not None and pending == parts.end:
         return f"the calls from message {pending} on have no result yet"
     if parts.end >= count and settings.keep_first:

@@ -27,7 +27,14 @@ from policyctx.definitions.fields import (
     TEXT_FIELDS,
 )
 from policyctx.definitions.items import FileLines, Item
-from policyctx.definitions.language import DEFAULT, HOW_TO_READ, READ_AGAIN, READ_TOOL, recall_tool
+from policyctx.definitions.language import (
+    DEFAULT,
+    HOW_TO_READ,
+    READ_AGAIN,
+    READ_TOOL,
+    REPLACED_IS_IN,
+    recall_tool,
+)
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.facts import Facts
 from policyctx.planning.paths import File, hash_name, numbered_forms, path_from
@@ -419,7 +426,7 @@ class CompactionForms:
         """Return whether this is the assistant's scripted reply to a summary or a restored file."""
         return text in self._replies
 
-    def _add(self, wording: str, fields: tuple[str, str], item_type: str) -> None:
+    def _add(self, wording: str, fields: tuple[str, ...], item_type: str) -> None:
         start, *pieces = parsed_template(wording, fields).pieces
         if not start.strip():
             return
@@ -427,6 +434,7 @@ class CompactionForms:
         for field, literal in zip(pieces[::2], pieces[1::2], strict=True):
             # The end of the text is where the last field ends: the first of two ends at once.
             some = ".*" if len(pieces) == 2 or field == "content" else ".*?"  # noqa: PLR2004
+            some = rf"(?:\n\n{REPLACED_IS_IN}[^\n]*)?" if field == "how_to_search" else some
             pattern += f"({some})" if field == told else some
             pattern += re.escape(literal)
             told = "" if field == told else told

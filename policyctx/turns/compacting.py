@@ -593,6 +593,7 @@ class Compacting:
             files,
             self._settings.wording,
             archive_path=archive_path,
+            read_tool=self._facts.read_tool,
             before_assistant=follows,
             is_all_told=self._settings.summary.by == NONE,
         )

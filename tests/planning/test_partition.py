@@ -40,7 +40,12 @@ def replaced(messages: list[Message], compaction: str = "{}", more: str = "") ->
 
 def test_all_messages_after_the_leading_system_messages_are_replaced() -> None:
     messages = [SYSTEM, SYSTEM, user(), said(), SYSTEM, user()]
-    assert replaced(messages) == [2, 3, 4, 5]
+    assert replaced(messages, "{keep_system_messages: false}") == [2, 3, 4, 5]
+
+
+def test_system_messages_between_stay() -> None:
+    messages = [SYSTEM, SYSTEM, user(), said(), SYSTEM, user()]
+    assert replaced(messages) == [2, 3, 5]
 
 
 def test_a_list_without_system_messages_is_replaced_whole() -> None:

@@ -182,7 +182,9 @@ class CompactionWording(Section):
     summary: Annotated[str, BeforeValidator(template_of(SUMMARY_FIELDS))] = (
         "[Conversation compressed]\n\n{summary}"
     )
-    """The message with the summary."""
+    """The message with the summary. `{archive_path}` is the file with the replaced messages,
+    `{how_to_search}` a paragraph that says where it is and how to search it, both empty without
+    `archive`."""
     summary_reply: str = (
         "Understood. I have the context from the compressed conversation. Continuing work."
     )
