@@ -31,7 +31,6 @@ MATERIAL = (
     "tests/compaction/",
     "tests/test_words.py",
     "benchmarks/planted/",
-    "benchmarks/revisions/",
 )
 READ = (".md", ".py", ".feature", ".yaml", ".js", ".html")
 

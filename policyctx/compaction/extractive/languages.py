@@ -33,7 +33,7 @@ class Language:
     plans: tuple[str, ...] = ()
     """Words that announce the next act."""
     revisions: tuple[str, ...] = ()
-    """Words beside a changed value: two sentences are compared without them."""
+    """Words beside a changed value: an order and a text are compared without them."""
     heard: tuple[str, ...] = ()
     """Words that only say that something was heard."""
     failures: tuple[str, ...] = ()

@@ -32,7 +32,6 @@ from policyctx.compaction.extractive.state import (
     tasks_of,
 )
 from policyctx.compaction.extractive.texts import CUT, pieces_of
-from policyctx.compaction.extractive.updates import told_once
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
@@ -66,9 +65,7 @@ def gathered(history: History, cues: Cues) -> Contents:
     last = tuple(_clipped(one for one in quotes if one.last))
     if not last and before:
         last = before[-1].contents.last
-    said = told_once(
-        [*user, *agent, *(one for one in quotes if one.user or not (one.last or one.pasted))], cues
-    )
+    said = [*user, *agent, *(one for one in quotes if one.user or not (one.last or one.pasted))]
     return Contents(
         user=tuple(_once((one for one in said if one.user), set())),
         agent=tuple(_once((one for one in said if not one.user), {(one.text, "") for one in last})),
