@@ -29,7 +29,7 @@ _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
 _SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)"
 _SHELL_WORD = r"(?:'[^']*'|\"[^\"]*\"|\S+)"
 _SHELL = (
-    ("read", re.compile(rf"(?<![\w/])(?:cat|head|tail|less|nl|bat|sed -n)\s+{_SHELL_PATH}")),
+    ("read", re.compile(rf"(?<![\w/-])(?:cat|head|tail|less|nl|bat|sed -n)\s+{_SHELL_PATH}")),
     ("edited", re.compile(rf"(?<![\w/])sed -i\S*\s+{_SHELL_WORD}\s+{_SHELL_PATH}")),
     ("written", re.compile(rf"(?:(?<![-=0-9&])>>?\s*|(?<![\w/])(?:tee|touch)\s+){_SHELL_PATH}")),
     ("written", re.compile(rf"(?<![\w/])mv\s+(?:-\S+\s+)*\S+\s+{_SHELL_PATH}")),
@@ -128,8 +128,10 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
             for value in call.fields.values()
         )
         verb = commanded or _verb_in(call.tool, call.name_words)
-        whole = _LINES_OF_PATH.sub("", one_line(path))
-        yield whole, verb or {0: "named", 1: "written"}.get(long, "edited")
+        verb = verb or {0: "named", 1: "written"}.get(long, "edited")
+        # A call that only names a folder says nothing of a file.
+        if verb != "named" or "." in path.rpartition("/")[2]:
+            yield _LINES_OF_PATH.sub("", one_line(path)), verb
     elif call.command is not None:
         yield from _uses_in(bare_command(call.command))
 

@@ -30,18 +30,12 @@ class Language:
     """Words that make an order a prohibition."""
     news: tuple[str, ...] = ()
     """Words with which an agent says what it decided, found or could not do, and what is open."""
-    plans: tuple[str, ...] = ()
-    """Words that announce the next act."""
     revisions: tuple[str, ...] = ()
     """Words beside a changed value: an order and a text are compared without them."""
-    heard: tuple[str, ...] = ()
-    """Words that only say that something was heard."""
     failures: tuple[str, ...] = ()
     """How a failed result begins."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop does not end a sentence."""
-    dependents: tuple[str, ...] = ()
-    """First words of a sentence that says nothing without the one before it."""
     goals: tuple[str, ...] = ()
     """Words in the name of a section for what was asked and decided."""
     files: tuple[str, ...] = ()
@@ -95,17 +89,10 @@ ENGLISH = Language(
         |waiting|remaining|remains|in progress|running|unfinished|unconfirmed|missing|todo|so far
         |until|state|status|currently|tried|done|capped|was wrong|correction|on branch"""
     ),
-    plans=_words("next|i'll|i will|let me|now i|going to|then i|about to|let's|start with|we'll"),
     revisions=_words(
         """now|actually|instead|rather|please|then|make it|make that|change|changed|update|updated
         |new|sorry|correction|ok|so|set|use|the|a|an|is|are|to|of|for|be|we|it|that|and|in|should
         |from now on|let's|at|on"""
-    ),
-    heard=_words(
-        """ok|okay|k|thanks|thank|you|thx|great|nice|good|perfect|cool|fine|lgtm|yes|yep|yeah|sure
-        |right|alright|all|hm|hmm|ah|oh|wow|well|done|very|so|much|got|it|go|on|continue|proceed
-        |looks|sounds|awesome|excellent|super|love|hi|hello|hey|please|ahead|keep|going|job|work
-        |morning|afternoon|evening|bye|noted|understood|welcome|cheers"""
     ),
     failures=_words(
         """error|traceback|exception|failed|failure|fatal|not found|denied|no such|cannot|panic
@@ -114,10 +101,6 @@ ENGLISH = Language(
     abbreviations=_words(
         """mr|mrs|ms|dr|prof|st|jr|sr|e.g|i.e|etc|vs|cf|approx|dept|fig|figs|vol|resp|esp|incl
         |excl|misc|al|pp|no|ch|sec"""
-    ),
-    dependents=_words(
-        """it|its|this|that|these|those|they|them|their|he|she|same|otherwise|use it|use them
-        |keep it|keep them|put it|do it|do that|for that|with that|if so|if not|in that case"""
     ),
     goals=_words(
         """goal|goals|decision|decisions|requirements|instructions|constraints|request|intent
@@ -155,17 +138,11 @@ CHINESE = Language(
         |报错|崩|不支持|被拒|还没|尚未|未|待|还差|剩|正在|等|没写|没做|跑着|进行中|现状|状态|当前
         |目前|进度|进展|试过"""
     ),
-    plans=_words("接下来|下一步|然后|准备|将|我来|让我|随后|打算"),
     revisions=_words(
         """现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
         |更正|请|把|的|了|为|到|是|在|用|就|设"""
     ),
-    heard=_words(
-        """好的|好|谢谢|多谢|嗯|行|可以|继续|不错|很好|收到|明白|知道了|辛苦了|辛苦|对|是的|吧|了
-        |啊|哦|呢|没问题|你好|哈|太|棒|早上好|晚上好|下午好"""
-    ),
     failures=_words("错误|失败|异常|找不到|无法|拒绝|超时|不存在|无效"),
-    dependents=_words("它|这个|那个|这样|那样|否则|不然"),
     goals=_words("目标|决策|决定|需求|要求|指令|约束|偏好|规则|用户|背景"),
     files=_words("文件|代码|路径"),
     tools=_words("工具|调用|命令"),
@@ -183,12 +160,9 @@ GERMAN = Language(
     wishes=_words("lieber|bevorzuge|ziel|zuständig|entschieden|wichtig|wir nehmen"),
     negations=_words("nicht|nie|niemals|kein|keine|keinen|ohne|außer|verboten"),
     news=_words("entschieden|weil|ursache|gefunden|fehlgeschlagen|noch nicht|offen|läuft|ergebnis"),
-    plans=_words("als nächstes|ich werde|jetzt|dann"),
     revisions=_words("jetzt|doch|lieber|bitte|stattdessen|neu|der|die|das|ist|auf|von|für|und"),
-    heard=_words("ok|danke|gut|super|ja|klar|passt|weiter|genau|hallo"),
     failures=_words("fehler|nicht gefunden|fehlgeschlagen"),
     abbreviations=_words("hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel"),
-    dependents=_words("es|das|dies|diese|sie|er|sonst|dafür|damit|davon"),
     goals=_words("ziel|ziele|entscheidungen|anforderungen|vorgaben"),
     files=_words("datei|dateien"),
     tools=_words("werkzeuge|aufrufe"),
@@ -207,12 +181,9 @@ FRENCH = Language(
     wishes=_words("préfère|objectif|responsable|décidé|important|plutôt"),
     negations=_words("ne|pas|jamais|aucun|aucune|sans|sauf|interdit"),
     news=_words("décidé|parce que|cause|trouvé|échoué|pas encore|en cours|résultat"),
-    plans=_words("ensuite|je vais|maintenant"),
     revisions=_words("maintenant|plutôt|finalement|le|la|les|un|une|est|de|du|à|pour|et"),
-    heard=_words("ok|merci|bien|parfait|oui|d'accord|super|bonjour"),
     failures=_words("erreur|introuvable|échec"),
     abbreviations=_words("m|mme|mlle|etc|p.ex|env"),
-    dependents=_words("il|elle|ce|cela|ça|sinon|ils|elles"),
     goals=_words("objectifs|décisions|exigences"),
     files=_words("fichiers"),
     tools=_words("outils"),
@@ -257,9 +228,7 @@ class Cues:
     wishes: Presence
     negations: Presence
     news: Presence
-    plans: Presence
     revisions: Presence
-    heard: Presence
     failures: Presence
     goals: Presence
     files: Presence

@@ -46,8 +46,6 @@ _LAST, _EARLIER, _TASKS, _STATE = 8.0, 40.0, 60.0, 12.0
 _LEAST_TELLING = 3.0
 # More than the pieces of any message.
 _MUCH = 1_000_000
-# The user's first and last pieces: the task, and what it has become.
-_FIRST, _NEWEST, _AT_AN_END = 2, 6, 0.5
 # Tokens of the label above a group, of the heading, and around an entry.
 _ABOVE, _AROUND, _CHARS_PER_TOKEN = 10.0, 2, 4
 
@@ -121,8 +119,7 @@ def _quoted(
         return rate, unit._replace(weight=weight + recency)
     if weight < 0:
         return _LITTLE, unit._replace(weight=weight + recency)
-    at_an_end = position < _FIRST or position >= count - _NEWEST
-    unit = unit._replace(weight=weight + recency + _AT_AN_END * at_an_end, hard=hard)
+    unit = unit._replace(weight=weight + recency, hard=hard)
     if hard:
         return _ORDERS, unit
     is_fact = values_in(quote.text) or NAME.search(quote.text)

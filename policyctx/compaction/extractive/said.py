@@ -30,6 +30,8 @@ from policyctx.messages.reading import Reading
 # Characters of an answer that is understood by its question alone, and of the question.
 _SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480
 _OPTION = re.compile(r"^\W{0,6}(\w{1,2})\W{0,3}[.):、：]\W*\s*(\S[^\n]*)", re.MULTILINE)
+# A last sentence that only announces what is not quoted.
+_ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[:：]$")
 _QUESTION_MARK = ("?", "？")
 _WORD = re.compile(r"\w+")
 # Characters of what a program put beside the user's words, and of names, that are shown.
@@ -77,7 +79,8 @@ def quotes_in(
             question = item.text
             last = after.get(item.message, 0)
             for text, pasted in pieces_of(item.text):
-                yield Quote(text, item.message, user=False, pasted=pasted, last=last)
+                if told := text if pasted else _ANNOUNCED.sub("", text):
+                    yield Quote(told, item.message, user=False, pasted=pasted, last=last)
             continue
         said = list(_not_agents(item, author, reading, position, question))
         question = "" if said else question
@@ -152,8 +155,7 @@ class Weight(NamedTuple):
 
 _ORDER, _STRONGER, _MOST_STRONGER = 4.0, 1.5, 3
 _EXACT, _VALUE, _MOST_VALUES, _NAMED = 3.0, 1.0, 3, 2.0
-_WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING, _HEARD = 1.5, 1.0, -2.0, -4.0, -6.0
-_NEWS, _PLAN = 1.5, -2.0
+_WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING, _NEWS = 1.5, 1.0, -2.0, -4.0, 1.5
 _MOST_NEWS = 3
 
 
@@ -165,17 +167,12 @@ def weight_of(text: str, cues: Cues, *, user: bool, asked: bool = False) -> Weig
     weight += _QUESTION if text.endswith(_QUESTION_MARK) else 0
     if not user:
         news = min(cues.news.count_in(text), _MOST_NEWS)
-        return Weight(weight + _NEWS * news + (_PLAN if cues.plans.found_in(text) else 0))
+        return Weight(weight + _NEWS * news)
     weight += _EXACT if values else 0
     strength = cues.orders.count_in(text)
     if strength:
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
         weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
     weight += _WISH * min(cues.wishes.count_in(text), 2)
-    if not (values or strength or asked) and not _SAYS(cues.heard.removed_from(text)):
-        return Weight(_HEARD)
     says_little = not (values or strength or asked) and len(_WORD.findall(text)) <= 2  # noqa: PLR2004
     return Weight(weight + (_HARDLY_ANYTHING if says_little else 0), strength > 0 or asked)
-
-
-_SAYS = re.compile(r"[^\W_]").search

@@ -154,6 +154,8 @@ _IN_BACKGROUND = re.compile(
     r"|\bdocker(?:[ -]compose)? (?:up|run)\b[^\n]*\s-d\b|\bsystemctl start\s"
 )
 _STOPS = re.compile(r"kill|stop|terminate|\bdown\b", re.IGNORECASE)
+# It may have ended any.
+_KILLS_BY_NAME = re.compile(r"\b(?:pkill|killall)\b")
 _ID_SAID = re.compile(
     r"\b(?:id|pid|shell|process|task)\b\W{1,3}([\w-]*\d[\w-]*|[\w-]{6,})", re.IGNORECASE
 )
@@ -171,7 +173,8 @@ def running_of(earlier: Iterable[Fact], calls: Sequence[Call]) -> tuple[Fact, ..
     running = list(earlier)
     for call in calls:
         if running and _may_end(call):
-            running = [one for one in running if not _names_key_of(call, one)]
+            by_name = _KILLS_BY_NAME.search(call.command or "")
+            running = [one for one in running if not (by_name or _names_key_of(call, one))]
         if (started := _started(call)) is not None:
             # What takes the port, or the id, takes the place of what was there.
             keys = _keys_of(started.text)
@@ -238,18 +241,21 @@ def checks_of(earlier: Iterable[Fact], calls: Iterable[Call], cues: Cues) -> tup
     """Return the tests, lints and builds whose last run failed, each with the lines that say why.
 
     A check is a command, or a tool, that is named for testing, building or linting. A later run of
-    the same program and subcommand takes the place of an earlier one.
+    the same program and subcommand takes the place of an earlier one. Of several commands any may
+    be the one that failed, so a line of the result has to say that a check did.
     """
-    failing = {_key_of(one.text.partition(_RESULT)[0]): one for one in earlier}
+    failing = [(one, _keys_in(one.text.partition(_RESULT)[0])) for one in earlier]
     for call in calls:
         command = _check_in(call)
         if not command or call.result is None:
             continue
-        failing.pop(_key_of(command), None)
-        if call.failed:
-            text = f"{command}{_RESULT}{error_in(call.result, cues)}"
-            failing[_key_of(command)] = Fact(text, call.message)
-    return tuple(failing.values())[-_MOST_CHECKS:]
+        keys = _keys_in(command)
+        failing = [(one, its) for one, its in failing if its.isdisjoint(keys)]
+        is_one = call.command is None or len(command_parts(call.command)) == 1
+        error = error_in(call.result, cues, is_certain=is_one) if call.failed else ""
+        if error:
+            failing.append((Fact(f"{command}{_RESULT}{error}", call.message), keys))
+    return tuple(one for one, _ in failing)[-_MOST_CHECKS:]
 
 
 def _check_in(call: Call) -> str:
@@ -267,6 +273,10 @@ def _checks(part: str) -> bool:
     return program not in _SHOWS_TEXT and any(map(_CHECKING.fullmatch, names))
 
 
+def _keys_in(commands: str) -> frozenset[str]:
+    return frozenset(map(_key_of, commands.split(" && ")))
+
+
 def _key_of(command: str) -> str:
     """Return what makes two checks one: the program, and its first word that is not an option."""
     words = [word for word in command.split() if "=" not in word and not word.startswith("-")]
@@ -274,8 +284,8 @@ def _key_of(command: str) -> str:
     return program if _CHECKING.fullmatch(program) and program != "make" else " ".join(words[:2])
 
 
-def error_in(text: str, cues: Cues) -> str:
-    """Return the lines of a failed result that say what failed."""
+def error_in(text: str, cues: Cues, *, is_certain: bool) -> str:
+    """Return the lines of a result that say what failed; the last if it is certain that it did."""
     end = text[-20 * _LONGEST_ERROR :]
     found = [one_line(one) for one in _ERROR_LINE.findall(end)][:_MOST_ERROR_LINES]
     if not found:
@@ -284,5 +294,6 @@ def error_in(text: str, cues: Cues) -> str:
         said = next((line for line in last if EXCEPTION.search(line)), None)
         said = said or next((line for line in lines if begins_failure(line, cues)), None)
         said = said or next((line for line in lines if REPORTED.search(line)), None)
-        found = [one_line(said or (lines[-1] if lines else "failed"))]
+        said = said or (is_certain and (lines[-1] if lines else "failed")) or ""
+        found = [one_line(said)]
     return shortened(" / ".join(dict.fromkeys(found)), _LONGEST_ERROR)

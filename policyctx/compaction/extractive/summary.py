@@ -7,6 +7,7 @@ prefix of that order, written in sections and in the order of the conversation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
@@ -67,11 +68,16 @@ def gathered(history: History, cues: Cues) -> Contents:
         last = before[-1].contents.last
     said = [*user, *agent, *(one for one in quotes if one.user or not (one.last or one.pasted))]
     return Contents(
-        user=tuple(_once((one for one in said if one.user), set())),
+        user=tuple(_once(_collapsed(one for one in said if one.user), set())),
         agent=tuple(_once((one for one in said if not one.user), {(one.text, "") for one in last})),
         earlier=tuple(
             [fact for found in before for fact in found.contents.earlier]
-            + [Fact(text) for found in before for text, _ in pieces_of(found.left_over)]
+            + [
+                Fact(text)
+                for found in before
+                for text, pasted in pieces_of(found.left_over)
+                if not pasted
+            ]
         ),
         files=files_of(
             [file for found in reversed(before) for file in found.contents.files],
@@ -111,6 +117,27 @@ def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote
         if (one.text, one.asked) not in seen:
             seen.add((one.text, one.asked))
             yield one
+
+
+# A line that stands for a text of a program: whose text it is, and how many there were.
+_OF_PROGRAM = re.compile(
+    r"((?:\w+: )?\[(?:<[^>]+>|added by a program|\w+ message))(?:, (\d+) times)?(?=, [\d,]+ )"
+)
+
+
+def _collapsed(quotes: Iterable[Quote]) -> Iterable[Quote]:
+    """Return the quotes; of lines that stand for a program's texts the newest of each kind."""
+    found: dict[object, tuple[Quote, int]] = {}
+    for number, one in enumerate(quotes):
+        line = _OF_PROGRAM.match(one.text)
+        if line is None:
+            found[number] = one, 1
+            continue
+        _, before = found.pop(line[1], (one, 0))
+        times = before + int(line[2] or 1)
+        count = f", {times} times" if times > 1 else ""
+        found[line[1]] = one._replace(text=f"{line[1]}{count}{one.text[line.end() :]}"), times
+    return (one for one, _ in found.values())
 
 
 def _clipped(quotes: Iterable[Quote]) -> Iterator[Quote]:

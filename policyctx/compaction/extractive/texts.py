@@ -19,12 +19,10 @@ from policyctx.tokens.encoders import words_in
 
 # Of a longer text only both ends are read.
 _MOST_READ = 400_000
-# Characters of a piece; a longer sentence is cut where clauses meet.
-_LONGEST, _LONGEST_CLAUSE = 480, 240
-# Words of a list that is one piece together with its lead, and of a lead that each entry repeats.
-_LIST_WORDS, _LEAD_WORDS = 40, 14
-# Characters of a sentence with the one before it that it depends on.
-_LONGEST_UNIT = 300
+# Characters of a piece; a longer sentence is cut between words.
+_LONGEST = 480
+# Words of a list that is one piece together with its lead.
+_LIST_WORDS = 40
 # Words of a message that is one piece.
 _SHORT_MESSAGE = 12
 # A run of so many lines that look printed was pasted.
@@ -67,10 +65,10 @@ _OUTPUT = re.compile(
     r"|(?:=+ )?\d+ (?:failed|passed)\b.* in [\d.]+ ?s|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
     r"|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]:]? |(?:modified|new file|deleted): {3}"
     r"|Changes (?:not|to) [a-z ]+:$|[d-][rwx-]{9}\s|[-+]{5,}$|\(\d+ rows?\)$|exit status \d+$"
-    r"|\S+:\d+: \w+Error$|goroutine \d+ \[)"
+    r"|\S+:\d+: (?:\w+Error$|in \w)|goroutine \d+ \[)"
 )
 # Lines that are of a program beside such lines.
-_BESIDE_OUTPUT = re.compile(r" {4}|\t|[^|\n]*\|[^|\n]*\||\s*\|\s|\S+\(\)$")
+_BESIDE_OUTPUT = re.compile(r" {4}|\t|[^|\n]*\|[^|\n]*\||\s*\|\s|\S+\(\)$|[\w.-]+\s+: \S+$")
 _SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
 _WITH_VALUE = re.compile(r"[\d=]\S*")
 _ABBREVIATED = "".join(
@@ -84,15 +82,6 @@ _SENTENCE_END = re.compile(
     rf"(?<!\b\d\d\.){_ABBREVIATED}\s+(?=[^a-z\s\d])"
     r"|(?<=[!?])\s+(?=[\da-z])|(?<=\w{5}\.)\s+(?=[\da-z])"
     r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09]))\s*(?=[^\s。！？”」』\uff09])"
-)
-_CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])")
-_DEPENDS = re.compile(
-    "|".join(
-        rf"{re.escape(word)}\b" if word.isascii() else re.escape(word)
-        for language in SHIPPED
-        for word in language.dependents
-    ),
-    re.IGNORECASE,
 )
 _ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；")
 _BLOCKS = re.compile(r'\[\{(?:"text":|[^\n]{0,300}?"type":")')
@@ -219,18 +208,8 @@ def _described(text: str) -> str:
 
 
 def _typed(text: str) -> Iterator[str]:
-    unit = ""
     for line in _with_lists(_under_headings(_unwrapped(text.split("\n")))):
-        for sentence in _sentences(line):
-            depends = _DEPENDS.match(sentence) and len(unit) + len(sentence) < _LONGEST_UNIT
-            if unit and depends:
-                unit = f"{unit} {sentence}"
-                continue
-            if unit:
-                yield unit
-            unit = sentence
-    if unit:
-        yield unit
+        yield from _sentences(line)
 
 
 def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
@@ -290,9 +269,9 @@ def _led(lead: str, items: list[str]) -> Iterator[str]:
     if words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:
         yield whole
         return
-    repeats = words_in(lead) <= _LEAD_WORDS
-    for i, item in enumerate(items):
-        yield f"{lead} {item}" if repeats or not i else item
+    # Without a prohibition before it an entry would say the opposite.
+    repeats = cues_of().negations.found_in(lead)
+    yield from (f"{lead} {item}" if repeats or not i else item for i, item in enumerate(items))
 
 
 def _sentences(line: str) -> Iterator[str]:
@@ -303,27 +282,16 @@ def _sentences(line: str) -> Iterator[str]:
         inside = before.count("`") % 2 or before.count("(") > before.count(")")
         if inside and len(before) < _LONGEST:
             continue
-        yield from _clipped(before)
+        yield from _in_lines(before)
         start = end.end()
-    yield from _clipped(line[start:])
+    yield from _in_lines(line[start:])
 
 
-def _clipped(sentence: str) -> Iterator[str]:
-    """Yield a sentence on one line; a long one in parts, cut where clauses meet."""
+def _in_lines(sentence: str) -> Iterator[str]:
+    """Yield a sentence in lines, cut between words where it has any; none if it says nothing."""
     text = one_line(sentence)
     if not _SAYS.search(text):
         return
-    gathered = ""
-    for clause in _CLAUSE_END.split(text) if len(text) > _LONGEST else [text]:
-        if gathered and len(gathered) + len(clause) > _LONGEST_CLAUSE:
-            yield from _in_lines(gathered)
-            gathered = ""
-        gathered = f"{gathered} {clause}".strip()
-    yield from _in_lines(gathered)
-
-
-def _in_lines(text: str) -> Iterator[str]:
-    """Yield a text in parts that are no longer than a line, cut between words where it has any."""
     while len(text) > _LONGEST:
         end = text.rfind(" ", 1, _LONGEST)
         end = end if end > 0 else _LONGEST

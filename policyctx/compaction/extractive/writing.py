@@ -34,7 +34,7 @@ class Group(StrEnum):
 
     USER = "User, in order:"
     AGENT = "Agent:"
-    EARLIER = "Earlier summary:"
+    EARLIER = "Earlier summary: as things stood then"
     FILES = "Files, changed first:"
     TASKS = "Tasks of the agent's list:"
     REPOSITORY = "Repository:"
@@ -52,6 +52,7 @@ _FORMER: dict[str, Group | None] = {
     "Found in tool results:": Group.EARLIER,
     "In results:": Group.EARLIER,
     "From an earlier summary:": Group.EARLIER,
+    "Earlier summary:": Group.EARLIER,
     "Files, the one used last first:": Group.FILES,
     "Files, last used first:": Group.FILES,
     "Last edits:": None,

@@ -114,3 +114,13 @@ def test_a_path_that_two_absolute_paths_end_with_stays_by_itself() -> None:
 def test_the_lines_behind_a_path_are_not_part_of_it() -> None:
     messages = [call("c1", "view", {"path": "src/a.ts:10-80"}), results(("c1", "x"))]
     assert files(*messages) == ["src/a.ts: read 1"]
+
+
+def test_an_option_named_like_a_program_reads_no_file() -> None:
+    opened = ran("gh pr create --base dev --head feat/new-column --title x", "done")
+    assert group(summary_of(user("Go."), *opened), Group.FILES) == []
+
+
+def test_a_folder_that_a_call_only_names_is_not_listed() -> None:
+    messages = [call("c1", "survey", {"path": "/srv/app/lib"}), results(("c1", "found"))]
+    assert group(summary_of(user("Go."), *messages), Group.FILES) == []

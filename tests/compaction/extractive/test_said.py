@@ -218,3 +218,30 @@ def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
     order = ranks(user("Go."), *(said(f"Message {i}.") for i in range(4)))
     found = [one for one in sorted(order, key=lambda text: order[text]) if one != "Go."]
     assert found == [f"Message {i}." for i in (3, 2, 1, 0)]
+
+
+def test_lines_of_one_kind_for_texts_of_programs_are_one_line() -> None:
+    def note(number: int) -> Message:
+        text = f"<task-notification>\nworker {number} is done\n</task-notification>"
+        return user(text)
+
+    summary = summary_of(user("Ship it."), *(note(i) for i in range(4)), user("And the docs."))
+    lines = group(summary, Group.USER)
+    assert [line[:24] for line in lines] == [
+        "- Ship it.", "- [<task-notification>, ", "- And the docs.",
+    ]  # fmt: skip
+    assert lines[1].startswith("- [<task-notification>, 4 times, ")
+    assert "worker 3" in lines[1]
+    again = group(later(summary, note(4), note(5)), Group.USER)
+    assert again[-1].startswith("- [<task-notification>, 6 times, ")
+    assert len(again) == 3
+
+
+def test_an_announcement_of_what_is_not_quoted_is_left_out() -> None:
+    summary = summary_of(user("Mend it."), said("The port was taken. Let me fix it:"))
+    assert group(summary, Group.LAST) == ["- The port was taken."]
+
+
+def test_pasted_text_in_a_summary_of_another_writer_is_left_out() -> None:
+    foreign = "We use port 8081.\n```\n" + "x = compute(1)\n" * 9 + "```"
+    assert group(later(foreign, user("Go on.")), Group.EARLIER) == ["- We use port 8081."]

@@ -181,3 +181,26 @@ def test_open_tasks_are_kept_beside_much_that_was_said() -> None:
     told = [user(f"Never rename column c_{i}, it is used in report {i * 3}.") for i in range(150)]
     found = group(summary_of(*told, *made("c1", "TodoWrite", {"todos": todos})), Group.TASKS)
     assert len(found) == len(todos)
+
+
+def test_a_check_that_passed_beside_a_command_that_failed_is_not_listed() -> None:
+    passed = "ok   app 0.3s\nls: Makefile: no such file here\nexit code 1"
+    summary = summary_of(user("Go."), *ran("go test ./... && ls Makefile; ls other", passed))
+    assert group(summary, Group.CHECKS) == []
+    failed = "--- FAIL: TestPort (0.0s)\nFAIL app\nexit code 1"
+    summary = summary_of(user("Go."), *ran("go test ./... && ls Makefile", failed))
+    assert group(summary, Group.CHECKS) != []
+
+
+def test_a_check_leaves_when_it_passes_beside_another_one() -> None:
+    failed = ran("make build && go vet ./... && go test ./...", "FAIL app\nexit code 1")
+    passed = ran("go vet ./... && go test ./app", "ok   app 0.3s", "c2")
+    assert group(summary_of(user("Go."), *failed), Group.CHECKS) != []
+    assert group(summary_of(user("Go."), *failed, *passed), Group.CHECKS) == []
+
+
+@pytest.mark.parametrize("command", ['pkill -f "astro dev"', "killall node; echo done"])
+def test_a_process_that_may_have_been_killed_by_its_name_is_not_listed(command: str) -> None:
+    started = ran("nohup npm run dev > dev.log 2>&1 & sleep 7", "Local: http://localhost:4321/")
+    assert group(summary_of(user("Go."), *started), Group.RUNNING) != []
+    assert group(summary_of(user("Go."), *started, *ran(command, "", "c2")), Group.RUNNING) == []

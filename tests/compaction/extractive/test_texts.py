@@ -25,7 +25,8 @@ SPLIT = {
         "Go",
     ],
     "The key is in /srv/key. Use it for the deploy.": [
-        "The key is in /srv/key. Use it for the deploy."
+        "The key is in /srv/key.",
+        "Use it for the deploy.",
     ],
     "别动这个配置文件。改用三号！": ["别动这个配置文件。", "改用三号！"],
     "Mind:\n- a.py\n- b.py\nThanks": ["Mind: a.py; b.py", "Thanks"],
@@ -126,3 +127,16 @@ TYPED = {
 @pytest.mark.parametrize(("text", "expected"), TYPED.items())
 def test_what_the_user_typed_is_not_taken_for_a_programs_text(text: str, expected: str) -> None:
     assert " ".join(typed(text)) == expected
+
+
+def test_entries_of_a_long_list_do_not_repeat_what_leads_to_it() -> None:
+    """A lead says little of an entry far below it, and nothing of the next list."""
+    items = [f"describe the cellar number {i} and all of its barrels in detail" for i in range(5)]
+    text = "Read these before:\n" + "\n".join(f"- {item}" for item in items)
+    assert typed(text) == [f"Read these before: {items[0]}", *items[1:]]
+
+
+def test_a_listing_of_versions_is_one_line() -> None:
+    text = "Look at it.\n" + "\n".join(f"module{i} : {'None' if i % 2 else i}" for i in range(9))
+    first, second = pieces_of(text)
+    assert (first.text, first.pasted, second.pasted) == ("Look at it.", False, True)
