@@ -13,7 +13,12 @@ Feature: The history of a small context gives way late
     Then the history is compacted
 
   Scenario: The newest message stays behind the summary
-    Given a user message of 160,000 tokens
+    Given the policy:
+      """
+      extends: small-context
+      compaction: {wording: {summary: "[Conversation compressed]\n\n{summary}"}}
+      """
+    And a user message of 160,000 tokens
     And the messages:
       | role      | text               |
       | assistant | The port is moved. |

@@ -156,11 +156,9 @@ GERMAN = Language(
         """muss|müssen|darf|dürfen|nie|niemals|immer|nicht|kein|keine|keinen|nur|ohne|höchstens
         |mindestens|maximal|bitte|soll|sollen|sollte|vermeide|spätestens|bis|verboten|erlaubt"""
     ),
-    errands=_words("bitte|bis|kannst du|mach"),
     wishes=_words("lieber|bevorzuge|ziel|zuständig|entschieden|wichtig|wir nehmen"),
     negations=_words("nicht|nie|niemals|kein|keine|keinen|ohne|außer|verboten"),
     news=_words("entschieden|weil|ursache|gefunden|fehlgeschlagen|noch nicht|offen|läuft|ergebnis"),
-    revisions=_words("jetzt|doch|lieber|bitte|stattdessen|neu|der|die|das|ist|auf|von|für|und"),
     failures=_words("fehler|nicht gefunden|fehlgeschlagen"),
     abbreviations=_words("hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel"),
     goals=_words("ziel|ziele|entscheidungen|anforderungen|vorgaben"),
@@ -177,11 +175,9 @@ FRENCH = Language(
         |sans|au plus|au moins|maximum|minimum|veuillez|s'il te plaît|s'il vous plaît|évite|éviter
         |interdit|avant le|il faut"""
     ),
-    errands=_words("veuillez|s'il te plaît|s'il vous plaît"),
     wishes=_words("préfère|objectif|responsable|décidé|important|plutôt"),
     negations=_words("ne|pas|jamais|aucun|aucune|sans|sauf|interdit"),
     news=_words("décidé|parce que|cause|trouvé|échoué|pas encore|en cours|résultat"),
-    revisions=_words("maintenant|plutôt|finalement|le|la|les|un|une|est|de|du|à|pour|et"),
     failures=_words("erreur|introuvable|échec"),
     abbreviations=_words("m|mme|mlle|etc|p.ex|env"),
     goals=_words("objectifs|décisions|exigences"),
