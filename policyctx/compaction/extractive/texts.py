@@ -35,6 +35,7 @@ _INDENT = 100
 CUT = " …"
 
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
+_SIGN = re.compile(r"^\s*[-*+•·]\s+")
 _SAYS = re.compile(r"[^\W_]")
 _HEADING = re.compile(r"#{1,6} (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
@@ -209,7 +210,7 @@ def _described(text: str) -> str:
 
 def _typed(text: str) -> Iterator[str]:
     for line in _with_lists(_under_headings(_unwrapped(text.split("\n")))):
-        yield from _sentences(line)
+        yield from _sentences(_SIGN.sub("", line))
 
 
 def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
