@@ -32,6 +32,11 @@ _SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480
 _OPTION = re.compile(r"^\W{0,6}(\w{1,2})\W{0,3}[.):、：]\W*\s*(\S[^\n]*)", re.MULTILINE)
 # A last sentence that only announces what is not quoted.
 _ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[:：]$")
+# How a sentence begins that announces the next call, which only the last messages need.
+_NARRATED = re.compile(
+    r"(?:now,? )?(?:let me|let's) |now (?:check|add|update|run|fix|verify|look|read)|让我",
+    re.IGNORECASE,
+)
 _QUESTION_MARK = ("?", "？")
 _WORD = re.compile(r"\w+")
 # Characters of what a program put beside the user's words, and of names, that are shown.
@@ -79,7 +84,8 @@ def quotes_in(
             question = item.text
             last = after.get(item.message, 0)
             for text, pasted in pieces_of(item.text):
-                if told := text if pasted else _ANNOUNCED.sub("", text):
+                told = text if pasted else _ANNOUNCED.sub("", text)
+                if told and (last or not _NARRATED.match(told)):
                     yield Quote(told, item.message, user=False, pasted=pasted, last=last)
             continue
         said = list(_not_agents(item, author, reading, position, question))

@@ -245,3 +245,13 @@ def test_an_announcement_of_what_is_not_quoted_is_left_out() -> None:
 def test_pasted_text_in_a_summary_of_another_writer_is_left_out() -> None:
     foreign = "We use port 8081.\n```\n" + "x = compute(1)\n" * 9 + "```"
     assert group(later(foreign, user("Go on.")), Group.EARLIER) == ["- We use port 8081."]
+
+
+def test_an_announcement_of_a_call_stands_only_in_the_last_messages() -> None:
+    found = "The port is 8081, because the reverse proxy of the office has the other one."
+    told = said(f"{found}\nLet me read the file of the limits and of the ports.")
+    more = [said(f"Step {i} of the work is done by now, and it holds.") for i in range(4)]
+    assert "Let me read" in summary_of(user("Mend it."), told)
+    summary = summary_of(user("Mend it."), told, *more)
+    assert found in summary
+    assert "Let me read" not in summary
