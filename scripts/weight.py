@@ -2,7 +2,7 @@
 
     python scripts/weight.py [PACKAGE] [--json]
 
-PACKAGE is a folder with Python modules (default: `policyctx`). A head is what stands before a
+PACKAGE is a folder with Python modules (default: `policyctx`). A head is what comes before a
 module's first statement of its own: its docstring and its imports. The import of a circle counts
 "at run time" when Python executes it with the module, and "with types" also under `TYPE_CHECKING`.
 """

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
-from policyctx.planning.gates import Left
+from policyctx.planning.gates import AfterReplacing
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.select import Shape, shape_of
 from policyctx.policy.models import Step
@@ -226,12 +226,12 @@ class Replacing:
     """Their size as the steps before have left them."""
     pinned: tuple[str, ...] = ()
     """Texts among them that the summary carries over as they are."""
-    left: Left = field(default_factory=Left)
+    left: AfterReplacing = field(default_factory=AfterReplacing)
     """What its gates compare without them."""
 
 
 def replacing(
-    step: Step, outlook: Outlook, left_without: Callable[[Sequence[int], int], Left]
+    step: Step, outlook: Outlook, left_without: Callable[[Sequence[int], int], AfterReplacing]
 ) -> Replacing | Reason:
     """Return what a step with open gates replaces, or why it replaces nothing.
 

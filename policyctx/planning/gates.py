@@ -181,7 +181,7 @@ _SAFELY_UNDER = Fraction(95, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class AfterReplacing:
     """The sizes that a step's gates compare, without what its compaction would replace."""
 
     verdicts: tuple[tuple[GateVerdict, int], ...] = ()
@@ -268,7 +268,7 @@ class Measures:
         verdicts: Sequence[GateVerdict],
         messages: Sequence[int],
         tokens: int,
-    ) -> Left:
+    ) -> AfterReplacing:
         """Return what the open gates would measure without these messages of so many tokens."""
         facts = self._outlook.facts
         left_tokens = self._outlook.counted() - tokens - facts.tokens_around(len(messages))
@@ -282,7 +282,7 @@ class Measures:
         ]
         told = {verdict.alternative for verdict, _ in left}
         is_told = told == {verdict.alternative for verdict in is_open}
-        return Left(tuple(left) if is_told else (), left_tokens, facts.correction)
+        return AfterReplacing(tuple(left) if is_told else (), left_tokens, facts.correction)
 
     def _without(
         self,

@@ -43,7 +43,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(slots=True)
-class Progress:
+class AnswerProgress:
     """How far the answer to a request has come."""
 
     has_begun: bool = False
@@ -70,7 +70,7 @@ class Client(asyncio.Protocol):
         """Whether a request has come."""
         self.request: web.Request | None = None
         """The request that is answered."""
-        self.progress = Progress()
+        self.progress = AnswerProgress()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, and close the connection if its first request is slow to come."""

@@ -15,7 +15,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from policyctx.proxy.connections import Progress, StaleError, client_session
+from policyctx.proxy.connections import AnswerProgress, StaleError, client_session
 from policyctx.proxy.encodings import decoder, readable
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.tokens.usage import BodyUsage
@@ -92,7 +92,7 @@ class Forwarder:
         await self._fresh.close()
 
     async def forward(
-        self, request: web.Request, outgoing: Outgoing, progress: Progress
+        self, request: web.Request, outgoing: Outgoing, progress: AnswerProgress
     ) -> _Whole | _Streamed:
         """Send a request and stream the response to its client.
 
@@ -205,7 +205,7 @@ async def _answered(
     request: web.Request,
     upstream: aiohttp.ClientResponse,
     observe: Callable[[object], None] | None,
-    progress: Progress,
+    progress: AnswerProgress,
 ) -> _Whole | _Streamed:
     headers = _forwarded(upstream.headers)
     tee = None if observe is None or not upstream.ok else _Tee(upstream, observe)

@@ -23,7 +23,7 @@ from multidict import CIMultiDict
 from policyctx.errors import present
 from policyctx.proxy.bodies import Api, api_of, upstream_of
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
-from policyctx.proxy.connections import Client, Progress, keep_header_bytes
+from policyctx.proxy.connections import AnswerProgress, Client, keep_header_bytes
 from policyctx.proxy.conversations import Registry, credential_of, scope_of
 from policyctx.proxy.encodings import BodyTooLargeError, decoded
 from policyctx.proxy.forwarding import (
@@ -197,7 +197,7 @@ class Proxy:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         client = self._clients.get(request.protocol)
         if client is not None:
-            client.has_asked, client.request, client.progress = True, request, Progress()
+            client.has_asked, client.request, client.progress = True, request, AnswerProgress()
         try:
             path = self._checked_path(request)
             if path.startswith(OWN_PAGES):
@@ -277,7 +277,7 @@ class Proxy:
         """Forward a request, and count what the upstream answers."""
         counts = self._turning.counts
         client = self._clients.get(request.protocol)
-        progress = Progress() if client is None else client.progress
+        progress = AnswerProgress() if client is None else client.progress
         try:
             response = await present(self._forwarder).forward(request, outgoing, progress)
         except (aiohttp.ClientError, TimeoutError) as error:

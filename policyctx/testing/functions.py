@@ -98,7 +98,7 @@ class Raising:
         raise ConnectionError("the archive is sealed")
 
 
-class Lost(Raising):
+class LostReader(Raising):
     """A reader of the caller's that raises when it looks for a file."""
 
     def resolve(self, path: str, work_dir: str) -> str:
@@ -117,7 +117,7 @@ class HalfCharacter(Raising):
 
 _BY_CALLER: Mapping[str, Mapping[str, Callable[[list[str]], object]]] = {
     "writer": {"synchronous": DiskWriter, "asynchronous": AsyncDiskWriter, "raising": Raising},
-    "file_reader": {"raising": Raising, "lost": Lost, "half a character": HalfCharacter},
+    "file_reader": {"raising": Raising, "lost": LostReader, "half a character": HalfCharacter},
 }
 
 
