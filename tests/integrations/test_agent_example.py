@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,28 +27,29 @@ def api() -> Iterator[AnthropicAPI]:
         assert server.refused == []
 
 
-def printed(api: AnthropicAPI, folder: Path, script: Callable[[Any], Reply]) -> str:
-    """Run the example on the document's four files, and return what it prints."""
+def program(api: AnthropicAPI, folder: Path, script: Callable[[Any], Reply]) -> list[str]:
+    """Return the example and its argument, a folder with the document's four files."""
     files = folder / "files"
     files.mkdir()
     for name in FILES:
         (files / name).write_text(text_of(name), encoding="utf-8")
     api.script = script
-    address = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "k"}
-    return subprocess.run(
-        [sys.executable, str(example("agent")), str(files)],
-        env={**os.environ, **address},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
+    return [str(example("agent")), str(files)]
+
+
+@pytest.fixture(autouse=True)
+def _address(api: AnthropicAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", api.url)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
 
 
 @pytest.mark.slow
 def test_the_first_file_goes_at_the_third_query_and_the_second_at_the_fourth(
     api: AnthropicAPI, tmp_path: Path
 ) -> None:
-    lines = printed(api, tmp_path, reply).splitlines()
+    command = [sys.executable, *program(api, tmp_path, reply)]
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    lines = run.stdout.splitlines()
     assert [shown(body) for body in api.bodies] == [
         [],
         ["whole"],
@@ -72,12 +74,19 @@ def test_the_first_file_goes_at_the_third_query_and_the_second_at_the_fourth(
     assert below[:2] == ["tool_result", "read_file"]
 
 
-@pytest.mark.slow
-def test_a_file_that_is_not_there_is_a_failed_result(api: AnthropicAPI, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_a_failed_result(
+    api: AnthropicAPI,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def missing(body: Any) -> Reply:
         if len(body["messages"]) == 1:
             return calling(("call_0", "read_file", {"path": "none.txt"}))
         return saying("There is none.")
 
-    assert printed(api, tmp_path, missing) == ""
+    command = program(api, tmp_path, missing)
+    monkeypatch.setattr(sys, "argv", command)
+    runpy.run_path(command[0], run_name="__main__")
+    assert capsys.readouterr().out == ""
     assert results_in(api.bodies[1])[0].startswith("FileNotFoundError: ")
