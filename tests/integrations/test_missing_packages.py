@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -42,37 +41,64 @@ TOO_OLD = {
 }
 
 
-def error_of_import(integration: str, files: dict[str, str], folder: Path) -> str:
-    """Import an integration with these files as its package, and return what is on stderr."""
-    package = folder / PACKAGES[integration][0].replace(".", "/")
-    package.mkdir(parents=True)
-    for name, code in files.items():
-        (package / name).write_text(code)
+# Each import has a fork of one interpreter that has imported what the integrations share.
+IMPORTING = """
+import importlib, json, os, sys
+import policyctx.session
+for integration, folder in json.load(sys.stdin):
+    if os.fork() == 0:
+        os.dup2(os.open(folder + "/stderr", os.O_WRONLY | os.O_CREAT), 2)
+        sys.path.insert(0, folder)
+        importlib.import_module("policyctx.integrations." + integration)
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
+    """Import each integration with its package too old or missing; return what is on stderr."""
+    asked = {}
+    for integration, (package, files) in PACKAGES.items():
+        missing = {"__init__.py": "raise ImportError('not there')"}
+        for case, written in (("old", files), ("missing", missing)):
+            folder = asked[integration, case] = tmp_path_factory.mktemp(case)
+            place = folder / package.replace(".", "/")
+            place.mkdir(parents=True)
+            for name, code in written.items():
+                (place / name).write_text(code)
     run = subprocess.run(
-        [sys.executable, "-c", f"import policyctx.integrations.{integration}"],
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
+        [sys.executable, "-c", IMPORTING],
+        input=json.dumps(
+            [(integration, str(asked[integration, case])) for integration, case in asked]
+        ),
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
+        check=True,
     )
-    assert run.returncode == 1
-    return run.stderr
+    assert run.stdout.split() == ["1"] * len(asked)
+    return {key: (folder / "stderr").read_text() for key, folder in asked.items()}
 
 
 @pytest.mark.parametrize("integration", PACKAGES)
-def test_a_package_that_is_too_old_is_reported(tmp_path: Path, integration: str) -> None:
-    files = PACKAGES[integration][1]
-    assert TOO_OLD[integration] in error_of_import(integration, files, tmp_path)
+def test_a_package_that_is_too_old_is_reported(
+    errors: dict[tuple[str, str], str], integration: str
+) -> None:
+    assert TOO_OLD[integration] in errors[integration, "old"]
 
 
 @pytest.mark.parametrize("integration", PACKAGES)
-def test_a_package_that_is_missing_is_reported(tmp_path: Path, integration: str) -> None:
-    files = {"__init__.py": "raise ImportError('not there')"}
+def test_a_package_that_is_missing_is_reported(
+    errors: dict[tuple[str, str], str], integration: str
+) -> None:
     command = install_command(EXTRAS.get(integration, integration.replace("_", "-")))
-    assert command in error_of_import(integration, files, tmp_path)
+    assert command in errors[integration, "missing"]
 
 
-@pytest.mark.parametrize("package", [name for name, _ in PACKAGES.values()])
-def test_importing_the_integrations_does_not_import_a_package(package: str) -> None:
-    script = f"import policyctx.integrations, sys; sys.exit({package!r} in sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)
+def test_importing_the_integrations_imports_no_package() -> None:
+    packages = [name for name, _ in PACKAGES.values()]
+    script = (
+        f"import policyctx.integrations, sys; print(sorted(set({packages}) & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
