@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, SummaryLine, Unit
-from policyctx.compaction.extractive.calls import calls_in
-from policyctx.compaction.extractive.files import files_of
+from policyctx.compaction.extractive.files import calls_in, files_of
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.summary import limits_of
 from policyctx.messages.reading import Reading

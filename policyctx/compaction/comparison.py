@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from policyctx.compaction.extractive.fitting import Unit
 from policyctx.compaction.extractive.languages import cues_of
-from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.texts import values_in
 from policyctx.compaction.extractive.writing import Group
 from policyctx.tokens.encoders import CJK

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.comparison import lacking
-from policyctx.compaction.extractive.ranking import Unit
+from policyctx.compaction.extractive.fitting import Unit
 from policyctx.compaction.extractive.summary import ranked_units
 from policyctx.compaction.extractive.writing import Group
 from policyctx.policy.models.compaction import Summary

@@ -1,6 +1,6 @@
 """The summary that needs no model: quotations, and facts read from calls."""
 
-from policyctx.compaction.extractive.fitting import SummaryLine
+from policyctx.compaction.extractive.fitting import SummaryLine, Unit
 from policyctx.compaction.extractive.languages import (
     CHINESE,
     ENGLISH,
@@ -9,7 +9,6 @@ from policyctx.compaction.extractive.languages import (
     SHIPPED,
     Language,
 )
-from policyctx.compaction.extractive.ranking import Unit
 from policyctx.compaction.extractive.summary import (
     extractive_summary,
     ranked_units,

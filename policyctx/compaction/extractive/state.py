@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from policyctx.compaction.extractive.calls import (
+from policyctx.compaction.extractive.files import (
     EXCEPTION,
     REPORTED,
     Call,

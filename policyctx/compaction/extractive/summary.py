@@ -12,18 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.calls import calls_in
-from policyctx.compaction.extractive.files import files_of
+from policyctx.compaction.extractive.files import calls_in, files_of
 from policyctx.compaction.extractive.fitting import (
     Limit,
     SummaryLine,
+    Unit,
     chars_limit,
     fitted,
+    ranked,
     tokens_limit,
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.ranking import Unit, ranked
 from policyctx.compaction.extractive.said import Quote, quotes_in
 from policyctx.compaction.extractive.state import (
     Fact,

@@ -20,7 +20,7 @@ from policyctx.compaction.extractive import (
     ranked_units,
     summary_lines,
 )
-from policyctx.compaction.extractive.ranking import Unit
+from policyctx.compaction.extractive.fitting import Unit
 from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
