@@ -9,6 +9,7 @@ Feature: The newest turns are counted, all of them or those with a candidate
       """
     And a user message that reads "first"
     And a result "a" of 200 characters from Bash
+    And a user message that reads "well done"
     And a user message that reads "second"
     And a result "b" of 200 characters from Bash
     And a user message that reads "thanks"

@@ -8,10 +8,11 @@ list begins with (PRD context-compact F-003).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
@@ -79,6 +80,11 @@ class Around(NamedTuple):
         return cls(kept[:first], kept[first:end], behind)
 
 
+def head_of(roles: Iterable[str]) -> int:
+    """Return the number of system messages that a list with these roles begins with."""
+    return sum(1 for _ in takewhile(SYSTEM_ROLES.__contains__, roles))
+
+
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     """Divide the list as a plan has left it so far; `kept` is the number that `keep_recent` keeps.
 
@@ -86,7 +92,7 @@ def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     newest reply without an answer stay, with all behind them.
     """
     roles = outlook.conversation.roles
-    head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
+    head = head_of(roles)
     end = _whole_before(_tail(outlook, settings, kept, head), outlook)
     unfinished = outlook.conversation.reading.unfinished
     end = end if unfinished is None else min(end, unfinished)

@@ -107,15 +107,8 @@ _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def enveloped(text: str, origin: Origin | None, saved_at: float) -> bytes:
-    """Return an envelope in UTF-8. The content is its last key, so that it can be streamed."""
-    document: dict[str, JSON] = {
-        "schema_version": _SCHEMA_VERSION,
-        "item_id": origin.item_id if origin else None,
-        "item_type": origin.item_type if origin else None,
-        "offloaded_at": int(saved_at),
-        "metadata": {"tool_name": origin.tool_name} if origin and origin.tool_name else {},
-        _TEXT_KEY: text,
-    }
+    """Return an envelope in UTF-8."""
+    document = _document(text, origin, saved_at)
     shown = json.dumps(document, ensure_ascii=False, indent=2)
     try:
         return f"{shown}\n".encode()
@@ -124,6 +117,18 @@ def enveloped(text: str, origin: Origin | None, saved_at: float) -> bytes:
         if _HALVES.search(text):
             return encoded(f"{shown}\n")
         return f"{json.dumps(document, indent=2)}\n".encode()
+
+
+def _document(text: str, origin: Origin | None, saved_at: float) -> dict[str, JSON]:
+    """Return an envelope. The content is its last key, so that it can be streamed."""
+    return {
+        "schema_version": _SCHEMA_VERSION,
+        "item_id": origin.item_id if origin else None,
+        "item_type": origin.item_type if origin else None,
+        "offloaded_at": int(saved_at),
+        "metadata": {"tool_name": origin.tool_name} if origin and origin.tool_name else {},
+        _TEXT_KEY: text,
+    }
 
 
 def opened_envelope(raw: bytes) -> tuple[str, Origin | None]:

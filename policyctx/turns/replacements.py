@@ -24,7 +24,7 @@ from policyctx.messages.markers import bare, markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
-from policyctx.planning.compact import Around
+from policyctx.planning.compact import Around, head_of
 from policyctx.planning.ledger import ItemKey
 from policyctx.turns.sources import (
     Sources,
@@ -133,9 +133,7 @@ class Replacement:
         written messages is left out: a provider rejects an assistant message at the end.
         """
         messages, sources = given.messages, given.sources
-        roles = map(shapes.role, messages)
-        head = next((i for i, role in enumerate(roles) if role not in SYSTEM_ROLES), len(messages))
-        start = head + self.skipped
+        start = head_of(map(shapes.role, messages)) + self.skipped
         end = start + self.count
         replaced = messages[start:end]
         if len(replaced) < self.count or not self._is_of(replaced, shapes):

@@ -1,18 +1,23 @@
 """Mutations of the engine: whether the features notice when the package does something else.
 
-A mutation is a passage of the package's source and what is there instead. The passage is
-looked for in the whole package and must be found once, so code may move from module to module; a
-passage that was rewritten, or is not unique any more, is an error and never counts as noticed.
+A mutation names a function or a constant of the package, and gives the body that it has instead,
+where `original` is what it replaces. So the lines of a function may be rewritten. The change is
+made in the source, because other modules hold functions that they import by name. A function that
+does not exist any more is an error, and so is a replacement that does not fit the package any
+more; neither counts as noticed.
 """
 
 from __future__ import annotations
 
+import ast
+import copy
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 from typing import Literal
 from xml.etree import ElementTree as ET
 
@@ -34,16 +39,18 @@ class Mutation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: str
-    passage: str = Field(min_length=1)
-    instead: str
+    function: str = Field(pattern=r"^policyctx(\.\w+)+:\w+(\.\w+)*$")
+    """`module:function`, `module:Class.method` or `module:CONSTANT`."""
+    instead: str = Field(min_length=1)
+    """The body of the replacement: it has the parameters of the function, and `original`."""
     features: tuple[str, ...] = Field(min_length=1, strict=False)
     """Folders below `features/`, or files in them."""
     profile: Literal["short", "long"] = "long"
     """`short`: CI runs it as well."""
 
 
-class MutationPassageError(Exception):
-    """A mutation's passage is not in the package, or is there more than once."""
+class MutationError(Exception):
+    """A mutation does not fit the package any more."""
 
 
 def mutations() -> list[Mutation]:
@@ -73,14 +80,33 @@ class PackageCopy:
     def noticed_by(self, mutation: Mutation) -> str | None:
         """Return the first scenario that fails under a mutation, None when all of them pass.
 
-        Raises `MutationPassageError`, and `RuntimeError` when the features cannot be run.
+        Raises `MutationError`, and `RuntimeError` when the features cannot be run.
         """
-        path, text = self._place_of(mutation)
-        self._write(path, text.replace(mutation.passage, mutation.instead))
+        path, text = self._file_of(mutation), self.changed_by(mutation)
+        before = path.read_text(encoding="utf-8")
+        self._misfit.unlink(missing_ok=True)
+        self._write(path, text)
         try:
-            return self.first_failure(mutation.features)
+            found = self.first_failure(mutation.features)
         finally:
-            self._write(path, text)
+            self._write(path, before)
+        if self._misfit.exists():
+            raise _error_of(mutation, f"does not fit any more: {self._misfit.read_text()}")
+        return found
+
+    def changed_by(self, mutation: Mutation) -> str:
+        """Return the source of the module that a mutation changes, with the change."""
+        path, (_, name) = self._file_of(mutation), mutation.function.split(":")
+        tree = ast.parse(path.read_text(encoding="utf-8") if path.exists() else "")
+        body, [*classes, name] = tree.body, name.split(".")
+        for each in classes:
+            inner = (one.body for one in body if isinstance(one, ast.ClassDef) and one.name == each)
+            body = next(inner, [])
+        found = [position for position, one in enumerate(body) if name in _names(one)]
+        if len(found) != 1:
+            raise _error_of(mutation, f"is in the package {len(found)} times, not once")
+        body[found[0] : found[0] + 1] = self._changed(body[found[0]], mutation)
+        return ast.unparse(tree)
 
     def first_failure(self, features: tuple[str, ...]) -> str | None:
         """Run features with the package as it is, and return the first scenario that fails."""
@@ -104,18 +130,41 @@ class PackageCopy:
             return failed[0]
         raise RuntimeError(f"the features cannot be run:\n{run.stdout}{run.stderr}")
 
-    def _place_of(self, mutation: Mutation) -> tuple[Path, str]:
-        """Return the one file that has the passage, with its text."""
-        files = sorted((self.folder / "policyctx").rglob("*.py"))
-        texts = [(path, path.read_text(encoding="utf-8")) for path in files]
-        found = [(path, text) for path, text in texts if mutation.passage in text]
-        count = sum(text.count(mutation.passage) for _, text in found)
-        if count != 1:
-            raise MutationPassageError(
-                f"{mutation.name}: the passage is in the package {count} times, not once. Adapt it"
-                f" in {MUTATIONS.name} to what the code says now:\n{mutation.passage}"
-            )
-        return found[0]
+    @property
+    def _misfit(self) -> Path:
+        """The file that has the error of a replacement itself, which may fail a scenario."""
+        return self.folder / "misfit.txt"
+
+    def _file_of(self, mutation: Mutation) -> Path:
+        module, _ = mutation.function.split(":")
+        return self.folder.joinpath(*module.split(".")).with_suffix(".py")
+
+    def _changed(self, definition: ast.stmt, mutation: Mutation) -> list[ast.stmt]:
+        """Return a definition with another body, which has the definition as it was as `original`.
+
+        An error that was raised by the replacement, and not in what it calls, is written down.
+        """
+        body = ast.parse(f"""
+from dataclasses import replace
+try:
+{indent(mutation.instead, "    ")}
+except (AttributeError, NameError, TypeError) as misfit:
+    if misfit.__traceback__.tb_next is None:
+        open({str(self._misfit)!r}, "w").write(repr(misfit))
+    raise
+""").body
+        if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
+            original = copy.copy(definition)
+            original.name, original.decorator_list = "original", []
+            definition.body = [original, *body]
+            return [definition]
+        assert isinstance(definition, ast.Assign | ast.AnnAssign)
+        assert definition.value is not None
+        [function] = ast.parse("def changed(original): ...").body
+        assert isinstance(function, ast.FunctionDef)
+        function.body = body
+        definition.value = ast.Call(ast.Name("changed"), [definition.value], [])
+        return [function, definition]
 
     def _write(self, path: Path, text: str) -> None:
         """Write a module, and forget what was compiled of it: its size and second may be equal."""
@@ -128,3 +177,22 @@ def _failures(report: Path) -> list[str]:
     """Return the scenarios that failed at a step; a feature that is broken is none of them."""
     cases = ET.parse(report).getroot().iter("testcase")  # noqa: S314 - pytest wrote it
     return [str(case.get("name")) for case in cases if case.find("failure") is not None]
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    """Return the names of a function, or of a constant with its value."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return [name]
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            return [name]
+    return []
+
+
+def _error_of(mutation: Mutation, why: str) -> MutationError:
+    return MutationError(
+        f"{mutation.name}: {mutation.function} {why}. Adapt it in {MUTATIONS.name} so that it"
+        " changes the same behaviour"
+    )

@@ -8,7 +8,7 @@ import pytest
 
 from tests.features.engine_mutations import (
     Mutation,
-    MutationPassageError,
+    MutationError,
     PackageCopy,
     mutations,
 )
@@ -42,34 +42,41 @@ def test_the_features_pass_without_a_mutation(package: PackageCopy) -> None:
     assert package.first_failure(tuple(used)) is None
 
 
-def _mutation(passage: str, instead: str) -> Mutation:
-    return Mutation(name="mine", passage=passage, instead=instead, features=("ratio-gate",))
+def _mutation(function: str, instead: str) -> Mutation:
+    return Mutation(name="mine", function=function, instead=instead, features=("ratio-gate",))
+
+
+_HOLDS = "policyctx.planning.gates:_holds"
 
 
 @pytest.mark.slow
 def test_a_change_without_an_effect_is_not_noticed(package: PackageCopy) -> None:
-    docstring = '"""Offload the long tool results of a message list'
-    assert package.noticed_by(_mutation(docstring, '"""Do something')) is None
+    same = _mutation(_HOLDS, "return original(number, comparison, limit)")
+    assert package.noticed_by(same) is None
 
 
-@pytest.mark.parametrize("passage", ["no such passage anywhere", "import annotations"])
-def test_a_passage_that_does_not_occur_exactly_once_is_an_error(
-    passage: str, package: PackageCopy
-) -> None:
-    with pytest.raises(MutationPassageError, match=f"Adapt it.*\n{passage}"):
-        package.noticed_by(_mutation(passage, ""))
+@pytest.mark.parametrize(
+    "function",
+    [
+        "policyctx.planning.gates:no_such_function",
+        "policyctx.planning.no_such_module:_holds",
+        "policyctx.planning.gates:NoSuchClass._holds",
+    ],
+)
+def test_a_function_that_does_not_exist_is_an_error(function: str, package: PackageCopy) -> None:
+    with pytest.raises(MutationError, match=f"mine: {function} is in the package 0 times"):
+        package.noticed_by(_mutation(function, "return True"))
 
 
 @pytest.mark.slow
-def test_a_mutation_that_is_invalid_python_is_an_error(package: PackageCopy) -> None:
-    with pytest.raises(RuntimeError, match="the features cannot be run"):
-        package.noticed_by(_mutation("class OffloadResults:", "class :"))
+def test_a_replacement_that_does_not_fit_is_an_error(package: PackageCopy) -> None:
+    with pytest.raises(MutationError, match=f"mine: {_HOLDS} does not fit any more: TypeError"):
+        package.noticed_by(_mutation(_HOLDS, "return original(number)"))
 
 
-def test_every_passage_is_in_the_package_once(package: PackageCopy) -> None:
+def test_every_mutation_changes_something_of_the_package(package: PackageCopy) -> None:
     for mutation in mutations():
-        _, text = package._place_of(mutation)
-        assert text.count(mutation.passage) == 1
+        assert "original" in package.changed_by(mutation)
 
 
 def test_no_two_mutations_have_one_name() -> None:
