@@ -160,6 +160,7 @@ _LONG = 80
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
 _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
+_MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
 _SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)"
 _SHELL_WORD = r"(?:'[^']*'|\"[^\"]*\"|\S+)"
@@ -207,9 +208,11 @@ def files_of(
     for call in calls:
         # Of several commands any may be the one that failed.
         is_one = call.command is None or len(command_parts(call.command)) == 1
+        missing = _MISSING.findall(call.result or "") if call.command else ()
         for path, verb in _uses(call, reads_file):
             used = True
-            failed = call.failed and is_one and verb != "named"
+            is_missing = any(path in line for line in missing)
+            failed = is_missing or (call.failed and is_one and verb != "named")
             last = f"{verb} failed" if failed else verb
             new = FileState(path, () if failed else ((verb, 1),), last, call.message)
             # Taken out and put in again, since the last used comes last.

@@ -44,8 +44,9 @@ from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
 
-# The agent's last messages are quoted from their beginning, up to so many characters each.
-_LAST_MESSAGES, _LONGEST_MESSAGE = 4, 900
+# The agent's last messages are quoted from their beginning, up to so many characters each. The
+# newest says where the work stands, and what is next comes at its end.
+_LAST_MESSAGES, _LONGEST_MESSAGE, _LONGEST_NEWEST = 4, 900, 2_700
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -146,7 +147,8 @@ def _clipped(quotes: Iterable[Quote]) -> Iterator[Quote]:
     before: Quote | None = None
     for one in quotes:
         if one.message != message:
-            message, room = one.message, _LONGEST_MESSAGE
+            message = one.message
+            room = _LONGEST_NEWEST if one.last == 1 else _LONGEST_MESSAGE
         elif room <= 0:
             if before is not None:
                 before = before._replace(text=before.text.removesuffix(CUT) + CUT)

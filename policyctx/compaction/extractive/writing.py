@@ -33,7 +33,7 @@ class Group(StrEnum):
     """
 
     USER = "User, in order:"
-    AGENT = "Agent:"
+    AGENT = "Agent, earlier, in order; later work may have settled it:"
     EARLIER = "Earlier summary: as things stood then"
     FILES = "Files, changed first:"
     TASKS = "Tasks of the agent's list:"
@@ -48,6 +48,7 @@ _FORMER: dict[str, Group | None] = {
     "User, in order (of two that disagree the later holds):": Group.USER,
     "Pasted, or put there by a program:": None,
     "Pasted:": None,
+    "Agent:": Group.AGENT,
     "Agent, decided or reported:": Group.AGENT,
     "Found in tool results:": Group.EARLIER,
     "In results:": Group.EARLIER,

@@ -124,3 +124,15 @@ def test_an_option_named_like_a_program_reads_no_file() -> None:
 def test_a_folder_that_a_call_only_names_is_not_listed() -> None:
     messages = [call("c1", "survey", {"path": "/srv/app/lib"}), results(("c1", "found"))]
     assert group(summary_of(user("Go."), *messages), Group.FILES) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cat: src/gone.py: No such file or directory",
+        "sed: can't read src/gone.py: No such file or directory",
+    ],
+)
+def test_a_file_that_one_of_several_commands_did_not_find_is_not_read(said: str) -> None:
+    shown = ran("cat src/there.py; cat src/gone.py; cat src/last.py", f"x = 1\n{said}\ny = 2", "c1")
+    assert files(*shown) == ["src/last.py: read 1", "src/there.py: read 1"]

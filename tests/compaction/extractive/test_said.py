@@ -255,3 +255,20 @@ def test_an_announcement_of_a_call_stands_only_in_the_last_messages() -> None:
     summary = summary_of(user("Mend it."), told, *more)
     assert found in summary
     assert "Let me read" not in summary
+
+
+def test_of_a_long_report_at_the_end_the_next_step_is_quoted() -> None:
+    report = [
+        f"Part {n} of the report tells what was changed in module number {n}." for n in range(30)
+    ]
+    last = "Shall I merge the branch now, or do you look at it first?"
+    summary = summary_of(user("Go."), said("\n".join([*report, last])))
+    assert group(summary, Group.LAST)[-1] == f"- {last}"
+
+
+def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> None:
+    before = said("The compile error at line 171 is not fixed yet.")
+    summary = summary_of(user("Go."), before, *(said(f"Step {n} is done.") for n in range(4)))
+    lines = summary.split("\n")
+    at = lines.index("- The compile error at line 171 is not fixed yet.")
+    assert lines[at - 1] == "Agent, earlier, in order; later work may have settled it:"
