@@ -120,6 +120,29 @@ Feature: One call offloads the results of a list
       | offload_tool_results       | synchronous  |
       | offload_tool_results_async | asynchronous |
 
+  @F-001 @BR-3.2-13
+  Scenario Outline: A writer keeps the file that a placeholder of the list names
+    Given the caller passes the edited messages back
+    And a result "c" that reads "the first result of this id, which has many more words than are needed to make it one hundred characters long"
+    When the function <function> is called with
+      | writer | <writer> |
+    Given a result "c" of 500 characters from Bash
+    When the function <function> is called with
+      | writer | <writer> |
+    Then the result lists the file "tool-result-c-1.md"
+    Given a result "c" of 600 characters from Bash
+    When the function <function> is called with
+      | writer | <writer> |
+    Then the result lists the file "tool-result-c-2.md"
+    And the 1st result "c" reads "[Content offloaded to: ./tool-result-c.md]"
+    And the file "tool-result-c.md" contains "the first result of this id"
+
+    Examples:
+      | function                   | writer       |
+      | offload_tool_results       | synchronous  |
+      | offload_tool_results_async | synchronous  |
+      | offload_tool_results_async | asynchronous |
+
   @F-001 @BR-3.2-20
   Scenario: An asynchronous writer is awaited in the event loop of its caller
     When the function offload_tool_results_async is called with

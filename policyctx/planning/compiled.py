@@ -153,6 +153,7 @@ class OffloadPolicy:
             for moment in ("arrival", "model_call")
         }
         self._treatments: dict[tuple[str, str, str | None], Treatment | None] = {}
+        self._naming: dict[str | None, tuple[tuple[str, Wording], ...]] = {}
 
     @classmethod
     def load(
@@ -472,6 +473,27 @@ class OffloadPolicy:
     def wording(self, step: Step, item_type: str, tool: str | None) -> Wording:
         """Return the placeholder's wording for such an item, whether or not the step selects it."""
         return self._wording(step, self._levels(item_type, tool))
+
+    def wordings_naming_files(self, tool: str | None) -> Sequence[tuple[str, Wording]]:
+        """Return what may be left of items of this tool, or of none, each with an item type.
+
+        Where the type is not part of a file's path, alike wordings of several types are one.
+        """
+        if (known := self._naming.get(tool)) is not None:
+            return known
+        has_type = any("item_type" in part.fields for part in self.path_parts)
+        found: dict[tuple[bool, str, str], tuple[str, Wording]] = {}
+        for step in (step for step in self.settings.steps if step.action.saves):
+            for name in (*BUILT_IN_TYPES, *self.items):
+                is_call = self.types.lineage(name)[-1] == "tool_call"
+                with_result = is_call and step.select.with_input is not None
+                if with_result or self.treatment(step, name, tool) is not None:
+                    left = self.wording(step, name, tool)
+                    key = is_call, name if has_type else "", left.shown.text
+                    if left.names_file:
+                        found.setdefault(key, (name, left))
+        self._naming[tool] = tuple(found.values())
+        return self._naming[tool]
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         select, inputs = step.select, step.select.with_input

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from policyctx.definitions.items import Item, Message
 from policyctx.definitions.language import Action, recall_tool
 from policyctx.messages.editing import strings_in
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
@@ -22,8 +23,8 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
-from policyctx.planning.paths import File, FreePaths
-from policyctx.planning.placeholders import content_hash
+from policyctx.planning.paths import File, FreePaths, item_path
+from policyctx.planning.placeholders import content_hash, named_path, with_text
 from policyctx.planning.reapplying import Marks, all_held_back, held_back, may_apply_with
 
 
@@ -145,6 +146,8 @@ class Conversation:
         self.sent = 0
         """Number of messages, from the first on, that were sent to a model."""
         self.paths = FreePaths(ledger.paths)
+        """The files that the ledger knows, and those of `note_named_files`."""
+        self._noted = 0
         self._watchers: list[Watcher] = []
         self._has_arrival = bool(policy.steps("arrival"))
         self._as_json = policy.store.blocks == "json"
@@ -266,6 +269,17 @@ class Conversation:
     def may_drop_again_with(self, more: Sequence[Item]) -> bool:
         """Return whether an earlier removal that is held back may apply once these items follow."""
         return may_apply_with(self.reading, self.held_back, more)
+
+    def note_named_files(self) -> None:
+        """Add to `paths` the files that placeholders of the list name and the ledger does not know.
+
+        An earlier call left them, or a session whose store keeps no records.
+        """
+        for position in range(self._noted, len(self.items)):
+            if position not in self.fates:
+                for path in _named_paths(self.items[position], self.policy, self.facts):
+                    self.paths.add(path)
+        self._noted = len(self.items)
 
     def report(self) -> None:
         """Add all items to `judged`, so that they are not new in another list of the session."""
@@ -571,3 +585,32 @@ def decided(decision: Decision) -> Decision:
     """Return a decision as later plans see it."""
     reason = Reason("decided", {"step": decision.step})
     return replace(decision, reason=reason, rule_path=(), wording=None, saves=False)
+
+
+def own_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
+    """Return the path of an item's file below the root, whether or not the name is free."""
+    return item_path(
+        item,
+        policy.path_parts,
+        session_id=facts.session_id,
+        file_format=policy.store.format,
+        escape=policy.store.escape,
+    )
+
+
+def _named_paths(item: Item, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
+    """Yield the files that a text names as a placeholder, or the strings of a call's input."""
+    if isinstance(item.texts, tuple) and len(item.texts) > 1:
+        return
+    is_call = item.kind == "tool_call"
+    for item_type, wording in policy.wordings_naming_files(item.tool):
+        start = wording.template.pieces[0]
+        may_be = compact_json(start)[1:-1] in item.text if is_call else item.text.startswith(start)
+        if may_be and is_call == (policy.types.lineage(item_type)[-1] == "tool_call"):
+            typed = item._replace(type=item_type)
+            path = own_path(typed, policy, facts)
+            file = File(path, f"{facts.root}/{path}")
+            for text in strings_in(item.text) if is_call else (item.text,):
+                found = named_path(wording, with_text(typed, text), file, facts)
+                if found is not None:
+                    yield found

@@ -103,6 +103,7 @@ class Outlook:
         """Return the file expected for a path; only the store knows the names on the disk."""
         path = wanted_path
         if self.conversation.policy.store.on_conflict == "suffix":
+            self.conversation.note_named_files()
             path = self._paths.take(wanted_path)
         return File(path, f"{self.facts.root}/{path}")
 

@@ -23,11 +23,11 @@ from policyctx.messages.editing import has_input, shortened_input
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import EMPTY_INPUT, SYSTEM_ROLES
 from policyctx.planning.compiled import OffloadPolicy, Treatment
-from policyctx.planning.conversation import Checkpoint, Conversation
+from policyctx.planning.conversation import Checkpoint, Conversation, own_path
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.outlook import Outlook, source_of
-from policyctx.planning.paths import File, item_path
+from policyctx.planning.paths import File
 from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder, with_text
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Step
@@ -263,15 +263,7 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
 
     Empty for a step that saves nothing.
     """
-    if not step.action.saves:
-        return ""
-    return item_path(
-        item,
-        policy.path_parts,
-        session_id=facts.session_id,
-        file_format=policy.store.format,
-        escape=policy.store.escape,
-    )
+    return own_path(item, policy, facts) if step.action.saves else ""
 
 
 def expected_file(path: str, facts: Facts) -> File:

@@ -100,8 +100,12 @@ def offload_tool_results(
     written, and `PolicyError` for another value of `paths` and for an `OFFLOAD_RATIO_THRESHOLD`
     that is not a ratio. All files are written before the first gets its name. After a `StoreError`,
     files that have their names stay, complete, and the next call uses them again; files without a
-    name are removed. With a `writer`, everything that it wrote stays, and the names that earlier
-    calls used are not known: a later call writes over the file of an earlier result of the same id.
+    name are removed. With a `writer`, everything that it wrote stays.
+
+    A result whose name is taken gets a file with a number. Taken are the names of the files in the
+    folder, and those that placeholders of the list name in the form of these `paths`. A `writer`
+    cannot say what is there: it writes over the file of an earlier call whose placeholder is not in
+    the list.
     """
     session = _session(_many_results(paths), output_dir, writer, shapes)
     return _results(session.apply(messages))

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File, FreePaths
+from policyctx.planning.placeholders import content_hash
 from policyctx.store.backend import absolute_root
 from policyctx.store.content import Content
 
@@ -37,9 +38,11 @@ class AsyncFileWriter(Protocol):
 class WriterStore:
     """A store that saves through a writer, without folder, index or flush.
 
-    The names of the files are below `root`. Names that another call used are not known, so only the
-    same `save` can have taken a name. `loop` is the running event loop in which an asynchronous
-    writer is awaited; `save` is then called in another thread.
+    The names of the files are below `root`. A name is taken when this store has written another
+    text under it, and within one `save` also when an equal text gets it. Names that other stores
+    gave out are not known; a session takes those that the placeholders of its list name. `loop` is
+    the running event loop in which an asynchronous writer is awaited; `save` is then called in
+    another thread.
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class WriterStore:
         self._writer = writer
         self._on_conflict = on_conflict
         self._loop = loop
+        self._hashes: dict[str, str] = {}
+        """Of the text that was written last under each path."""
 
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:  # noqa: ARG002 - there are no records
         """Write the contents one after the other, and return the file of each.
@@ -64,6 +69,7 @@ class WriterStore:
         files = [self._file(names, content) for content in contents]
         for file, content in zip(files, contents, strict=True):
             self._write(file.path, content.text)
+            self._hashes[file.relative_path] = content_hash(content.text)
         return files
 
     def read(self, path: str | os.PathLike[str]) -> str:
@@ -78,12 +84,16 @@ class WriterStore:
         return []
 
     def _file(self, names: FreePaths, content: Content) -> File:
-        path = content.relative_path
-        if self._on_conflict == "error" and path in names:
+        path, own = content.relative_path, content_hash(content.text)
+
+        def is_free(path: str) -> bool:
+            return self._hashes.get(path, own) == own
+
+        if self._on_conflict == "error" and (path in names or not is_free(path)):
             target = str(self.root / path)
             raise StoreError(f"{target} holds another item already", path=target)
         if self._on_conflict != "overwrite":
-            path = names.take(path)
+            path = names.take(path, passes=is_free)
         return File(path, str(self.root / path))
 
     def _write(self, path: str, text: str) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.genai import types
 
 from policyctx import (
     OffloadResult,
@@ -16,6 +19,10 @@ from policyctx import (
     offload_tool_results,
     offload_tool_results_async,
 )
+from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.integrations.google_contents import GoogleShape
+from policyctx.messages.shapes.shape import Shape
+from policyctx.recipes.offloading import Paths
 from tests.conversations import results, session_of
 from tests.recipes.offloaded import (
     blocks,
@@ -53,6 +60,66 @@ def test_a_writer_writes_one_result_over_the_earlier(tmp_path: Path) -> None:
         )
     assert memory.files == {result.file: "y" * 9}
     assert list(tmp_path.iterdir()) == []
+
+
+def two_calls(folder: Path, writer: Memory | None, **options: Any) -> list[str]:
+    """The files of two results of one id; the second call gets the edited list of the first."""
+    first = offload_tool_results(
+        [results(("b", "x" * 500))], output_dir=folder, writer=writer, **options
+    )
+    second = offload_tool_results(
+        [*first.messages, results(("b", "y" * 500))], output_dir=folder, writer=writer, **options
+    )
+    assert second.messages[0] == first.messages[0]
+    return [*first.files, *second.files]
+
+
+@pytest.mark.parametrize("paths", ["output_dir", "cwd", "absolute"])
+def test_a_writer_keeps_the_file_that_a_placeholder_of_the_list_names(
+    tmp_path: Path, paths: Paths
+) -> None:
+    memory = Memory()
+    files = two_calls(tmp_path, memory, paths=paths)
+    assert memory.files == dict(zip(files, ["x" * 500, "y" * 500], strict=True))
+    assert [Path(path).name for path in files] == ["tool-result-b.md", "tool-result-b-1.md"]
+    assert files == two_calls(tmp_path, None, paths=paths)  # as in a folder
+
+
+SHAPES: dict[str, tuple[tuple[Shape, ...], Callable[[str], Any]]] = {
+    "anthropic": ((), lambda text: results(("b", [{"type": "text", "text": text}]))),
+    "chat": ((), lambda text: {"role": "tool", "tool_call_id": "b", "content": text}),
+    "responses": (
+        (),
+        lambda text: {"type": "function_call_output", "call_id": "b", "output": text},
+    ),
+    "bedrock": ((BedrockShape(),), lambda text: _of_bedrock([{"text": text}])),
+    "google": ((GoogleShape(),), lambda text: _of_google({"output": text})),
+}
+
+
+def _of_bedrock(content: Any) -> Any:
+    return {"role": "user", "content": [{"toolResult": {"toolUseId": "b", "content": content}}]}
+
+
+def _of_google(response: Any) -> Any:
+    found = types.FunctionResponse(id="b", name="f", response=response)
+    return types.Content(role="user", parts=[types.Part(function_response=found)])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_shape_names_the_files_that_an_earlier_call_used(tmp_path: Path, shape: str) -> None:
+    shapes, result = SHAPES[shape]
+    memory, messages = Memory(), list[Any]()
+    for sign in "xyz":
+        given = [*messages, result(sign * 500)]
+        asked = offload_tool_results_async(
+            given, output_dir=tmp_path, writer=memory, shapes=shapes, paths="absolute"
+        )
+        messages = [*asyncio.run(asked).messages]
+    names = ["tool-result-b.md", "tool-result-b-1.md", "tool-result-b-2.md"]
+    assert [Path(path).name for path in memory.files] == names
+    written = zip(memory.files.values(), "xyz", strict=True)
+    assert all(sign * 500 in text for text, sign in written)
 
 
 def test_a_writer_is_not_called_when_nothing_leaves(tmp_path: Path) -> None:

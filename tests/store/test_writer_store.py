@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import threading
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Literal
 
 import pytest
 
-from policyctx import StoreError, WriterStore, offload_tool_results
+from policyctx import Session, StoreError, WriterStore, offload_tool_results
 from policyctx.store.filesystem import Content
-from tests.conversations import session_of
+from tests.conversations import Message, call, results, session_of, user
+from tests.policies import policy
 from tests.writers import AwaitedMemory, Full, Memory, Silent
 
 
@@ -44,6 +46,62 @@ def test_names_are_unique_among_contents_saved_together(
     for _ in range(2):
         files = store.save([Content("a.md", "x"), Content("a.md", "x")])
         assert [file.relative_path for file in files] == names
+
+
+def test_a_later_text_gets_a_name_of_its_own(tmp_path: Path) -> None:
+    memory = Memory()
+    store = WriterStore(tmp_path, memory)
+    files = [file for text in "xyx" for file in store.save([Content("a.md", text)])]
+    assert [file.relative_path for file in files] == ["a.md", "a-1.md", "a.md"]
+    assert memory.files == {files[0].path: "x", files[1].path: "y"}
+
+
+def test_a_name_of_another_text_is_an_error_in_a_later_save(tmp_path: Path) -> None:
+    memory = Memory()
+    store = WriterStore(tmp_path, memory, on_conflict="error")
+    [file] = store.save([Content("a.md", "x")])
+    with pytest.raises(StoreError, match=r"a\.md holds another item"):
+        store.save([Content("a.md", "y")])
+    assert memory.files == {file.path: "x"}
+
+
+def test_a_name_is_free_while_its_text_was_not_written(tmp_path: Path) -> None:
+    class Sealed(Memory):
+        def write(self, path: str, text: str) -> None:
+            if text == "x":
+                raise PermissionError(path)
+            super().write(path, text)
+
+    store = WriterStore(tmp_path, Sealed())
+    with pytest.raises(StoreError):
+        store.save([Content("a.md", "x")])
+    assert store.save([Content("a.md", "y")])[0].relative_path == "a.md"
+
+
+TAKES = """
+    model: {tokenizer: approximate}
+    min_chars: 40
+    items: {tool_result: {offload: true}, tool_call: {offload: true}}
+    store: {path: PATH, state: none}
+    steps:
+      - {name: first, do: offload, select: {types: TYPES}}
+"""
+
+
+@pytest.mark.parametrize("types", ["[tool_result]", "[tool_call]", "[tool_call, tool_result]"])
+@pytest.mark.parametrize("path", ["'{tool_use_id}.md'", "'{item_type}/{tool_name}.md'", "all.md"])
+def test_no_session_writes_over_a_file_that_a_placeholder_of_its_list_names(
+    tmp_path: Path, types: str, path: str
+) -> None:
+    memory, rules = Memory(), policy(TAKES.replace("PATH", path).replace("TYPES", types))
+    messages: list[Message] = [user("the task")]
+    for sign in "xyz":
+        new = [call("b", "Write", {"text": sign * 900}), results(("b", sign * 900))]
+        session = Session(rules, store=WriterStore(tmp_path, memory), session_id="s")
+        messages = [*session.apply([*messages, *new]).messages]
+    assert len(memory.files) == 3 * len(types.split(","))
+    shown = json.dumps(messages)
+    assert all(f"{file}" in shown for file in memory.files)
 
 
 def test_a_name_given_twice_is_an_error_before_anything_is_written(tmp_path: Path) -> None:
