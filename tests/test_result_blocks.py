@@ -204,7 +204,7 @@ def test_a_limit_of_contents_keeps_a_text_with_its_images(tmp_path: Path) -> Non
     one.apply(messages)
     one.close()
     later = ContextFileSystem(tmp_path, session="s", clock=lambda: 4e9)
-    assert len(later.collect(max_contents=2, ended=True).removed) == 4
+    assert len(later.collect(max_contents=2, ended=True).removed) == 2
     assert [later.restore(f"c{i}") for i in (2, 3)] == [messages[i]["content"][0] for i in (6, 8)]
 
 

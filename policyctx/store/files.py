@@ -442,6 +442,19 @@ def _rest_of(content: Content, bare: Hollow, *, has_index: bool) -> Content | No
 
 
 _REST = ".blocks.json"
+_NUMBERED_REST = re.compile(r".\.blocks(?:-[0-9]+)?\.json$")
+
+
+def is_rest(path: str, text: str) -> bool:
+    """Whether a text that no index knows is the hollow block of another content."""
+    if _NUMBERED_REST.search(path) is None:
+        return False
+    try:
+        found = json.loads(text)
+        bare = Hollow.of(found) if isinstance(found, dict) else None
+        return bare is not None and bare.as_json() == found
+    except (ValueError, RecursionError, TypeError):
+        return False
 
 
 def _joined(raws: Iterator[bytes]) -> bytes:

@@ -222,6 +222,11 @@ class Index:
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def contents(self) -> int:
+        """The number of entries without the rests, each of which belongs to a content."""
+        return sum(not entry.is_rest for entry in self._entries.values())
+
     def at(self, path: str) -> IndexEntry | None:
         """Return the newest entry of a file."""
         return self._by_path.newest(path)

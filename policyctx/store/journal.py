@@ -314,7 +314,10 @@ class Event:
 
 
 def events(lines: Iterable[object]) -> Iterator[Event]:
-    """Yield the events that the lines of a journal record, in their order."""
+    """Yield the events that the lines of a journal record, in their order.
+
+    What happened to the rest of a content happened to the content.
+    """
     last: dict[str, IndexEntry] = {}
     for line in lines:
         if not isinstance(line, dict) or len(line) != 1:
@@ -322,10 +325,14 @@ def events(lines: Iterable[object]) -> Iterator[Event]:
         ((kind, value),) = line.items()
         if kind == "saved" and (entry := entry_of(value)) is not None:
             last[entry.path] = entry
+            if entry.is_rest:
+                continue
             yield Event("saved", entry.path, entry.saved_at, entry.item_id, entry)
         elif kind in {"packed", "removed"} and isinstance(value, dict):
             path, time = value.get("path"), value.get("time")
             if isinstance(path, str) and isinstance(time, (int, float)):
                 known = last.get(path)
+                if known is not None and known.is_rest:
+                    continue
                 item_id = known.item_id if known else None
                 yield Event(kind, path, time, item_id, known, str(value.get("why", "")))

@@ -301,6 +301,7 @@ class Verification:
     """The result of verifying every content; `harmed` lists the damaged ones."""
 
     checked: int
+    """The number of contents; what a list held beside its texts belongs to its content."""
     harmed: tuple[Harm, ...]
 
     @property
@@ -320,7 +321,7 @@ def verify_entries(
         if harm is not None:
             harmed.append(harm)
     progress(len(entries), len(entries))
-    return Verification(len(entries), tuple(harmed))
+    return Verification(sum(not entry.is_rest for entry in entries), tuple(harmed))
 
 
 def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:

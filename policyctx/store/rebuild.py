@@ -10,7 +10,7 @@ from policyctx.messages.json_text import JSON
 from policyctx.planning.placeholders import line_count
 from policyctx.store.backend import Backend
 from policyctx.store.content import PACKED, STATE_FOLDER, Origin, decoded, encoded, sha256_of
-from policyctx.store.files import Format, origin_in, stored_bytes, stored_status, text_of
+from policyctx.store.files import Format, is_rest, origin_in, stored_bytes, stored_status, text_of
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.naming import INDEX, all_indexes, is_temporary
 from policyctx.store.snapshot import is_snapshot
@@ -28,7 +28,7 @@ def adopted_entries(
 
     Its origin comes from the newest record that names the file, from the file, or else from its
     path as far as it follows the default layout. A file with the hash of its record was saved here;
-    any other file is adopted.
+    any other file is adopted. The rest of a content is none itself.
     """
     records = {str(record.get("path")).removesuffix(PACKED): record for record in index.records}
     for path in stray_files(backend, index, but=but):
@@ -43,6 +43,7 @@ def adopted_entries(
         sha256 = sha256_of(content)
         record = records.get(path, {})
         is_ours = record.get("sha256") == sha256
+        of_another = is_rest(path, text)
         yield IndexEntry(
             path=path,
             sha256=sha256,
@@ -51,7 +52,8 @@ def adopted_entries(
             lines=line_count(text),
             saved_at=saved_at,
             format=form,
-            origin=_recorded_origin(record, origin) if is_ours else origin,
+            origin=_recorded_origin(record, origin) if is_ours else None if of_another else origin,
+            is_rest=of_another,
             adopted=not is_ours,
         )
 

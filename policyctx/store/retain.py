@@ -249,7 +249,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class CollectionReport:
-    """What `collect` did, or would do in a dry run."""
+    """What `collect` did, or would do in a dry run.
+
+    What a list held beside its texts counts in the bytes, but is no content of its own.
+    """
 
     removed: tuple[tuple[IndexEntry, str], ...]
     """Removed contents, each with the rule that removed it."""
@@ -298,13 +301,15 @@ class Collector:
             self._pack(choice.packed, terms, progress)
             self._remove_left_over()
         size = choice.size_after if dry_run else size_of(self.files(terms))
+        removed = ((kept.entries[-1], rule) for kept, rule in choice.removed)
+        packed = (kept.entries[-1] for kept in choice.packed)
         return CollectionReport(
-            tuple((kept.entries[-1], rule) for kept, rule in choice.removed),
-            tuple(kept.entries[-1] for kept in choice.packed),
+            tuple((entry, rule) for entry, rule in removed if not entry.is_rest),
+            tuple(entry for entry in packed if not entry.is_rest),
             choice.size_before,
             size,
             dry_run,
-            len(files),
+            sum(not file.entries[-1].is_rest for file in files),
         )
 
     def have_ended(self, terms: Terms) -> bool:

@@ -58,7 +58,8 @@ class Rebuilt:
     found: tuple[IndexEntry, ...]
     """Contents on the disk that the index did not know."""
     gone: tuple[IndexEntry, ...]
-    """Contents that the index knew and that are not on the disk."""
+    """Contents that the index knew and that are not on the disk, and what a list held beside its
+    texts where those are there."""
 
 
 class State:
@@ -359,7 +360,10 @@ class State:
             for entry in gone:
                 self.index.remove(entry.path)
             self.write_anew(backend)
-            return Rebuilt(len(self.index), tuple(found), tuple(gone))
+            held = {entry.rest for entry in self.index}
+            lost = (one for one in gone if not one.is_rest or one.sha256 in held)
+            new = (one for one in found if not one.is_rest)
+            return Rebuilt(self.index.contents, tuple(new), tuple(lost))
 
     def _gone_from(self, backend: Backend) -> list[IndexEntry]:
         """Return the entries whose files are not there."""
@@ -373,7 +377,7 @@ class State:
             self.index = index()
             self.index.apply({"root": str(self._root)})
             self.write_anew(backend)
-            return len(self.index)
+            return self.index.contents
 
     @property
     def _open_batches(self) -> OpenBatches:
@@ -476,11 +480,11 @@ class State:
         """Complete the index of a damaged journal from the snapshot, then from the files."""
         if copy is not None:
             self.index = self.index.with_missing(copy.index)
-        before = len(self.index)
+        before = self.index.contents
         for entry in self._adopted(backend):
             self.index.add(entry)
         if len(self.index) or self._position is not None:
-            found = len(self.index) - before
+            found = self.index.contents - before
             files = {0: "no file", 1: "1 file"}.get(found, f"{found} files")
             self._report_damage(
                 f"{damage}; the index was rebuilt, and {files} recovered from the disk"

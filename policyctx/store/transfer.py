@@ -47,7 +47,7 @@ def export_session(
                 progress(done, len(contents))
                 _add_member(archive, CONTENTS + sha256, encoded(reader.of(entry)))
     progress(len(contents), len(contents))
-    return len(index)
+    return index.contents
 
 
 # Contents that are in memory together while a session is copied.

@@ -12,6 +12,7 @@ import pytest
 import typer.main
 
 from policyctx.cli import main
+from policyctx.messages.json_text import JSON
 from policyctx.store.content import Content, Origin
 from policyctx.store.filesystem import ContextFileSystem
 from tests.cli import running
@@ -200,6 +201,34 @@ def test_a_session_is_exported_and_imported(policyctx: Command, root: Path, tmp_
     old = root / "tool_result/Bash/toolu_01.md"
     assert policyctx("store", "cat", other, old).stdout == TEXT
     assert policyctx("store", "import", file, other).returncode == 1
+
+
+@pytest.mark.parametrize("start", ["", "file://"])
+def test_no_command_counts_what_a_list_held_beside_its_text(
+    policyctx: Command, tmp_path: Path, start: str
+) -> None:
+    root, copied = f"{start}{tmp_path}/root", f"{start}{tmp_path}/copied"
+    content: list[JSON] = [{"type": "text", "text": TEXT}, {"x": "x" * 9_000}]
+    block: JSON = {"type": "tool_result", "content": content}
+    for name in ("one", "two"):
+        store = ContextFileSystem(root, session=name, clock=lambda: 1_700_000_000.0)
+        origin = Origin(name, "tool_result", tool_use_id=name, block=block)
+        store.save([Content(f"{name}.md", f"{name}: {TEXT}", origin=origin)])
+        store.close()
+    assert f"2 contents in {root}" in policyctx("store", "ls", root).stdout
+    assert "2 contents read, each what was saved" in policyctx("store", "verify", root).stdout
+    run = policyctx("store", "copy", root, copied, "--session", "one")
+    assert run.stdout.startswith("1 content copied")
+    file = tmp_path / "one.tar.zst"
+    run = policyctx("store", "export", root, file, "--session", "one")
+    assert run.stdout == f"1 content exported to {file}\n"
+    run = policyctx("store", "import", file, f"{start}{tmp_path}/other")
+    assert run.stdout.startswith("1 content imported")
+    assert "lists 1 content\n" in policyctx("store", "rebuild", copied).stdout
+    assert len(json.loads(policyctx("store", "history", root, "--json").stdout)) == 2
+    out = policyctx("store", "gc", root, "--max-contents", "1", "--ended").stdout
+    assert "removed 1 content" in out
+    assert ".blocks.json" not in out
 
 
 def test_sessions_that_share_a_folder_are_distinguished(policyctx: Command, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ class RemoteState(State):
             taken.apply({"root": str(self._root)})
             self._write(backend, [*taken.lines()])
             self.index = taken
-            return len(taken)
+            return taken.contents
 
     def _read(self, backend: Backend, *, writing: bool = False) -> int:
         """Read what is new in the journal; a segment is never incomplete."""
