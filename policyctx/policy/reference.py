@@ -63,10 +63,13 @@ whole. Item types and tools of the nearer file are tried first."""
 
 NOTES = {
     "Model": """\
-Characters are Unicode code points. The text of an item is a string as it is, and a list of
-blocks as compact JSON. An image counts by its size in pixels and a document by its pages, after
-the provider's rules and never as its base64 text. Every count of a text's tokens is multiplied by
-`token_scale` and rounded.
+Characters are Unicode code points. The text of an item is a string as it is, and of a list of
+blocks the texts of the blocks, joined by a newline, in which a block without a text is a line
+of compact JSON. A list without any text is compact JSON; with `store.blocks: json` the
+characters of every list are those of its JSON. In tokens an image counts by its size in pixels
+and a document by its pages, after the provider's rules and never as its base64 text. In
+characters a list with an image or a document counts as its JSON, with the base64 text. Every
+count of a text's tokens is multiplied by `token_scale` and rounded.
 
 `tokenizer: {chars_per_token: 4, round: up, per_message: 3}` counts each text by its characters, and
 adds `per_message` for each message to what the gate `tokens` and `until.tokens` compare; thresholds

@@ -35,8 +35,8 @@ def _(policyctx_world: World) -> None:
 )
 def _(policyctx_world: World, phrase: str, docstring: str | None = None) -> None:
     """Results, each after its call where a tool is named, or messages with text. A `failed` result
-    is an error. A size is exact: of blocks, it is that of their compact JSON. A text may be a
-    docstring.
+    is an error. A size is exact: of blocks, it is that of their texts, and of their compact JSON if
+    the policy has `store.blocks: json`. A text may be a docstring.
     """
     made = pieces(phrase, text=docstring)
     policyctx_world.add(policyctx_world.conversation.messages(made))
