@@ -37,6 +37,7 @@ from policyctx.messages.markers import (
 )
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, blocks_of, medium_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT, OUTPUT_TYPES
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES
 
 _MEDIA = frozenset({"image", "document"})
@@ -390,16 +391,12 @@ def _call(*texts: object) -> Iterator[Piece]:
     yield from map(text_of, texts)
 
 
-def _function_call(item: Fields) -> Iterator[Piece]:
-    return _call(item.get("name"), item.get("arguments"))
-
-
-def _custom_call(item: Fields) -> Iterator[Piece]:
-    return _call(item.get("name"), item.get("input"))
-
-
-def _shell_call(item: Fields) -> Iterator[Piece]:
-    return _call(item.get("action"))
+def _client_call(item: Fields) -> Iterator[Piece]:
+    kind = item["type"]
+    given = item.get(INPUT_FIELDS[kind])
+    if kind in OF_TEXT:
+        return _call(item.get("name"), given)
+    return _call(item.get("actions") if given is None else given)
 
 
 def _output(item: Fields) -> Iterator[Piece]:
@@ -442,15 +439,8 @@ def _other_item(item: Fields) -> Iterator[Piece]:
 
 _ITEMS: dict[str, Callable[[Fields], Iterator[Piece]]] = {
     "message": _message,
-    "function_call": _function_call,
-    "custom_tool_call": _custom_call,
-    "local_shell_call": _shell_call,
-    "shell_call": _shell_call,
-    "function_call_output": _output,
-    "custom_tool_call_output": _output,
-    "local_shell_call_output": _output,
-    "shell_call_output": _output,
-    "apply_patch_call_output": _output,
+    **dict.fromkeys(INPUT_FIELDS, _client_call),
+    **dict.fromkeys(OUTPUT_TYPES, _output),
     "computer_call_output": _screenshot,
     "reasoning": _reasoning,
     "compaction": _compaction,

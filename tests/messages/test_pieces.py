@@ -8,6 +8,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 
 from policyctx.definitions.items import Medium, RequestMark
 from policyctx.messages.editing import pieces_of, provider_of, request_content
+from policyctx.messages.shapes.responses import INPUT_FIELDS
 
 IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGVhZA==", "detail": "auto"}
 SEEN = Medium("image", "openai", IMAGE["image_url"], 22)
@@ -65,6 +66,23 @@ def message(*parts: dict[str, Any], role: str = "assistant") -> dict[str, Any]:
         (
             {"type": "custom_tool_call_output", "call_id": "c", "output": "applied"},
             [RequestMark.MESSAGE, RequestMark.TOOL_RESULT, "applied"],
+        ),
+        (
+            {
+                "type": "apply_patch_call",
+                "call_id": "c",
+                "operation": {"type": "delete_file", "path": "a"},
+                "status": "completed",
+            },
+            [RequestMark.TOOL_CALL, '{"type":"delete_file","path":"a"}'],
+        ),
+        (
+            {"type": "computer_call", "call_id": "c", "action": {"type": "wait"}, "status": "x"},
+            [RequestMark.TOOL_CALL, '{"type":"wait"}'],
+        ),
+        (
+            {"type": "computer_call", "call_id": "c", "actions": [{"type": "wait"}]},
+            [RequestMark.TOOL_CALL, '[{"type":"wait"}]'],
         ),
         (
             {
@@ -175,3 +193,14 @@ def test_the_system_prompt_is_part_of_the_content(system: object) -> None:
 def test_items_of_the_responses_api_have_no_body_for_the_messages_api() -> None:
     content = request_content([{"role": "user", "content": "hi"}, FUNCTION_CALL])
     assert (content.body, content.provider) == (None, "openai")
+
+
+@pytest.mark.parametrize("kind", INPUT_FIELDS)
+def test_each_call_that_the_client_runs_counts_as_a_call_and_its_output_as_a_result(
+    kind: str,
+) -> None:
+    call = {"type": kind, "call_id": "c", "name": "n", INPUT_FIELDS[kind]: "given"}
+    assert next(iter(pieces_of(call))) is RequestMark.TOOL_CALL
+    url = {"image_url": IMAGE["image_url"]}
+    output = {"type": f"{kind}_output", "call_id": "c", "output": url}
+    assert RequestMark.TOOL_RESULT in [*pieces_of(output)]

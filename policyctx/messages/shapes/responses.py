@@ -22,7 +22,7 @@ from policyctx.messages.shapes.shape import EMPTY_INPUT, Part, Shape
 
 # The field with the input of a call of the client's tools, by type of item; the type of its result
 # ends with `_output`.
-_INPUTS = {
+INPUT_FIELDS = {
     "function_call": "arguments",
     "custom_tool_call": "input",
     "local_shell_call": "action",
@@ -31,14 +31,14 @@ _INPUTS = {
     "computer_call": "action",
 }
 # The calls whose input is text; that of the built-in tools is an object with a fixed form.
-_OF_TEXT = ("function_call", "custom_tool_call")
+OF_TEXT = ("function_call", "custom_tool_call")
 # What an input of this form is without its content, as the API takes it; it reads as `{}`.
 _EMPTIED: dict[str, dict[str, Any]] = {
     "local_shell_call": {"command": []},
     "shell_call": {"commands": []},
     "apply_patch_call": {"diff": ""},
 }
-_OUTPUTS = frozenset(f"{kind}_output" for kind in _INPUTS)
+OUTPUT_TYPES = frozenset(f"{kind}_output" for kind in INPUT_FIELDS)
 # The two halves of what stays together and is left unchanged, by type of item: the field with the
 # id that the other half has too.
 _ASKING = {"mcp_approval_request": "id", "tool_search_call": "call_id", "program": "call_id"}
@@ -57,7 +57,7 @@ _PICTURES: dict[str, tuple[str, ...]] = {
     "computer_call_output": ("output", "image_url"),
 }
 # A search is known, but its results are with the provider.
-_KNOWN = frozenset({*_INPUTS, *_OUTPUTS, "message", "reasoning", "web_search_call"})
+_KNOWN = frozenset({*INPUT_FIELDS, *OUTPUT_TYPES, "message", "reasoning", "web_search_call"})
 # What Anthropic's API adds to a message of this type in a response.
 _OF_ANTHROPIC = frozenset({"usage", "stop_reason"})
 
@@ -84,7 +84,7 @@ class ResponsesShape(Shape):
                 or blocks.wrong_with_content(message)
                 or blocks.wrong_with_blocks(message)
             )
-        field = _INPUTS.get(kind) if kind in _OF_TEXT else None
+        field = INPUT_FIELDS.get(kind) if kind in OF_TEXT else None
         given = None if field is None else message.get(field)
         if given is not None and not isinstance(given, str):
             return f'expected "{field}" to be a string, got {blocks.named(given)}'
@@ -104,9 +104,9 @@ class ResponsesShape(Shape):
         kind = message["type"]
         if kind == "message":
             return blocks.content_parts(message.get("content"), message["role"])
-        if kind in _INPUTS:
+        if kind in INPUT_FIELDS:
             return [_call(message)]
-        if kind in _OUTPUTS and not _is_hosted(message):
+        if kind in OUTPUT_TYPES and not _is_hosted(message):
             return _result(message)
         if kind == "reasoning":
             return [_reasoning(message)]
@@ -127,7 +127,7 @@ class ResponsesShape(Shape):
                 edit_content(new, path, text, is_result=path[0] == "output")
             elif text is None:
                 return None
-            elif kind in _INPUTS and kind not in _OF_TEXT:
+            elif kind in INPUT_FIELDS and kind not in OF_TEXT:
                 new[path[0]] = _new_input(kind, new[path[0]], json.loads(text))
             elif _shell_outputs(new) is not None:
                 new["output"] = _new_outputs(new["output"], text)
@@ -168,7 +168,7 @@ def is_plain_item(item: Message) -> bool:
 
 def _call(item: Message) -> Part:
     kind: str = item["type"]
-    field = _INPUTS[kind]
+    field = INPUT_FIELDS[kind]
     given = item.get(field)
     if kind == "computer_call":  # a list, since none of its fields is content
         text = compact_json(item.get("actions") or [given])
@@ -177,7 +177,7 @@ def _call(item: Message) -> Part:
     else:
         is_emptied = isinstance(given, dict) and _EMPTIED[kind].items() <= given.items()
         text = EMPTY_INPUT if is_emptied else compact_json(given)
-    of_text = kind in _OF_TEXT
+    of_text = kind in OF_TEXT
     tool = blocks.word(item.get("name")) if of_text else kind.removesuffix("_call")
     return Part((field,), "tool_call", text, text, (), tool, _call_id(item))
 
