@@ -37,7 +37,7 @@ def test_what_stays_behind_is_listed_with_its_place_and_reason() -> None:
         "compact_20260112",
     ]
     lines = run.stderr.splitlines()
-    assert lines[1] == "10 steps or keys stay behind:"
+    assert lines[1] == "11 steps or keys stay behind:"
     assert lines[2] == (
         "  small-context.yaml:19:5: steps.retire-old-results.do: the server saves nothing, so what"
         " it clears cannot be read again"
