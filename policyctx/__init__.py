@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
     from policyctx.tokens.counter import register_tokenizer
-    from policyctx.turns.asking import BeforeCompaction, CompactionAhead
+    from policyctx.turns.before_compaction import BeforeCompaction, CompactionAhead
     from policyctx.turns.result import ContextItem, Result
 
 __version__ = "0.2.0"
@@ -65,11 +65,11 @@ _HOMES = {
     "AgentOptions": "policyctx.policy.agent_options",
     "AmbiguousSessionError": "policyctx.errors",
     "AsyncFileWriter": "policyctx.store.writer_store",
-    "BeforeCompaction": "policyctx.turns.asking",
+    "BeforeCompaction": "policyctx.turns.before_compaction",
     "CompactOptions": "policyctx.recipes.compacting",
     "CompactResult": "policyctx.recipes.compacting",
     "CompactStats": "policyctx.compaction.assembly",
-    "CompactionAhead": "policyctx.turns.asking",
+    "CompactionAhead": "policyctx.turns.before_compaction",
     "ContextFileSystem": "policyctx.store.filesystem",
     "ContextItem": "policyctx.turns.result",
     "CorruptContentError": "policyctx.errors",

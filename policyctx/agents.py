@@ -11,7 +11,7 @@ from policyctx.policy.agents import policy_for, read_agents
 from policyctx.policy.sources import agents_source
 from policyctx.session import Session
 from policyctx.tokens.counter import TokenCounter
-from policyctx.turns.asking import BeforeCompaction
+from policyctx.turns.before_compaction import BeforeCompaction
 
 
 @checks_options

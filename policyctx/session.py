@@ -40,7 +40,7 @@ from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.sizes import tool_names
 from policyctx.tokens.usage import Correction, Usage, usage_of
-from policyctx.turns.asking import BeforeCompaction
+from policyctx.turns.before_compaction import BeforeCompaction
 from policyctx.turns.breakpoints import Beside, Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
 from policyctx.turns.driving import LockedStore, Steps, in_steps, run, run_async

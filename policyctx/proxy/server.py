@@ -21,7 +21,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from policyctx.errors import present
-from policyctx.proxy.bodies import Api, api_of, upstream_of
+from policyctx.proxy.apis import Api, api_of, upstream_of
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import AnswerProgress, Client, keep_header_bytes
 from policyctx.proxy.conversations import Registry, credential_of, scope_of

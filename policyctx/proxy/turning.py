@@ -26,7 +26,8 @@ from policyctx.messages.markers import MARKER
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
 from policyctx.pricing.rows import row_of
-from policyctx.proxy.bodies import Api, Body, read_body, shared_bytes, shared_messages
+from policyctx.proxy.apis import Api
+from policyctx.proxy.bodies import Body, read_body, shared_bytes, shared_messages
 from policyctx.proxy.conversations import (
     ProxyConversation,
     Registry,

@@ -6,12 +6,10 @@ the list unchanged, and a warning says why.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from operator import is_
-from time import monotonic
 from typing import Literal
 
 from policyctx.compaction.assembly import (
@@ -26,234 +24,29 @@ from policyctx.compaction.assembly import (
     assembled,
 )
 from policyctx.compaction.file_access import accesses, unknown_readers
-from policyctx.compaction.prompt import (
-    over_limit,
-    problem,
-    rejection,
-    tokens_allowed,
-    tokens_over_share,
-    with_pinned,
-    without_pinned,
-    words_asked_for,
-)
 from policyctx.compaction.restoration import FileReader, Restoration, RestoredFile, WorkingFiles
 from policyctx.compaction.summarizers import (
-    ExtractiveSummarizer,
-    ModelSummarizer,
-    NoSummarizer,
     Summarizer,
 )
-from policyctx.compaction.verification import reserved
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.definitions.language import NONE
-from policyctx.errors import StoreError, SummaryError, in_words
+from policyctx.errors import StoreError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compact import Replacing
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
-from policyctx.policy.models import Policy, Prices
+from policyctx.policy.models import Policy
 from policyctx.policy.models.compaction import Summary
-from policyctx.policy.values import Share
-from policyctx.pricing.dollars import dollars, prices_of
 from policyctx.store.content import Content, Origin
-from policyctx.tokens.encoders import words_in
-from policyctx.tokens.usage import Usage
-from policyctx.turns.asking import AskBefore, BeforeCompaction, CompactionAhead
+from policyctx.turns.before_compaction import AskBefore, BeforeCompaction, CompactionAhead
 from policyctx.turns.breakpoints import Beside
-from policyctx.turns.effects import ReadFiles, Remember, Save, Summarise, Turn, Verify, Wait
+from policyctx.turns.effects import ReadFiles, Remember, Save, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.replacements import Replaced, Replacement, Replacements, digest
 from policyctx.turns.sources import Sources, indices, joined, within
-
-# Jitter: sessions that a provider rejected at the same time must not retry at the same time. A
-# wait that the policy sets is shortened by up to this share, one that the provider asks for is
-# lengthened.
-_SHORTER, _LONGER = 0.25, 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Summarised:
-    """The outcome of asking for a summary."""
-
-    text: str | None
-    """The accepted summary; None if no summary was accepted."""
-    usage: SummaryUsage
-    warnings: tuple[str, ...] = ()
-    """Why there is no summary, or why another summarizer made it than the policy names."""
-    too_large: int = 0
-    """Without a summary: the tokens of the one refused last as too large for what it replaces."""
-
-
-class Summarising:
-    """The attempts at one summary.
-
-    `replaced_tokens` is the size of the replaced messages; `price` converts tokens to dollars, None
-    if it is not known.
-    """
-
-    def __init__(
-        self,
-        summarizer: Summarizer,
-        request: SummaryRequest,
-        replaced_tokens: int,
-        price: Prices | None,
-    ) -> None:
-        self._summarizer, self._request = summarizer, request
-        self._settings = request.settings
-        self._replaced_tokens, self._price = replaced_tokens, price
-        self._errors: list[SummaryError] = []
-        self._warnings: list[str] = []
-        self._attempts = 0
-        self._appended: int | None = None
-        self._too_large = 0
-        by_model = isinstance(summarizer, ModelSummarizer)
-        verify = self._settings.verify
-        self._verifies = by_model if verify is None else verify
-
-    def run(self) -> Turn[Summarised]:
-        """Ask until a summary is accepted, or until no attempt or no time is left.
-
-        Nobody is asked where the settings want no summary, whoever the summarizer is.
-        """
-        if self._settings.by == NONE:
-            return Summarised(NoSummarizer().summarize(self._request), SummaryUsage())
-        # The extractive summary is the same each time.
-        is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
-        text, stopped = yield from self._attempt(1 if is_extractive else self._settings.attempts)
-        if text is not None:
-            return self._summarised(text, *self._warnings)
-        made = "1 attempt" if self._attempts == 1 else f"{self._attempts} attempts"
-        cause = f"after {made}: {self._errors[-1]}{stopped}"
-        if self._settings.on_failure == "skip" or is_extractive:
-            return self._summarised(None, f"not compacted, {cause}")
-        text = yield from self._ask(ExtractiveSummarizer(), self._settings.timeout.seconds)
-        if text is None:
-            also = f"; the extractive summary failed too: {self._errors[-1]}"
-            return self._summarised(None, f"not compacted, {cause}{also}")
-        return self._summarised(text, f"the summary is the extractive one, {cause}")
-
-    def _attempt(self, attempts: int) -> Turn[tuple[str | None, str]]:
-        """Ask up to so many times; return the summary, or None and why the attempts ended early."""
-        ends = monotonic() + self._settings.total_timeout.seconds
-        for attempt in range(attempts):
-            left = ends - monotonic()
-            self._attempts += 1
-            text = yield from self._ask(self._summarizer, left)
-            if text is not None:
-                return text, ""
-            error = self._errors[-1]
-            if error.is_final or attempt + 1 == attempts:
-                break
-            wait = self._wait(attempt, error)
-            left = max(0.0, ends - monotonic())
-            if wait >= left:
-                asked = "the provider asks to wait" if error.retry_after else "the next wait is"
-                seconds, over = round(error.retry_after or wait, 1), round(left, 1)
-                return None, f"; {asked} {seconds:g} s, and `total_timeout` leaves {over:g} s"
-            if wait:
-                yield from Wait(wait).ask()
-        return None, ""
-
-    def _ask(self, summarizer: Summarizer, seconds: float) -> Turn[str | None]:
-        """Ask for a summary once; keep the error and return None if there is no acceptable one."""
-        is_extractive = isinstance(summarizer, ExtractiveSummarizer)
-        request = replace(
-            self._request,
-            settings=self._within_share() if is_extractive else self._asked_for(),
-            timeout=max(0.0, min(seconds, self._settings.timeout.seconds)),
-            rejected=tuple(error for error in self._errors if error.answered),
-        )
-        try:
-            answer = yield from Summarise(summarizer, request).ask()
-        except SummaryError as error:
-            # Its traceback refers to this turn, and a turn that refers to itself is freed late.
-            self._errors.append(error.with_traceback(None))
-            return None
-        text = with_pinned(answer, request.pinned)
-        wrong = rejection(
-            text,
-            self._replaced_tokens,
-            request,
-            by_model=isinstance(summarizer, ModelSummarizer),
-            is_checked=not is_extractive,
-        )
-        if wrong is not None:
-            self._too_large = tokens_over_share(
-                text, self._replaced_tokens, self._settings, request.counter
-            )
-            self._errors.append(wrong)
-            return None
-        return text if is_extractive or not self._verifies else (yield from self._verified(text))
-
-    def _within_share(self) -> Summary:
-        """Return the settings of an extractive summary, which `must_shrink_to` never refuses."""
-        share, most = self._settings.must_shrink_to, self._settings.max_tokens
-        if not isinstance(share, Share):
-            return self._settings
-        tokens = max(1, int(share.percent * self._replaced_tokens / 100))
-        tokens = tokens if most is None else min(tokens, most)
-        return self._settings.model_copy(update={"max_tokens": tokens})
-
-    def _asked_for(self) -> Summary:
-        """Return the settings of the request: fewer words if the summary will be verified."""
-        allowed = tokens_allowed(self._replaced_tokens, self._request)
-        words = words_asked_for(self._settings, allowed)
-        if self._verifies:
-            words = max(1, words - reserved(words))
-        return self._settings.model_copy(update={"max_words": words})
-
-    def _verified(self, text: str) -> Turn[str]:
-        """Return an accepted summary with what it lacks of the user's words."""
-        settings, pinned = self._settings, self._request.pinned
-        bare = without_pinned(text, pinned)
-        allowed = tokens_allowed(self._replaced_tokens, self._request)
-        words = words_asked_for(settings, allowed)
-        room = max(reserved(words), words - words_in(text))
-        try:
-            found = yield from Verify(bare, self._request.history, settings, room, pinned).ask()
-        except Exception as error:  # noqa: BLE001 - the summary is made and paid for
-            self._warnings.append(f"the summary is not verified: {in_words(error)}")
-            return text
-        longer = with_pinned(found.text, pinned)
-        replaced, counter = self._replaced_tokens, self._request.counter
-        if problem(longer, replaced, settings, counter, pinned) or over_limit(
-            longer, replaced, self._request
-        ):
-            found, longer = found._replace(appended=0), text
-        self._appended = found.appended
-        return longer
-
-    def _wait(self, attempt: int, error: SummaryError) -> float:
-        """Return the seconds before the next attempt: 0 after an answer that was rejected."""
-        if error.answered:
-            return 0.0
-        if error.retry_after:
-            return error.retry_after * (1 + _LONGER * _chance())
-        backoff: float = self._settings.backoff.seconds * 2**attempt
-        return backoff * (1 - _SHORTER * _chance())
-
-    def _summarised(self, text: str | None, *warnings: str) -> Summarised:
-        bills = tuple(self._request.bills)
-        billed = sum(bills, Usage(0))
-        price = None if self._price is None else prices_of(self._price)
-        usage = SummaryUsage(
-            attempts=self._attempts,
-            input_tokens=billed.input,
-            output_tokens=billed.output,
-            cache_read_tokens=billed.cache_read,
-            cache_write_tokens=billed.cache_write,
-            dollars=sum(dollars(bill, price).total for bill in bills) if bills and price else None,
-            appended_lines=self._appended,
-        )
-        return Summarised(text, usage, warnings, 0 if text is not None else self._too_large)
-
-
-def _chance() -> float:
-    """Return a random number from 0 to 1."""
-    return random.random()  # noqa: S311 - not a secret
-
+from policyctx.turns.summarising import Summarised, Summarising
 
 _WRITTEN_ROLES = ("user", "assistant")
 # The requirements ask for a list that ends so if nothing behind the summary stays.
