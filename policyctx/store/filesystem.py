@@ -25,7 +25,8 @@ from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
-from policyctx.store.naming import (
+from policyctx.store.save import Saver, SaveRules
+from policyctx.store.sessions import (
     INDEX,
     StateFolder,
     lines_in,
@@ -33,7 +34,6 @@ from policyctx.store.naming import (
     session_of,
     state_folders,
 )
-from policyctx.store.save import Saver, SaveRules
 from policyctx.store.state import Rebuilt, State
 
 if TYPE_CHECKING:

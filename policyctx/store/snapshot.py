@@ -30,7 +30,7 @@ from policyctx.store.journal import (
     open_journal,
     values_of_kind,
 )
-from policyctx.store.naming import INDEX, state_folders
+from policyctx.store.sessions import INDEX, state_folders
 
 _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()

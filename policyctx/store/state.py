@@ -39,7 +39,7 @@ from policyctx.store.journal import (
     read_journal,
     write_journal,
 )
-from policyctx.store.naming import StateFolder, lines_in
+from policyctx.store.sessions import StateFolder, lines_in
 from policyctx.store.snapshot import IndexSnapshot, Snapshots, recalled_records
 
 _LOCK = "lock"

@@ -27,8 +27,8 @@ from policyctx.store.journal import (
     open_journal,
     read_journal,
 )
-from policyctx.store.naming import StateFolder
 from policyctx.store.remote.backend import RemoteBackend
+from policyctx.store.sessions import StateFolder
 from policyctx.store.state import Rebuilt, State
 
 # What only the writer of a session appends; the rest is upkeep, which may run beside it.
