@@ -47,6 +47,7 @@ def test_a_long_task_stays_in_a_small_window(
 def test_headers_come_to_the_provider_as_they_were_sent(provider: Upstream, proxy: Proxy) -> None:
     provider.script = task(1, tokens=200)
     own = {"Host", "Connection", "Content-Length", "Accept-Encoding", "Transfer-Encoding"}
+    own.add("traceparent")  # of each request another, once a program traces its requests
     direct = ClaudeCodeLike(provider.url)
     direct.run()
     provider.forget()
