@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import random
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -206,6 +209,7 @@ def share_of_sdk(by: str, messages: list[Message], root: Path) -> int:
         return peak_of(lambda: create(**request))
 
 
+FRESH = "POLICYCTX_MEASURED_ALONE"
 BY = pytest.mark.parametrize("by", ["anthropic", "openai", "callable"])
 LETTERS_OF = pytest.mark.parametrize("letters", LETTERS)
 CONVERSATION = pytest.mark.parametrize(
@@ -221,10 +225,18 @@ def test_one_huge_text_takes_at_most_twice_its_memory(
     by: str,
     letters: str,
     conversation: Callable[..., list[Message]],
-    url: str,
+    request: pytest.FixtureRequest,
     tmp_path: Path,
 ) -> None:
-    assert times_of(by, conversation(LETTERS[letters], 300_000), url, tmp_path) < 2
+    url = request.getfixturevalue("url")
+    times = times_of(by, conversation(LETTERS[letters], 300_000), url, tmp_path)
+    if times >= 2 and FRESH not in os.environ:
+        # Other tests may have left what takes memory in this process: a fresh one decides.
+        program = [sys.executable, "-m", "pytest", "-q", "-n", "0", request.node.nodeid]
+        run = subprocess.run(program, env={**os.environ, FRESH: "1"}, check=False)
+        assert run.returncode == 0
+    else:
+        assert times < 2
 
 
 @BY
