@@ -23,7 +23,7 @@ import pytest
 
 from policyctx import Session, compact_messages
 from policyctx.compaction.openai_summarizer import OpenAISummarizer
-from tests.compaction.messages_server import messages_server, saying
+from tests.compaction.messages_server import Scripted, messages_server, saying
 from tests.conversations import Message, session_of, user
 from tests.policies import policy
 from tests.serving import Answer, serving
@@ -200,7 +200,9 @@ def share_of_sdk(by: str, messages: list[Message], root: Path) -> int:
     if by == "callable":
         return 0
     with messages_server() as server:
-        compact(by, messages, server.url, root / "recorded")
+        answer = saying(SUMMARY) if by == "anthropic" else Scripted(json.dumps(COMPLETION))
+        server.script = [answer]
+        assert compact(by, messages, server.url, root / "recorded")
     request = server.requests[0]
     del request["path"]
     with serving(ThreadingHTTPServer(("127.0.0.1", 0), _Discarding)) as bare:
