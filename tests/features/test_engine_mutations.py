@@ -13,16 +13,9 @@ from tests.features.engine_mutations import (
     mutations,
 )
 
-# Every mutation takes some seconds; CI runs a third of those that went unnoticed once.
+# Every mutation takes some seconds; CI runs those that went unnoticed once.
 _ALL = os.environ.get("POLICYCTX_MUTATE") == "all"
-_SHORT = [mutation for mutation in mutations() if mutation.profile == "short"]
-RUN = (
-    mutations()
-    if _ALL
-    else _SHORT
-    if os.environ.get("HYPOTHESIS_PROFILE") == "long"
-    else _SHORT[::3]
-)
+RUN = [mutation for mutation in mutations() if _ALL or mutation.profile == "short"]
 
 
 @pytest.fixture(scope="module")
