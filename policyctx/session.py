@@ -663,7 +663,7 @@ class Session:
             replacing,
             result.plan.facts,
             memory.replacements,
-            settings=self.policy.settings,
+            settings=self.policy.policy,
             summarizer=self._summarizer or _summarizer_of(self.policy),
             reader=self._reader,
             beside=beside,

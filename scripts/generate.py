@@ -9,10 +9,8 @@ from typing import Any
 
 from policyctx.policy.agents import agents_schema
 from policyctx.policy.codes import code_pages
-from policyctx.policy.presets import preset_record, record_path
 from policyctx.policy.reference import reference
 from policyctx.policy.schema import policy_schema
-from policyctx.policy.sources import policy_source, preset_names
 from policyctx.testing.listing import steps_page
 from scripts.translation import Translation, catalogue_in
 
@@ -31,7 +29,7 @@ def derived_files() -> dict[str, str]:
         ),
         "docs/diagnostics.md": code_pages(),
         "docs/steps.md": steps_page(),
-    } | {f"policies/{record_path(name)}": record_text(name) for name in preset_names()}
+    }
 
 
 def chinese_reference() -> tuple[str, list[str]]:
@@ -50,12 +48,6 @@ def chinese_reference() -> tuple[str, list[str]]:
 def below_title(line: str, page: str) -> str:
     """Return a page with a line below its title."""
     return page.replace("\n\n", f"\n\n{line}\n\n", 1)
-
-
-def record_text(name: str) -> str:
-    """Return the values of a preset as they are committed."""
-    record = preset_record(policy_source(name))
-    return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
 def schema_text() -> str:

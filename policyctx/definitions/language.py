@@ -175,7 +175,7 @@ class Gate:
 
 
 class _Noted(Protocol):
-    """A map of gates, as a model or as a record of its values."""
+    """A map of gates."""
 
     def noted(self, kind: type[Gate]) -> Mapping[str, Gate]: ...
 

@@ -5,15 +5,16 @@ A policy's own item types each refine a built-in one, and are tried in the order
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
 from policyctx.definitions.language import READ_TOOL, Comparison, gates_in, recall_tool
-from policyctx.errors import Location, present
+from policyctx.errors import Location
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit
 from policyctx.planning.paths import path_parts
@@ -38,8 +39,7 @@ from policyctx.policy.models.compaction import Compaction, FileSource
 from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
 from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node
-from policyctx.policy.presets import Preset, digest_of, recorded_preset
-from policyctx.policy.sources import PolicyName, PolicySource, policy_source
+from policyctx.policy.sources import PolicyName, policy_source
 from policyctx.policy.tools import Hint, tool_hints
 from policyctx.policy.values import Share
 
@@ -141,12 +141,12 @@ class OffloadPolicy:
         tools: Iterable[object] = (),
         root: Node | None = None,
     ) -> None:
-        self.settings: Policy = policy
-        """The values of the policy: its model, or a record of them."""
+        self.policy = policy
+        """The policy as it was read."""
         self.path_parts = path_parts(policy.store.path)
         self.types = TypeTable(policy.items)
-        self._tree = root
-        self._preset: Preset | None = None
+        self.tree = root
+        """The file of the policy, with the place of each value; None for a policy from code."""
         self.hints: Mapping[str, Hint] = _hints(tools, hints or {})
         self._steps = {
             moment: tuple(step for step in policy.steps if step.on == moment)
@@ -181,42 +181,26 @@ class OffloadPolicy:
                 return policy
             known, root, earlier = policy.policy, policy.tree, policy.hints
         elif isinstance(policy, str) or hasattr(policy, "__fspath__"):
-            source = policy_source(policy)
-            if not options and (preset := recorded_preset(source)) is not None:
-                found = cls(cast("Policy", preset.values), hints=hints, tools=tools)
-                found._preset = preset
-                return found
-            known, root, earlier = *_read(source), {}
+            known, root, earlier = *loaded(policy_source(policy)), {}
         else:
             known, root, earlier = policy, None, {}
         if options:
             known, root = _changed(known, root, options)
         return cls(known, hints={**earlier, **_hints(tools, hints or {})}, root=root)
 
-    @property
-    def policy(self) -> Policy:
-        """The policy as it was read."""
-        return self.settings if self._preset is None else self._loaded[0]
-
-    @property
-    def tree(self) -> Node | None:
-        """The file of the policy, with the place of each value; None for a policy from code."""
-        return self._tree if self._preset is None else self._loaded[1]
-
-    @cached_property
-    def _loaded(self) -> tuple[Policy, Node]:
-        """Read the text of a preset whose values are known, for what records do not have."""
-        return loaded(present(self._preset).source, variables={})
-
     @cached_property
     def digest(self) -> str:
-        """The name of this policy in the ledger: 16 hex digits of the hash of all its values."""
-        return digest_of(self.settings) if self._preset is None else self._preset.digest
+        """The name of this policy in the ledger: 16 hex digits of the hash of what it says.
+
+        A value that is the default counts as not said.
+        """
+        said = self.policy.model_dump_json(exclude_defaults=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
 
     @cached_property
     def asks_for_time(self) -> bool:
         """Whether a gate needs the time since the last model call."""
-        gates = [gates for step in self.settings.steps for gates in step.when]
+        gates = [gates for step in self.policy.steps for gates in step.when]
         return any(gate.idle is not None or gate.pays_back is not None for gate in gates)
 
     @cached_property
@@ -225,7 +209,7 @@ class OffloadPolicy:
 
         A session without state remembers nothing of it.
         """
-        steps = self.settings.steps if self.store.keeps_state else ()
+        steps = self.policy.steps if self.store.keeps_state else ()
         return frozenset(
             s.name for s in steps if any(gates.since_last is not None for gates in s.when)
         )
@@ -236,30 +220,30 @@ class OffloadPolicy:
         return any(
             any(gates.tokens is not None for gates in step.when)
             or any(until.tokens is not None for until in step.select.until or ())
-            for step in self.settings.steps
+            for step in self.policy.steps
         )
 
     @cached_property
     def asks_for_window(self) -> bool:
         """Whether a limit of a gate or an `until` is a share of the context window."""
         return any(
-            isinstance(limit, Share) for step in self.settings.steps for limit in _limits(step)
+            isinstance(limit, Share) for step in self.policy.steps for limit in _limits(step)
         )
 
     @property
     def places_breakpoints(self) -> bool:
         """Whether the policy decides where cache breakpoints go."""
-        return self.settings.model.cache.breakpoints == "auto"
+        return self.policy.model.cache.breakpoints == "auto"
 
     @cached_property
     def compacting(self) -> frozenset[str]:
         """The names of the steps that take messages instead of items."""
-        return frozenset(step.name for step in self.settings.steps if step.action.takes_messages)
+        return frozenset(step.name for step in self.policy.steps if step.action.takes_messages)
 
     @cached_property
     def keeps_by_tokens(self) -> bool:
         """Whether a `keep_recent` counts tokens."""
-        policy = self.settings
+        policy = self.policy
         from_code = (hint.rule for hint in self.hints.values())
         rules = (*policy.items.values(), *policy.tools.values(), *from_code)
         kept = [rule.keep_recent for rule in rules]
@@ -269,32 +253,32 @@ class OffloadPolicy:
     @property
     def name(self) -> str:
         """The policy's name."""
-        return self.settings.name
+        return self.policy.name
 
     @property
     def model(self) -> Model:
         """The model that the policy is for: window, prices, cache."""
-        return self.settings.model
+        return self.policy.model
 
     @property
     def store(self) -> Store:
         """The settings of the store."""
-        return self.settings.store
+        return self.policy.store
 
     @property
     def items(self) -> Mapping[str, ItemRule]:
         """The rules of the item types, by type."""
-        return self.settings.items
+        return self.policy.items
 
     @property
     def tools(self) -> Mapping[str, ToolRule]:
         """The rules of the tools, by name or glob."""
-        return self.settings.tools
+        return self.policy.tools
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
         """The steps in order."""
-        return self.settings.steps
+        return self.policy.steps
 
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""
@@ -338,17 +322,17 @@ class OffloadPolicy:
     @cached_property
     def compaction_forms(self) -> CompactionForms:
         """The wordings by which messages of a compaction are recognised without a record."""
-        steps = (step for step in self.settings.steps if step.action.takes_messages)
+        steps = (step for step in self.policy.steps if step.action.takes_messages)
         return CompactionForms(self.compaction(step).wording for step in steps)
 
     @property
     def compacting_step(self) -> Step | None:
         """The step that takes messages; a policy has one at most."""
-        return next((step for step in self.settings.steps if step.action.takes_messages), None)
+        return next((step for step in self.policy.steps if step.action.takes_messages), None)
 
     def compaction(self, step: Step) -> Compaction:
         """Return the settings of a step that takes messages."""
-        return compaction_of(self.settings, step)
+        return compaction_of(self.policy, step)
 
     def reads_file(self, tool: str) -> str | None:
         """Return the first of `path_fields`; None for a tool that reads no file."""
@@ -372,14 +356,14 @@ class OffloadPolicy:
 
         It is empty where neither says it.
         """
-        given = (self.settings.items.get(name) for name in self.types.lineage(item.type))
+        given = (self.policy.items.get(name) for name in self.types.lineage(item.type))
         authors = (rule.author for rule in given if rule is not None)
         return next((one for one in authors if one is not None), item.author)
 
     @cached_property
     def names_authors(self) -> bool:
         """Whether a rule says who wrote the items of a type."""
-        return any(rule.author is not None for rule in self.settings.items.values())
+        return any(rule.author is not None for rule in self.policy.items.values())
 
     def author_by_text(self, item: Item) -> Author | Literal[""]:
         """Return who wrote an item whose type is not known yet."""
@@ -387,7 +371,7 @@ class OffloadPolicy:
 
     def _tool_rules(self, tool: str) -> Iterator[ToolRule]:
         """Yield the rules for a tool, the nearest first."""
-        rules = self.settings.tools
+        rules = self.policy.tools
         if tool in rules:
             yield rules[tool]
         yield from (rule for glob, rule in rules.items() if matches(tool, (glob,)))
@@ -398,13 +382,13 @@ class OffloadPolicy:
         That is `read_offloaded`, with or without a prefix, if it is one of these tools or the
         policy names it, or else the first of these tools that has `reads_file`.
         """
-        named = (name for name in self.settings.tools if _IN_GLOBS.isdisjoint(name))
+        named = (name for name in self.policy.tools if _IN_GLOBS.isdisjoint(name))
         own = (name for name in (*tools, *named) if recall_tool(name) == READ_TOOL)
         return next(own, None) or next(filter(self.reads_file, tools), "")
 
     def unit(self, step: Step) -> Unit:
         """Return the unit of the threshold of a step, else of the policy; tokens without one."""
-        for level in (step.select, self.settings):
+        for level in (step.select, self.policy):
             if level.min_chars is not None:
                 return "chars"
             if level.min_tokens is not None:
@@ -427,7 +411,7 @@ class OffloadPolicy:
         """
         named = step.select.types
         if named is None:
-            named = tuple(t for t, rule in self.settings.items.items() if rule.offload)
+            named = tuple(t for t, rule in self.policy.items.items() if rule.offload)
         return not {"*", *self.types.lineage(item_type)}.isdisjoint(named)
 
     @cached_property
@@ -436,14 +420,14 @@ class OffloadPolicy:
 
         A rule for a tool, and what is ephemeral, may keep some of them.
         """
-        saving = [step for step in self.settings.steps if step.action.saves]
+        saving = [step for step in self.policy.steps if step.action.saves]
 
         def is_taken(item_type: str, step: Step) -> bool:
             given = self._levels(item_type, None)
             never = why_never(step, self.types.lineage(item_type)) or _kept_by_rule(step, given)
             return self.selects(step, item_type) and never is None
 
-        types = dict.fromkeys((*BUILT_IN_TYPES, *self.settings.items))
+        types = dict.fromkeys((*BUILT_IN_TYPES, *self.policy.items))
         return {name: any(is_taken(name, step) for step in saving) for name in types}
 
     def pinned(self, item_type: str, tool: str | None) -> RulePath | None:
@@ -483,7 +467,7 @@ class OffloadPolicy:
             return known
         has_type = any("item_type" in part.fields for part in self.path_parts)
         found: dict[tuple[bool, str, str], tuple[str, Wording]] = {}
-        for step in (step for step in self.settings.steps if step.action.saves):
+        for step in (step for step in self.policy.steps if step.action.saves):
             for name in (*BUILT_IN_TYPES, *self.items):
                 is_call = self.types.lineage(name)[-1] == "tool_call"
                 with_result = is_call and step.select.with_input is not None
@@ -521,7 +505,7 @@ class OffloadPolicy:
     def _levels(self, item_type: str, tool: str | None) -> list[Level]:
         hint = None if tool is None else self.hints.get(tool)
         rule = None if hint is None else hint.rule
-        return levels(self.settings, self.types.lineage(item_type), tool, hint=rule)
+        return levels(self.policy, self.types.lineage(item_type), tool, hint=rule)
 
     def _refusal(
         self, step: Step, item_type: str, tool: str | None, given: list[Level]
@@ -546,7 +530,7 @@ class OffloadPolicy:
         return None
 
     def _tokens(self, amount: int | Share) -> int:
-        window = self.settings.model.context_window
+        window = self.policy.model.context_window
         return amount.of(window) if isinstance(amount, Share) else amount
 
     def kept(self, keep: KeepRecent | None) -> int:
@@ -557,7 +541,7 @@ class OffloadPolicy:
         return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
 
     def _wording(self, step: Step, given: list[Level]) -> Wording:
-        return Wording.of(wording(self.settings, step, given))
+        return Wording.of(wording(self.policy, step, given))
 
 
 def _limits(step: Step) -> Iterator[object]:
@@ -576,10 +560,6 @@ def _hints(tools: Iterable[object], hints: Hints) -> Mapping[str, Hint]:
     if not given and not hints:
         return {}
     return tool_hints(given, hints)
-
-
-def _read(source: PolicySource) -> tuple[Policy, Node]:
-    return loaded(source)
 
 
 def _changed(policy: Policy, root: Node | None, options: Mapping[str, Any]) -> tuple[Policy, Node]:

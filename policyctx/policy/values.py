@@ -9,17 +9,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from policyctx.definitions.fields import PATH_FIELDS, ROOT_FIELDS
 from policyctx.definitions.items import PlainValue
-from policyctx.definitions.language import STEP_ACTIONS, Action, Do, is_url, url_problem
+from policyctx.definitions.language import is_url, url_problem
 from policyctx.policy.templates import parsed_template
 
 SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"
 DURATION_PATTERN = r"[0-9]{1,9}(s|m|h|d)"
 BYTES_PATTERN = r"[0-9]{1,9}(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)"
 MODE_PATTERN = r"0?[67][0-7]{2}"
+
+ASSUMED_TTL = 300
+"""Seconds that a write to the prompt cache is taken to live for where nobody says."""
 
 _FLAG_WORDS = frozenset({"yes", "no", "on", "off", "true", "false"})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -214,60 +217,3 @@ def file_mode(value: PlainValue) -> PlainValue:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-class _HasTtl(Protocol):
-    @property
-    def ttl(self) -> Duration | str: ...
-
-
-class _HasState(Protocol):
-    @property
-    def state(self) -> str: ...
-
-
-class _HasDo(Protocol):
-    @property
-    def do(self) -> Do: ...
-
-
-ASSUMED_TTL = 300
-"""Seconds that a write to the prompt cache is taken to live for where nobody says."""
-
-
-class OfPromptCache:
-    """What follows from the settings of the provider's prompt cache."""
-
-    __slots__ = ()
-
-    def seconds(self: _HasTtl, last_write: int | None = None) -> int:
-        """Return the TTL in force; `last_write` is that of the last billed write, if known."""
-        if isinstance(self.ttl, Duration):
-            return self.ttl.seconds
-        return ASSUMED_TTL if last_write is None else last_write
-
-
-class OfStore:
-    """What follows from the settings of a store."""
-
-    __slots__ = ()
-
-    @property
-    def keeps_state(self: _HasState) -> bool:
-        """Whether a session remembers its decisions beside the files."""
-        return self.state == "kept"
-
-
-class OfStep:
-    """What follows from a step."""
-
-    __slots__ = ()
-
-    @property
-    def action(self: _HasDo) -> Action:
-        """What the step makes of the items that it takes."""
-        return STEP_ACTIONS[self.do]
-
-
-# By the name of the model.
-DERIVED: dict[str, type] = {"PromptCache": OfPromptCache, "Store": OfStore, "Step": OfStep}

@@ -199,3 +199,11 @@ def test_a_type_is_enabled_if_a_step_saves_its_items(text: str, enabled: bool) -
     assert compiled.type_enabled["tool_result"] is enabled
     assert compiled.type_enabled.get("web", False) is False
     assert not compiled.type_enabled["system_prompt"]
+
+
+def test_the_digest_is_that_of_what_the_policy_says() -> None:
+    said = "steps: [{name: retire, do: offload, select: {keep_recent: 3}}]"
+    without = policy(said)
+    assert policy(f"{said}\nstore: {{on_failure: keep}}").digest == without.digest
+    assert policy(said.replace("3", "4")).digest != without.digest
+    assert len(without.digest) == 16

@@ -20,7 +20,8 @@ from policyctx.policy.models.rules import (
     Wording,
 )
 from policyctx.policy.models.steps import Select, Step, Store
-from policyctx.policy.values import OfPromptCache
+from policyctx.policy.values import ASSUMED_TTL
+from policyctx.policy.values import Duration as DurationValue
 
 __all__ = [
     "VERSIONS",
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-class PromptCache(Section, OfPromptCache):
+class PromptCache(Section):
     """The provider's prompt cache."""
 
     ttl: CacheTtl = "recorded"
@@ -49,6 +50,12 @@ class PromptCache(Section, OfPromptCache):
     breakpoints: Literal["keep", "auto"] = "keep"
     """Where Anthropic's cache breakpoints go: `keep` leaves those of the caller, `auto` sets them
     so that an edit is billed for its tail alone."""
+
+    def seconds(self, last_write: int | None = None) -> int:
+        """Return the TTL in force; `last_write` is that of the last billed write, if known."""
+        if isinstance(self.ttl, DurationValue):
+            return self.ttl.seconds
+        return ASSUMED_TTL if last_write is None else last_write
 
 
 class CharTokens(Section):

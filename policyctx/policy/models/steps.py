@@ -7,15 +7,13 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from policyctx.definitions.fields import SESSION_FIELDS
-from policyctx.definitions.language import STEP_ACTIONS, Do
+from policyctx.definitions.language import STEP_ACTIONS, Action, Do
 from policyctx.policy.models.base import ByteSize, Duration, Names, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
 from policyctx.policy.models.rules import Globs, Recency, Threshold, Wording
 from policyctx.policy.values import (
     MODE_PATTERN,
-    OfStep,
-    OfStore,
     file_mode,
     flag_globs_or_map,
     folder_path,
@@ -72,7 +70,7 @@ class Select(Threshold):
     `drop`. Default: `false`."""
 
 
-class Step(Section, OfStep):
+class Step(Section):
     """One line of the pipeline."""
 
     # A file that extends another may take a step out by its name alone.
@@ -104,6 +102,11 @@ class Step(Section, OfStep):
     remove: bool = False
     """In a policy that extends another: take the step of this name out."""
 
+    @property
+    def action(self) -> Action:
+        """What the step makes of the items that it takes."""
+        return STEP_ACTIONS[self.do]
+
 
 Escape: TypeAlias = Literal["percent", "_"]
 
@@ -121,7 +124,7 @@ class Retention(Section):
     """The oldest go until the store holds this many texts."""
 
 
-class Store(Section, OfStore):
+class Store(Section):
     """The files of a session."""
 
     root: Annotated[
@@ -184,3 +187,8 @@ class Store(Section, OfStore):
         Retention | None, Field(examples=[{"max_age": "30d", "max_bytes": "5GB"}])
     ] = None
     """How long files stay. Default: for ever."""
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a session remembers its decisions beside the files."""
+        return self.state == "kept"
