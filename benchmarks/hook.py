@@ -1,10 +1,9 @@
 """Starting the hook of Claude Code, against starting Python.
 
 Claude Code waits for the hook after each call of Bash, Read and MCP tools. Nearly all results are
-small: for these the hook only compares a length with a bound that an earlier run has remembered. A
-large result is saved, and its placeholder written, by a rule that an earlier run has remembered.
-The first run of a policy imports the whole library. All sides have compiled modules, as an
-installed package has.
+small: for these the hook only compares a length with a bound that an earlier run has remembered.
+For a large result it imports the library, as does the first run of a policy. All sides have
+compiled modules, as an installed package has.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def ratios() -> list[Ratio]:
             ours=large.run,
             baseline=start_python,
             setup=large.emptied,
-            bound=10.0,
+            bound=40.0,
         ),
     ]
 

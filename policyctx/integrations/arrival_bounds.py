@@ -1,11 +1,11 @@
-"""What a policy makes of a tool's results on arrival, remembered between processes.
+"""The size from which a policy may take a tool's result on arrival, remembered between processes.
 
 To read and compile a policy takes much longer than to start Python. A process asks `remembered`
 first, which reads the files of the policy but compiles nothing. What is remembered holds for the
 very contents of these files, the values of the environment variables that they use, and the
-version of the library; if one of these differs, nothing is known. The bound tells which results the
-policy certainly keeps, and the rule, where there is one, what becomes of the others. Without a rule
-the policy itself decides. The reported error of a session whose writes fail is remembered too.
+version of the library; if one of these differs, nothing is known. The policy certainly keeps what
+is smaller than the bound, and decides itself on the rest. The reported error of a session whose
+writes fail is remembered too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from policyctx.definitions.items import PlainValue
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from policyctx.planning.arrival_rule import ArrivalRule
     from policyctx.planning.compiled import OffloadPolicy, SizeThreshold
 
-# The form of a remembered rule. What was remembered in another form is found by nobody.
-RULE_FORM = 2
+# The form of the file. What was remembered in another form is found by nobody.
+_FORM = 3
 # A file with more tools begins anew; the names come from MCP servers.
 _MOST_TOOLS = 500
 _MOST_BYTES = 1 << 18
@@ -49,22 +48,7 @@ class LeastSize(NamedTuple):
         return len(text.encode("utf-8", "surrogatepass")) < self.least
 
 
-class Remembered(NamedTuple):
-    """What an earlier process found for the results of a tool."""
-
-    bound: LeastSize
-    tool: str
-    values: dict[str, Any] | None
-
-    @property
-    def rule(self) -> ArrivalRule | None:
-        """The rule, None if only the policy itself can decide."""
-        from policyctx.planning.arrival_rule import ArrivalRule  # noqa: PLC0415 - if it is needed
-
-        return None if self.values is None else ArrivalRule.of_json(self.values, self.tool)
-
-
-def remembered(policy: str, tool: str) -> Remembered | None:
+def remembered(policy: str, tool: str) -> LeastSize | None:
     """Return what an earlier process found for results of a tool, None if nothing holds.
 
     `policy` is the name of a preset or the path of a file, as in `OffloadPolicy.load`.
@@ -72,16 +56,15 @@ def remembered(policy: str, tool: str) -> Remembered | None:
     for path in _cache_files(policy):
         found = _read_cache(path, policy)
         if found is not None and tool in found["tools"]:
-            return _remembered(found, tool)
+            return LeastSize(*found["tools"][tool])
     return None
 
 
 def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, LeastSize]:
     """Compile a policy, and return it with its bound for results of a tool.
 
-    Bound and rule are remembered if that is possible; a failure is ignored. Raises `PolicyError`.
+    The bound is remembered if that is possible; a failure is ignored. Raises `PolicyError`.
     """
-    from policyctx.planning.arrival_rule import ArrivalRule  # noqa: PLC0415 - slow to import
     from policyctx.planning.compiled import OffloadPolicy  # noqa: PLC0415 - slow to import
     from policyctx.policy.loading import completed, extended, validated  # noqa: PLC0415
     from policyctx.policy.sources import environment, policy_source  # noqa: PLC0415
@@ -103,9 +86,7 @@ def load_and_remember(policy: str, tool: str) -> tuple[OffloadPolicy, LeastSize]
         if len(paths) == len(read.sources) and all(map(os.path.isfile, paths)):
             is_preset = paths[0].startswith(shipped)
             hashes = {s: _digest(t.text) for s, t in zip(paths, read.sources, strict=True)}
-            rule = ArrivalRule.of(compiled, tool)
-            new = Remembered(bound, tool, None if rule is None else rule.as_json())
-            _write_cache(policy, new, hashes, variables.used, is_preset=is_preset)
+            _write_cache(policy, {tool: bound}, hashes, variables.used, is_preset=is_preset)
     return compiled, bound
 
 
@@ -183,7 +164,7 @@ def _cache_folder() -> str:
 
 
 def _cache_file(*key: str) -> str:
-    stamp = (policyctx.__version__, RULE_FORM, str(policyctx.__file__), *key)
+    stamp = (policyctx.__version__, _FORM, str(policyctx.__file__), *key)
     return f"{_cache_folder()}/{_digest(json.dumps(stamp))[:32]}.json"
 
 
@@ -203,7 +184,7 @@ def _read_cache(path: str, policy: str) -> dict[str, Any] | None:
         found = json.loads(_read(path))
         holds = (
             found["policy"] == policy
-            and found["sha256"] == _checksum(found["tools"], found["rules"])
+            and found["sha256"] == _checksum(found["tools"])
             and isinstance(found["tools"], dict)
             and all(_digest(_text(p)) == sha256 for p, sha256 in found["files"].items())
             and all(
@@ -216,18 +197,13 @@ def _read_cache(path: str, policy: str) -> dict[str, Any] | None:
     return found if holds else None
 
 
-def _remembered(found: dict[str, Any], tool: str) -> Remembered:
-    unit, least, rule = found["tools"][tool]
-    return Remembered(LeastSize(unit, least), tool, found["rules"].get(rule))
-
-
-def _checksum(*values: object) -> str:
-    return _digest(json.dumps(values, sort_keys=True))
+def _checksum(value: object) -> str:
+    return _digest(json.dumps(value, sort_keys=True))
 
 
 def _write_cache(
     policy: str,
-    new: Remembered,
+    new: Mapping[str, LeastSize],
     files: Mapping[str, str],
     variables: Mapping[str, str | None],
     *,
@@ -237,17 +213,14 @@ def _write_cache(
     path = [*_cache_files(policy)][not is_preset]
     found = _read_cache(path, policy)
     if found is None or len(found["tools"]) >= _MOST_TOOLS:
-        found = {"tools": {}, "rules": {}}
-    key = None if new.values is None else _checksum(new.values)[:16]
-    tools = {**found["tools"], new.tool: [*new.bound, key]}
-    rules = {**found["rules"], **({} if key is None else {key: new.values})}
+        found = {"tools": {}}
+    tools = {**found["tools"], **new}
     value = {
         "policy": policy,
         "files": files,
         "variables": {name: _variable(variables[name]) for name in variables},
         "tools": tools,
-        "rules": rules,
-        "sha256": _checksum(tools, rules),
+        "sha256": _checksum(tools),
     }
     _replace_file(path, json.dumps(value).encode())
 

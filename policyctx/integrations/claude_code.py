@@ -6,9 +6,9 @@ the shape of the tool's own output; Claude Code ignores any other. The results o
 of MCP tools can be replaced.
 
 The hook never stops Claude Code. If anything fails, the result stays as it is, nothing is printed,
-the reason is on stderr, and the exit code is 0. The process starts in a fraction of the time that
-the library needs: it reads and compiles the policy only if no earlier hook has remembered what the
-policy makes of such a result.
+the reason is on stderr, and the exit code is 0. For a result that is too small to be taken the
+process ends in a fraction of the time that the library needs: an earlier hook has remembered from
+which size on the policy may take a result of the tool.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import FileLines
-    from policyctx.planning.arrival_rule import ArrivalRule
     from policyctx.planning.compiled import OffloadPolicy
 
 DEFAULT_POLICY = "claude-code"
@@ -171,49 +170,18 @@ def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str
     from policyctx.integrations import arrival_bounds  # noqa: PLC0415 - not for every event
 
     tool = event["tool_name"]
-    known = arrival_bounds.remembered(options.policy, tool)
-    if known is not None:
-        large = [text for text in texts if not known.bound.excludes(text.text)]
-        if not large:
-            return {}
-        if len(large) == 1 and (rule := known.rule) is not None:
-            store = _store_folder(rule.store.root, options, event, folder)
-            if _is_read_back(event, store):
-                return {}
-            if arrival_bounds.reported_error(session_id_of(event), store):
-                rule = None  # a session says that writes work again
-            if (
-                rule
-                and (placeholder := _offloaded_by_rule(event, large[0], rule, options)) is not None
-            ):
-                _keep_out_of_repository(store)
-                return {large[0].tool_use_id: placeholder}
-    policy, bound = arrival_bounds.load_and_remember(options.policy, tool)
+    bound = arrival_bounds.remembered(options.policy, tool)
+    policy = None
+    if bound is None:
+        policy, bound = arrival_bounds.load_and_remember(options.policy, tool)
     if all(bound.excludes(text.text) for text in texts):
         return {}
+    if policy is None:
+        from policyctx.planning.compiled import OffloadPolicy  # noqa: PLC0415 - slow to import
+
+        policy = OffloadPolicy.load(options.policy)
     store = _store_folder(policy.store.root, options, event, folder)
-    if _is_read_back(event, store):
-        return {}
-    return _offloaded(event, texts, policy, options, store)
-
-
-def _offloaded_by_rule(event: Event, text: Text, rule: ArrivalRule, options: Options) -> str | None:
-    """Return the placeholder of the only text that is large; None if the policy has to decide."""
-    from policyctx.integrations.arrival_saving import saved_arrival  # noqa: PLC0415 - if needed
-
-    found = saved_arrival(
-        rule,
-        _result(text),
-        event.get("tool_input") or {},
-        session_id=session_id_of(event),
-        root=options.root,
-        sources=_sources(event),
-    )
-    if found is None:
-        return None
-    for notice in found.notices:
-        _report(notice)
-    return found.placeholder
+    return {} if _is_read_back(event, store) else _offloaded(event, texts, policy, options, store)
 
 
 def _is_read_back(event: Event, store: str) -> bool:

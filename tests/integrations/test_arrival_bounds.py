@@ -20,12 +20,6 @@ from policyctx.planning.compiled import OffloadPolicy
 from tests.conversations import calls, results
 from tests.policies import policy
 
-
-def remembered_bound(policy: str, tool: str) -> LeastSize | None:
-    found = remembered(policy, tool)
-    return None if found is None else found.bound
-
-
 STEP = "steps: [{{name: a, on: arrival, do: offload, must_shrink: false{more}}}]\n"
 ITEMS = "items: {tool_result: {offload: true}}\nplaceholder: x\n"
 
@@ -94,13 +88,13 @@ def test_a_result_below_the_bound_is_never_taken(
 
 
 def test_a_bound_is_remembered_for_each_tool() -> None:
-    assert remembered_bound("claude-code", "Bash") is None
+    assert remembered("claude-code", "Bash") is None
     _, bound = load_and_remember("claude-code", "Bash")
-    assert remembered_bound("claude-code", "Bash") == bound == LeastSize("chars", 10_000)
-    assert remembered_bound("claude-code", "Read") is None
+    assert remembered("claude-code", "Bash") == bound == LeastSize("chars", 10_000)
+    assert remembered("claude-code", "Read") is None
     load_and_remember("claude-code", "Read")
-    assert remembered_bound("claude-code", "Read") == LeastSize("chars", 20_000)
-    assert remembered_bound("claude-code", "Bash") == bound
+    assert remembered("claude-code", "Read") == LeastSize("chars", 20_000)
+    assert remembered("claude-code", "Bash") == bound
 
 
 def test_a_link_to_another_policy_is_noticed(tmp_path: Path) -> None:
@@ -110,10 +104,10 @@ def test_a_link_to_another_policy_is_noticed(tmp_path: Path) -> None:
     link = tmp_path / "link.yaml"
     link.symlink_to(tmp_path / "100.yaml")
     load_and_remember(str(link), "Bash")
-    assert remembered_bound(str(link), "Bash") == LeastSize("chars", 100)
+    assert remembered(str(link), "Bash") == LeastSize("chars", 100)
     link.unlink()
     link.symlink_to(tmp_path / "200.yaml")
-    assert remembered_bound(str(link), "Bash") is None
+    assert remembered(str(link), "Bash") is None
 
 
 def cached(tmp_path: Path) -> Path:
@@ -122,31 +116,20 @@ def cached(tmp_path: Path) -> Path:
     return path
 
 
-def test_policies_share_a_rule_only_where_it_is_the_same() -> None:
-    for tool in ("Bash", "Read", "mcp__x__y"):
-        load_and_remember("claude-code", tool)
-    found = {tool: remembered("claude-code", tool) for tool in ("Bash", "Read", "mcp__x__y")}
-    rules = {tool: one and one.rule for tool, one in found.items()}
-    assert rules["Bash"] is not None
-    assert rules["Read"] is not None
-    assert rules["Bash"] == rules["mcp__x__y"]._replace(tool="Bash")  # type: ignore[union-attr]
-    assert rules["Bash"].shown != rules["Read"].shown
-
-
 DAMAGED = ["", "{", "[]", "null", "3", '{"policy": "claude-code"}', "[" * 90_000]
 
 
 @pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
 def test_a_damaged_cache_is_replaced(tmp_path: Path, text: str) -> None:
     cached(tmp_path).write_text(text, encoding="utf-8")
-    assert remembered_bound("claude-code", "Bash") is None
+    assert remembered("claude-code", "Bash") is None
     load_and_remember("claude-code", "Bash")
-    assert remembered_bound("claude-code", "Bash") == LeastSize("chars", 10_000)
+    assert remembered("claude-code", "Bash") == LeastSize("chars", 10_000)
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("tools", {"Bash": ["chars", 3, None]}), ("tools", None), ("rules", {}), ("sha256", "x")],
+    [("tools", {"Bash": ["chars", 3]}), ("tools", None), ("sha256", "x")],
 )
 def test_a_value_that_no_process_wrote_is_not_believed(
     tmp_path: Path, key: str, value: object
@@ -154,7 +137,7 @@ def test_a_value_that_no_process_wrote_is_not_believed(
     path = cached(tmp_path)
     found = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**found, key: value}), encoding="utf-8")
-    assert remembered_bound("claude-code", "Bash") is None
+    assert remembered("claude-code", "Bash") is None
 
 
 def test_the_cache_is_private_and_holds_no_value_of_a_variable(
@@ -174,4 +157,4 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file is in the way", encoding="utf-8")
     _, bound = load_and_remember("claude-code", "Bash")
     assert bound == LeastSize("chars", 10_000)
-    assert remembered_bound("claude-code", "Bash") is None
+    assert remembered("claude-code", "Bash") is None

@@ -1,14 +1,11 @@
-"""A remembered rule decides as the policy does that it was derived from, byte for byte."""
+"""A hook that remembers a bound answers as one that reads the policy, byte for byte."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
 from contextlib import chdir
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyctx.integrations import claude_code
-from policyctx.integrations.arrival_bounds import RULE_FORM, load_and_remember, remembered
+from policyctx.integrations.arrival_bounds import load_and_remember, remembered
 from policyctx.integrations.claude_code import Options
-from policyctx.planning.arrival_rule import (
-    ArrivalExtent,
-    ArrivalLineNumbers,
-    ArrivalRule,
-    ArrivalShown,
-    StoreRule,
-)
-from policyctx.store.filesystem import ContextFileSystem
-from tests.integrations.claude_code import HOOK, bash, event, read
-from tests.policies import policy
-
-HEAD = "apiVersion: policyctx/v1\nname: p\nitems: {tool_result: {offload: true}}\n"
-STEP = "steps: [{name: a, on: arrival, do: offload, select: {types: [tool_result]}}]\n"
-LARGE = "".join(f"line {number} of the output\n" for number in range(2000))
+from tests.integrations.claude_code import bash, event, read
 
 WORDINGS = st.sampled_from(
     [
@@ -58,7 +42,7 @@ PATHS = st.sampled_from(["{tool_name}/{tool_use_id}.{ext}", "all.{ext}", "{item_
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """Draw a policy: most of what a rule covers, and some of what only a plan decides."""
+    """Draw a policy that takes results on arrival."""
     size = st.integers(0, 60)
     wording: dict[str, Any] = {"text": draw(WORDINGS)}
     for name in ("head", "tail"):
@@ -143,14 +127,14 @@ def contents_of(folder: Path) -> dict[str, str]:
 
 @settings(deadline=None)
 @given(st.data())
-def test_a_rule_and_its_policy_give_the_same_answers_and_files(
+def test_a_remembered_bound_changes_no_answer_and_no_file(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    base = tmp_path_factory.mktemp("rules")
+    base = tmp_path_factory.mktemp("bounds")
     project, document = base / "project", data.draw(documents())
     drawn = data.draw(events(project))
 
-    def outcome(*, by_rule: bool) -> tuple[list[object], dict[str, str]]:
+    def outcome(*, remembers: bool) -> tuple[list[object], dict[str, str]]:
         """Run the hook on every event, in a new project."""
         project.mkdir()
         (project / "p.yaml").write_text(document, encoding="utf-8")
@@ -159,101 +143,15 @@ def test_a_rule_and_its_policy_give_the_same_answers_and_files(
             patch.setenv("XDG_CACHE_HOME", str(base / "cache"))
             for one in drawn:
                 shutil.rmtree(base / "cache", ignore_errors=True)
-                if by_rule:
+                if remembers:
                     load_and_remember("p.yaml", one["tool_name"])
                 raw = json.dumps(one).encode()
                 answers.append(claude_code._answer(Options("p.yaml"), raw))
                 known = remembered("p.yaml", one["tool_name"])
-                if by_rule and known is not None:
-                    note(f"a rule: {known.rule is not None}, replaced: {answers[-1] is not None}")
+                if known is not None:
+                    note(f"replaced: {answers[-1] is not None}")
         files = contents_of(project)
         shutil.rmtree(project)
         return answers, files
 
-    assert outcome(by_rule=True) == outcome(by_rule=False)
-
-
-COVERED = {
-    "a threshold in characters": (HEAD + "min_chars: 50\n" + STEP, True),
-    "a threshold in tokens": (HEAD + "min_tokens: 50\n" + STEP, False),
-    "no threshold": (HEAD + STEP, False),
-    "a wording with tokens": (HEAD + "min_chars: 5\nplaceholder: '{tokens}'\n" + STEP, False),
-    "a head in tokens": (
-        HEAD + "min_chars: 5\nplaceholder: {text: '{head}', head: {tokens: 0}}\n" + STEP,
-        False,
-    ),
-    "an own type of results": (
-        HEAD.replace("}}", "}, mine: {match: {type: tool_result, error: true}}}")
-        + "min_chars: 5\n"
-        + STEP,
-        False,
-    ),
-    "another action": (
-        HEAD + "min_chars: 5\n" + STEP.replace("do: offload", "do: clear"),
-        False,
-    ),
-    "no state": (HEAD + "min_chars: 5\nstore: {state: none}\n" + STEP, False),
-    "a pinned tool": (HEAD + "min_chars: 5\ntools: {Bash: {pin: true}}\n" + STEP, False),
-    "the input goes along": (
-        HEAD + "min_chars: 5\n" + STEP.replace("types:", "with_input: true, types:"),
-        False,
-    ),
-    "a second step": (
-        HEAD + "min_chars: 5\n" + STEP.replace("}]", "}, {name: b, on: arrival, do: offload}]"),
-        False,
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "is_covered"), COVERED.values(), ids=COVERED.keys())
-def test_a_rule_covers_what_the_length_in_characters_decides(text: str, is_covered: bool) -> None:
-    own = policy(text.partition("name: p\n")[2])
-    assert (ArrivalRule.of(own, "Bash") is not None) == is_covered
-    assert ArrivalRule.of(own, "read_offloaded") is None
-
-
-def test_a_rule_reads_back_as_it_was_written() -> None:
-    text = "min_chars: 5\nplaceholder: {text: '{head}', head: {lines: 2}, max_line_chars: 9}\n"
-    rule = ArrivalRule.of(policy(HEAD.partition("name: p\n")[2] + text + STEP), "Bash")
-    assert rule is not None
-    assert ArrivalRule.of_json(json.loads(json.dumps(rule.as_json())), "Bash") == rule
-
-
-def started_hook(given: object) -> subprocess.CompletedProcess[str]:
-    code = (
-        "import sys; from policyctx.integrations.claude_code import run; run([]);"
-        "print([n for n in ('pydantic', 'pydantic_core', 'yaml', 'typer', 'rich', 'tiktoken',"
-        " 'asyncio', 'tarfile', 'concurrent', 'logging', 'secrets', 'fractions', 'difflib',"
-        " 'policyctx.session', 'policyctx.messages.reading', 'policyctx.store.read',"
-        " 'policyctx.policy.values') if n in sys.modules], file=sys.stderr)"
-    )
-    return subprocess.run(
-        [*HOOK[:2], code, "claude-code"],
-        input=json.dumps(given),
-        capture_output=True,
-        check=True,
-        text=True,
-        env=os.environ,
-    )
-
-
-def test_a_rule_of_another_form_has_another_number() -> None:
-    """A rule that was remembered before its fields changed must not be read: raise `RULE_FORM`."""
-    forms = (ArrivalRule, StoreRule, ArrivalShown, ArrivalExtent, ArrivalLineNumbers)
-    fields = json.dumps([one._fields for one in forms])
-    assert (RULE_FORM, sha256(fields.encode()).hexdigest()[:12]) == (2, "101e0c6ba178")
-
-
-def test_a_large_result_needs_neither_the_session_nor_the_policys_models(project: Path) -> None:
-    first, second = (event("Bash", bash(LARGE), cwd=project, tool_use_id=i) for i in "ab")
-    assert "policyctx.session" in started_hook(first).stderr
-    run = started_hook(second)
-    assert run.stderr == "[]\n"
-    saved = project / ".claude/policyctx/s1/Bash/b.md"
-    assert (
-        f"is in {saved}"
-        in json.loads(run.stdout)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
-    )
-    with ContextFileSystem(project / ".claude/policyctx/s1") as store:
-        assert store.read("b") == LARGE
-        assert [entry.item_id for entry in store.list()] == ["a", "b"]
+    assert outcome(remembers=True) == outcome(remembers=False)
