@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import is_
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from policyctx.definitions.items import FileLines, Item
 from policyctx.errors import MessagesError
 from policyctx.messages.json_text import compact_json
+from policyctx.policy.models import Model
+from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Correction
-
-if TYPE_CHECKING:
-    from policyctx.policy.models import Model
-    from policyctx.tokens.counter import TokenCounter
 
 
 def window_of(model: Model, called: str | None = None, *, at: float | None = None) -> int:

@@ -6,15 +6,11 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from policyctx.definitions.fields import PATH_FIELDS
 from policyctx.definitions.items import Item
+from policyctx.policy.models.steps import Escape
 from policyctx.policy.templates import Template, parsed_template
-
-if TYPE_CHECKING:
-    from policyctx.policy.models.steps import Escape
-
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_BYTES = 120

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
 from policyctx.definitions.fields import (
     EXCERPT_FIELDS,
@@ -38,72 +38,10 @@ from policyctx.definitions.language import (
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.planning.facts import Facts
 from policyctx.planning.paths import File, hash_name, numbered_forms, path_from
+from policyctx.policy.models.compaction import CompactionWording
+from policyctx.policy.models.rules import Extent, Placeholder
 from policyctx.policy.templates import Template, parsed_template
-
-if TYPE_CHECKING:
-    from policyctx.policy.models.compaction import CompactionWording
-    from policyctx.tokens.counter import TokenCounter
-
-
-class Extent(Protocol):
-    """How much of a text is shown; see the key of a policy."""
-
-    @property
-    def lines(self) -> int | None:
-        """Whole lines."""
-
-    @property
-    def chars(self) -> int | None:
-        """Characters."""
-
-    @property
-    def tokens(self) -> int | None:
-        """The most tokens."""
-
-
-class LineNumbers(Protocol):
-    """The format of the number before each line; see the key of a policy."""
-
-    @property
-    def width(self) -> int | None:
-        """The least number of characters, None for those of the largest number shown."""
-
-    @property
-    def separator(self) -> str:
-        """What is between the number and the line."""
-
-
-class Shown(Protocol):
-    """A placeholder's text, and how much of the item it shows; see the key of a policy."""
-
-    @property
-    def text(self) -> str:
-        """The text with its fields."""
-
-    @property
-    def head(self) -> Extent | None:
-        """What `{head}` shows."""
-
-    @property
-    def tail(self) -> Extent | None:
-        """What `{tail}` shows."""
-
-    @property
-    def max_line_chars(self) -> int | None:
-        """Where longer lines are cut."""
-
-    @property
-    def cut_mark(self) -> str:
-        """What comes after a line that is cut."""
-
-    @property
-    def gap(self) -> str:
-        """What `{gap}` is where something is left out."""
-
-    @property
-    def line_numbers(self) -> LineNumbers | None:
-        """How each line has its number, None where it has none."""
-
+from policyctx.tokens.counter import TokenCounter
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -126,7 +64,7 @@ class Excerpt:
     """Code points between head and tail."""
 
 
-def excerpt(text: str, wording: Shown, counter: TokenCounter) -> Excerpt:
+def excerpt(text: str, wording: Placeholder, counter: TokenCounter) -> Excerpt:
     """Return the head and the tail of `text` that `wording` asks for; one not asked for is empty.
 
     Both measure the text itself; the marks of cut lines and the numbers come on top. The head has
@@ -200,7 +138,7 @@ def _tail_start(text: str, end: int, extent: Extent | None, counter: TokenCounte
     return start
 
 
-def _shown(part: str, wording: Shown, first: int, largest: int) -> tuple[str, int]:
+def _shown(part: str, wording: Placeholder, first: int, largest: int) -> tuple[str, int]:
     """Return the part with lines cut and numbered from `first`, and the length of what is cut."""
     max_line_chars, numbers = wording.max_line_chars, wording.line_numbers
     if max_line_chars is None and numbers is None:
@@ -260,7 +198,7 @@ class Wording:
     """A wording as a policy gives it, with its text parsed."""
 
     template: Template
-    shown: Shown
+    shown: Placeholder
     """How much of the item the wording shows."""
 
     @property
@@ -279,7 +217,7 @@ class Wording:
         return not TEXT_FIELDS.isdisjoint(self.template.fields)
 
     @classmethod
-    def of(cls, placeholder: Shown) -> Wording:
+    def of(cls, placeholder: Placeholder) -> Wording:
         """Parse the text of a policy's `placeholder`."""
         return cls(parsed_template(placeholder.text, PLACEHOLDER_FIELDS), placeholder)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+
+from pydantic_core import ErrorDetails
 
 from policyctx.definitions.language import STEP_ACTIONS
 from policyctx.errors import Diagnostic
@@ -19,9 +20,6 @@ from policyctx.policy.suggestions import (
     place_of_key,
 )
 from policyctx.policy.templates import TemplateError
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 _EXPECTED = {
     "bool_type": "true or false",

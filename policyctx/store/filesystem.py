@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from policyctx.definitions.fields import ROOT_FIELDS
 from policyctx.definitions.items import Item
@@ -18,6 +18,7 @@ from policyctx.definitions.language import Action
 from policyctx.errors import AmbiguousSessionError, InputError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.planning.paths import File, item_path, path_parts, safe_part
+from policyctx.policy.models.steps import Store
 from policyctx.policy.templates import TemplateError, parsed_template
 from policyctx.store.backend import AwayError, Backend, Root, StoreUrl, absolute_root, store_root
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
@@ -25,6 +26,9 @@ from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
+from policyctx.store.read import ContentReader, FoundLine, Verification
+from policyctx.store.remote.backend import RemoteBackend
+from policyctx.store.retain import CollectionReport, StoredFile
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.sessions import (
     INDEX,
@@ -35,12 +39,6 @@ from policyctx.store.sessions import (
     state_folders,
 )
 from policyctx.store.state import Rebuilt, State
-
-if TYPE_CHECKING:
-    from policyctx.store.read import ContentReader, FoundLine, Verification
-    from policyctx.store.remote.backend import RemoteBackend
-    from policyctx.store.retain import CollectionReport, StoredFile
-
 
 __all__ = ["Content", "ContextFileSystem"]
 
@@ -577,49 +575,13 @@ class ContextFileSystem:
         self.remember([{"item_id": item_id, "path": path, "sha256": sha256, "state": state}])
 
 
-class StoreSettings(Protocol):
-    """The settings of a session's store; see the keys of a policy."""
-
-    @property
-    def root(self) -> str:
-        """The folder, with fields."""
-
-    @property
-    def on_conflict(self) -> Literal["suffix", "overwrite", "error"]:
-        """What happens when another content has the name."""
-
-    @property
-    def sync(self) -> Literal["always", "never"]:
-        """Whether to wait for the disk."""
-
-    @property
-    def mode(self) -> str:
-        """The permissions of the files."""
-
-    @property
-    def state(self) -> Literal["kept", "none"]:
-        """Whether there are an index and records."""
-
-    @property
-    def format(self) -> Format:
-        """How a file holds its text."""
-
-    @property
-    def compress(self) -> Literal["none", "zstd"]:
-        """How contents may be compressed."""
-
-    @property
-    def spill_to(self) -> str | None:
-        """The folder in which files wait while the service of a URL is away."""
-
-
 def written_root(template: str, session_id: str) -> str:
     """Return the root of a session's store as a policy writes it; `~` is not expanded."""
     return parsed_template(template, ROOT_FIELDS).render({"session_id": safe_part(session_id)})
 
 
 def session_store(
-    settings: StoreSettings,
+    settings: Store,
     session_id: str,
     *,
     root: str | os.PathLike[str] | None = None,

@@ -15,6 +15,7 @@ from typing import Literal
 from policyctx.definitions.language import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON
+from policyctx.policy.diagnosing import hint
 from policyctx.store.backend import Backend
 from policyctx.store.content import PACKED, Hollow, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import Format, is_stored, pieces, stored_bytes, text_of
@@ -122,8 +123,6 @@ class ContentReader:
             if found is not None:
                 return found
             where = self._absolute(key)
-            from policyctx.policy.diagnosing import hint  # noqa: PLC0415 - loads the policy models
-
             meant = hint(key, self._index.ids())
             reason = f"No such file, and no item of this id{meant and '; '}{meant}"
             raise StoreError(f"{where} cannot be read: {reason}", path=where) from error

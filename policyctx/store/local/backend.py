@@ -6,8 +6,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self, cast
+from typing import IO, Self, cast
 
 from policyctx.store.backend import FileStatus
 from policyctx.store.local.folder import NEW_FILE, READING, check_regular
@@ -21,10 +22,6 @@ from policyctx.store.local.write import (
     temporary_name,
     write_file,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _binary = cast("Callable[[int], IO[bytes]]", partial(open, mode="rb"))
 

@@ -10,10 +10,8 @@ import os
 import stat
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import NoReturn
 
 if os.open not in os.supports_dir_fd:
     raise ImportError("policyctx.store needs a POSIX system: it opens files by their folder")

@@ -11,7 +11,8 @@ import contextlib
 import os
 import stat
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Self, TypeAlias
+from pathlib import Path
+from typing import Self, TypeAlias
 
 from policyctx.store.backend import TEMPORARY, FileStatus, random_name
 from policyctx.store.local.folder import (
@@ -24,9 +25,6 @@ from policyctx.store.local.folder import (
     open_folder,
     set_mode,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The open folders of one root by their path below it, the one used last at the end.
 OpenFolders: TypeAlias = "OrderedDict[str, Folder]"
