@@ -1,7 +1,5 @@
 """Commands on a policy file: `check`, `show`, `init`, `agents` and `schema`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`AnthropicSummarizer`: the summary that a model of Anthropic writes, through the real SDK."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, ClassVar
 

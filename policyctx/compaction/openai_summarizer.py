@@ -1,7 +1,5 @@
 """`OpenAISummarizer`: the summary by a model of OpenAI or of an endpoint compatible with it."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """`Summarizer`: what makes a summary: the shipped ones, those registered, and one try at asking."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os

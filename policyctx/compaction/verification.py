@@ -4,8 +4,6 @@ The lines come under a heading of their own, in room that the model was not told
 the extractive summary, which reads them back in the next round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple

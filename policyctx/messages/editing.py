@@ -4,8 +4,6 @@ The input of a call is edited as a JSON text: long strings in it are replaced, a
 object.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

@@ -3,8 +3,6 @@
 Each item is read once, when it is new, and its size is kept up to date; a turn costs what is new.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter

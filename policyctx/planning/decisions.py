@@ -3,8 +3,6 @@
 A reason is data: a code with the values compared, and a sentence for people.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

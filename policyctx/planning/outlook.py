@@ -1,7 +1,5 @@
 """`Outlook`: the message list as the decisions that a plan has made so far would leave it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Each option is one setting of one of the documents. This module alone says which
 sets; `docs/agent-options.md` has the table.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re

@@ -1,7 +1,5 @@
 """`policyctx.yaml`: which agent runs under which policy, and its JSON schema."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase

@@ -3,8 +3,6 @@
 The checks read the tree, not the models, so that all errors of a file are reported together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Policy files: presets by name, files by path. Only this module of the language reads them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 A suggestion is offered only when the models accept it, so no hint leads to another error.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator

@@ -3,8 +3,6 @@
 `{name}` is a field, and `{{` and `}}` are literal braces; nothing else is evaluated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Parts of the work on recordings: whole files, and ranges of large ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """`UnwrittenStore`: the store of a replay, which writes nothing."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

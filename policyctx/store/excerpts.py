@@ -4,8 +4,6 @@
 any input that a model may give, never raise for it, and only show what the session has offloaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import closing
 from itertools import islice

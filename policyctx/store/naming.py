@@ -1,7 +1,5 @@
 """The path that a content gets: the expected one, or the wanted one with the first free number."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 

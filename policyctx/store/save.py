@@ -4,8 +4,6 @@ Under `on_conflict: overwrite` the entries come first: a crash in between leaves
 content, which its new entry names as the one that it replaces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace

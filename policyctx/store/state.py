@@ -5,8 +5,6 @@ the journal is damaged. If both are damaged, the index is rebuilt from the files
 only values that this store could have written are believed.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import weakref

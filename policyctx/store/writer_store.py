@@ -1,7 +1,5 @@
 """`WriterStore`: contents that go where the caller's own writer puts them."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os

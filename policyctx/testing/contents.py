@@ -4,8 +4,6 @@ Texts have an exact size, no two are alike, and they are the same in every run. 
 puts pieces into messages of either API.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The kinds of values that a sentence holds, and how each is written."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

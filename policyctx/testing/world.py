@@ -1,7 +1,5 @@
 """`World`: what a scenario has said so far, what came of it, and the faults that it asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import builtins
 import copy

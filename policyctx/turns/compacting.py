@@ -4,8 +4,6 @@ Messages are replaced only after a summary is accepted and the messages are save
 the list unchanged, and a warning says why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat

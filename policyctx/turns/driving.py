@@ -5,8 +5,6 @@ kind, the driver throws it into the turn, where it is raised at the `yield`. Can
 `KeyboardInterrupt` are no exception: whether such an effect happened is not known.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext

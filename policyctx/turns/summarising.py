@@ -1,7 +1,5 @@
 """Asking for a summary until one is accepted: attempts, waits, their limits, and their cost."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, replace
 from time import monotonic

@@ -4,8 +4,6 @@ Each is proved from the policy alone: globs by their automata, sizes by bounds. 
 nothing there is no finding. What code adds at run time, such as a hint on a tool, is not known.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from policyctx.errors import Diagnostic

@@ -1,7 +1,5 @@
 """Findings about item types and tools: rules that have no effect or contradict each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import combinations, islice
 

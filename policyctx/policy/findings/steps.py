@@ -1,7 +1,5 @@
 """Steps that do nothing or come too late, and placeholders and stores that cannot work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

@@ -1,7 +1,5 @@
 """The pipeline: which items a step takes, when, and what becomes of them."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field

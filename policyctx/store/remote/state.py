@@ -7,8 +7,6 @@ what the others wrote: what `collect` removed is taken in, and a segment of anot
 session ends this one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast

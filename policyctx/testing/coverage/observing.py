@@ -5,8 +5,6 @@ language's order of evaluation has taken away, `keep_recent` for an item that wo
 were old. A gate that stayed closed changes nothing in what its step says of an item.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

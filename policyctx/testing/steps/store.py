@@ -1,7 +1,5 @@
 """When the store is looked after; then: what the session and its store tell of items."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import UTC, datetime
