@@ -16,17 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from policyctx.definitions.items import FileLines, Item
 from policyctx.definitions.language import Action, recall_tool
+from policyctx.planning import placeholders
 from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from policyctx.planning.paths import File, item_path, path_parts
-from policyctx.planning.placeholders import (
-    Extent,
-    Shown,
-    Wording,
-    content_hash,
-    named_path,
-    rendered_placeholder,
-)
 
 if TYPE_CHECKING:
     from policyctx.planning.compiled import OffloadPolicy, SizeThreshold, Treatment
@@ -203,20 +196,22 @@ class Arrival(NamedTuple):
     @property
     def stays(self) -> bool:
         """Whether the result is a placeholder itself, or its placeholder would be no shorter."""
-        wording = Wording.of(self.rule.shown)
-        if named_path(wording, self.item, self.file, self._facts) is not None:
+        wording = placeholders.Wording.of(self.rule.shown)
+        if placeholders.named_path(wording, self.item, self.file, self._facts) is not None:
             return True
         return self.rule.must_shrink and len(self.placeholder(self.file)) >= len(self.item.text)
 
     def placeholder(self, file: File) -> str:
         """Return the text that takes the place of the result."""
-        return rendered_placeholder(Wording.of(self.rule.shown), self.item, file, self._facts)
+        return placeholders.rendered_placeholder(
+            placeholders.Wording.of(self.rule.shown), self.item, file, self._facts
+        )
 
     def entry(self, file: File) -> LedgerEntry:
         """Return the entry of the decision for the ledger."""
         text, item = self.item.text, self.item
         return LedgerEntry(
-            key=ItemKey(item.kind, item.tool_use_id, content_hash(text), 0),
+            key=ItemKey(item.kind, item.tool_use_id, placeholders.content_hash(text), 0),
             chars=len(text),
             item_id=item.item_id,
             item_type=item.type,
@@ -261,7 +256,7 @@ def _is_simple(policy: OffloadPolicy, step: Step, treatment: Treatment) -> bool:
     )
 
 
-def _shown(given: Shown) -> ArrivalShown:
+def _shown(given: placeholders.Shown) -> ArrivalShown:
     return ArrivalShown(
         text=given.text,
         head=_extent(given.head),
@@ -275,5 +270,5 @@ def _shown(given: Shown) -> ArrivalShown:
     )
 
 
-def _extent(given: Extent | None) -> ArrivalExtent | None:
+def _extent(given: placeholders.Extent | None) -> ArrivalExtent | None:
     return None if given is None else ArrivalExtent(given.lines, given.chars)
