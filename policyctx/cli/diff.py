@@ -13,12 +13,7 @@ import typer
 from policyctx.cli import output
 from policyctx.cli.net_output import net_dollars
 from policyctx.cli.progress import gathered, replay_policy, tell
-from policyctx.cli.replay import (
-    Jobs,
-    Prices,
-    Recordings,
-    Scheduler,
-)
+from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
 from policyctx.cli.replay_output import figures_report, outcome_report
 from policyctx.errors import visible
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared

@@ -13,9 +13,7 @@ from typing import Literal
 from policyctx.compaction import assembly
 from policyctx.compaction.file_access import accesses, unknown_readers
 from policyctx.compaction.restoration import FileReader, Restoration, RestoredFile, WorkingFiles
-from policyctx.compaction.summarizers import (
-    Summarizer,
-)
+from policyctx.compaction.summarizers import Summarizer
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.definitions.language import NONE
 from policyctx.errors import StoreError
