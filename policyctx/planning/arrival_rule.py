@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from policyctx.definitions.items import FileLines, Item
 from policyctx.definitions.language import Action, recall_tool
+from policyctx.paths import File, item_path, path_parts
 from policyctx.planning import placeholders
 from policyctx.planning.facts import Facts
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
-from policyctx.planning.paths import File, item_path, path_parts
 
 if TYPE_CHECKING:
     from policyctx.planning.compiled import OffloadPolicy, SizeThreshold, Treatment

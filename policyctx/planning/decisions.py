@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from policyctx.definitions.items import Item
 from policyctx.definitions.language import Action
+from policyctx.paths import File
 from policyctx.planning.facts import Unit
-from policyctx.planning.paths import File
 from policyctx.planning.placeholders import Wording
 from policyctx.policy.lookup import RulePath
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from policyctx.definitions.items import Item
 from policyctx.definitions.language import READ_TOOL, recall_tool
+from policyctx.paths import File, FreePaths
 from policyctx.planning.conversation import Conversation, words_of
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts, Unit
-from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
 
 

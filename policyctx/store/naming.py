@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from policyctx.errors import StoreError
-from policyctx.planning.paths import numbered
+from policyctx.paths import numbered
 from policyctx.store.backend import TEMPORARY, Backend
 from policyctx.store.content import PACKED, is_inside
 from policyctx.store.files import Prepared, sha256_in, stored_bytes, text_of

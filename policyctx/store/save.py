@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal
 
 from policyctx.errors import StoreError
-from policyctx.planning.paths import marked
+from policyctx.paths import marked
 from policyctx.store.backend import Backend, WriteBatch
 from policyctx.store.content import Content, Saved, sha256_of
 from policyctx.store.files import Format, Prepared, prepare, sha256_in

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.store.content import Content
 from policyctx.turns.effects import Effect, Holds, Record, Save, SessionStore, Turn
 from policyctx.turns.reporting import Writes

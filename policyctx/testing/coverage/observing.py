@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from policyctx.definitions.items import Item, PlainValue
 from policyctx.errors import Location, present
+from policyctx.paths import safe_part
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.planning.decisions import Decision, ItemVerdict
-from policyctx.planning.paths import safe_part
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.policy.lookup import Level, RulePath, levels, matches, nearest_given, offload_given
 from policyctx.policy.models import Step

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from policyctx.errors import StoreError, present
 from policyctx.messages.editing import block_of
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.selecting import Fate
