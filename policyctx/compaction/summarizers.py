@@ -13,8 +13,7 @@ from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import with_pinned, without_pinned
 from policyctx.definitions.language import BUILT_IN_SUMMARIZERS, EXTRACTIVE, MODEL_SUMMARIZERS, NONE
-from policyctx.errors import SummaryError, UnknownSummarizerError, in_words
-from policyctx.policy.diagnosing import nearest
+from policyctx.errors import SummaryError, UnknownSummarizerError, in_words, nearest
 from policyctx.tokens.encoders import words_in
 
 # An answer of more than this many times the words asked for is none; so is one of longer words
@@ -112,7 +111,7 @@ def summarizer_for(by: str, client: object = None) -> Summarizer:
 
         return SDK_SUMMARIZERS[by](client)
     known = list(dict.fromkeys((*BUILT_IN_SUMMARIZERS, *_registered)))
-    raise UnknownSummarizerError(by, known, next(iter(nearest(by, known)), None))
+    raise UnknownSummarizerError(by, known, nearest(by, known))
 
 
 def asked(summarizer: Summarizer, request: SummaryRequest, timeout: float | None = None) -> str:

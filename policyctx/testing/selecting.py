@@ -18,14 +18,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.definitions.items import BUILT_IN_TYPES, Item, PlainValue
 from policyctx.definitions.language import BY_STATE, Action
-from policyctx.errors import PolicyctxError
+from policyctx.errors import PolicyctxError, nearest
 from policyctx.messages.shapes.block_texts import joined_text
 from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
@@ -326,8 +325,8 @@ class Selection:
         if tool is None or any(fnmatchcase(name, tool) for name in known):
             return
         names = sorted(known)
-        near = get_close_matches(tool, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = nearest(tool, names)
+        hint = f"did you mean {near!r}? " if near else ""
         there = f"It has {', '.join(names)}" if names else "no tool is known: no call is in it"
         raise OutcomeError(self.phrase, f"no tool {tool!r} in the context; {hint}{there}")
 
