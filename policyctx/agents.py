@@ -1,7 +1,5 @@
 """Sessions by the name of an agent, under the policy that `policyctx.yaml` assigns to it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 

@@ -32,7 +32,7 @@ PolicyctxError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeVar
@@ -445,6 +445,19 @@ class MissingExtraError(InstallationError):
     def __init__(self, wanted: str, *, extra: str) -> None:
         self.extra = extra
         super().__init__(f"{wanted} needs a package: {install_command(extra)}")
+
+
+def nearest(word: object, known: Iterable[str], least: float = 0.6) -> str | None:
+    """Return the known word that `word` is a misspelling of, by its likeness; None if none is near.
+
+    `least` is the likeness of the two that is enough, from 0 to 1, which is for equal words.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - for an error only
+
+    names, letters = list(known), sorted(str(word).lower())
+    # Two letters of a short word swapped are too few alike for a ratio.
+    swapped = [name for name in names if sorted(name.lower()) == letters]
+    return next(iter(swapped or get_close_matches(str(word), names, n=1, cutoff=least)), None)
 
 
 def install_command(extra: str) -> str:

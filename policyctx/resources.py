@@ -1,7 +1,5 @@
 """Files that are read: the folders that ship with the library, and files that a user names."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from policyctx import ContextFileSystem, Session
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.store.content import Content
 from policyctx.store.local.folder import NEW_FILE, open_folder
 from tests.conversations import session_of, user

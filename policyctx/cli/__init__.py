@@ -1,7 +1,5 @@
 """The command `policyctx`: one module a command."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """The list of commands."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """MESSAGES: from a file or stdin to the request that is in it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence

@@ -102,7 +102,7 @@ A user reports that a tool called ".." made an offloaded file land outside the s
 Find the cause, hold it with a unittest, repair it, and make sure that nothing else is affected."""
 
 # The fault that the demo plants in its copy of the source, for the agent to find.
-FAULTY_FILE = "policyctx/planning/paths.py"
+FAULTY_FILE = "policyctx/paths.py"
 SOUND = 'plain = b"" if not value.strip(".") else _KEPT'
 FAULT = "plain = _KEPT"
 
@@ -111,7 +111,7 @@ TASK_MESSAGE = {"role": "user", "content": TASK}
 _TEST = """\
 import unittest
 
-from policyctx.planning.paths import path_parts, relative_path, safe_part
+from policyctx.paths import path_parts, relative_path, safe_part
 
 
 class PathsStayBelowTheRoot(unittest.TestCase):

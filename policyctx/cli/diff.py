@@ -10,26 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyctx.cli import output
 from policyctx.cli.net_output import net_dollars
-from policyctx.cli.output import (
-    Json,
-    console,
-    json_text,
-    percent,
-    print_wrapped,
-    short,
-    shortened,
-    signed_dollars,
-    table,
-    table_width,
-)
 from policyctx.cli.progress import gathered, replay_policy, tell
-from policyctx.cli.replay import (
-    Jobs,
-    Prices,
-    Recordings,
-    Scheduler,
-)
+from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
 from policyctx.cli.replay_output import figures_report, outcome_report
 from policyctx.errors import visible
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared
@@ -61,7 +45,7 @@ def diff(
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     prices: Prices = "recorded",
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Replay recorded sessions under two policies; show what differs, and why.
 
@@ -83,7 +67,7 @@ def diff(
     ]
     found = [difference for one in so_far.results for difference in one.differences]
     found.sort(key=lambda one: -one.tokens)
-    out = console()
+    out = output.console()
     if as_json:
         report: dict[str, Any] = {
             "policies": named,
@@ -92,7 +76,7 @@ def diff(
             "differences": [asdict(one) for one in found],
             **outcome_report(so_far),
         }
-        out.out(json_text(report), highlight=False)
+        out.out(output.json_text(report), highlight=False)
     else:
         labels = _labels(named)
         _show(out, labels, figures, so_far.results)
@@ -121,22 +105,22 @@ def _show(
         )
         out.print(f"no $: other sessions have prices under each policy, {priced}")
     made = _table(named, rows)
-    if table_width(made) > out.width:
+    if output.table_width(made) > out.width:
         most = max((out.width - _NUMBERS) // 2, _LABEL)
-        made = _table([shortened(name, most) for name in named], rows)
+        made = _table([output.shortened(name, most) for name in named], rows)
     out.print(made)
 
 
 def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     numeric = {"without", *labels, "change"}
-    return table(("", "without", *labels, "change"), rows, numeric=numeric)
+    return output.table(("", "without", *labels, "change"), rows, numeric=numeric)
 
 
 def _rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
     def row(name: str, without: int | None, one: float, other: float) -> tuple[str, ...]:
-        before = "" if without is None else short(without)
-        change = percent((other - one) / one) if one else ("" if other == one else "new")
-        return name, before, short(round(one)), short(round(other)), change
+        before = "" if without is None else output.short(without)
+        change = output.percent((other - one) / one) if one else ("" if other == one else "new")
+        return name, before, output.short(round(one)), output.short(round(other)), change
 
     yield row("tokens sent", a.unedited.tokens, a.edited.tokens, b.edited.tokens)
     yield row("largest context", a.unedited.largest, a.edited.largest, b.edited.largest)
@@ -165,7 +149,7 @@ def _paid_rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
 
     def row(name: str, without: float | None, one: float, other: float) -> tuple[str, ...]:
         before = "" if without is None else f"${without:,.2f}"
-        change = percent((other - one) / one) if one else ("" if other == one else "new")
+        change = output.percent((other - one) / one) if one else ("" if other == one else "new")
         return name, before, f"${one:,.2f}", f"${other:,.2f}", change
 
     nets = a.net, b.net
@@ -173,7 +157,7 @@ def _paid_rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
     yield row("cost of prompts", a.net.without.dollars.prompt, *prompts)
     yield row("summary calls", None, *(net.summaries.dollars.total for net in nets))
     yield row("re-reads", None, *(net.re_reads.dollars.total for net in nets))
-    more = signed_dollars(b.net.dollars - a.net.dollars, "$")
+    more = output.signed_dollars(b.net.dollars - a.net.dollars, "$")
     yield "net cost", "", *map(net_dollars, nets), more
     yield "sessions dearer", "", *(f"{one.dearer:,} of {one.priced:,}" for one in (a, b)), ""
     yield "policy never acted in", "", f"{a.idle:,}", f"{b.idle:,}", ""
@@ -204,11 +188,11 @@ def _show_items(
         what = one.tool or one.item_type
         size = f"{what}, {one.tokens:,} tokens"
         out.print()
-        print_wrapped(
+        output.print_wrapped(
             out, f"{one.item_id}  {size}, message {one.message} of {one.session}", _INDENT
         )
         for name, fate in zip(named, (one.first, one.second), strict=True):
-            print_wrapped(out, f"  {name}: {_fate_text(fate)}", _INDENT)
+            output.print_wrapped(out, f"  {name}: {_fate_text(fate)}", _INDENT)
     if len(shown) < len(found):
         out.print()
         out.print(f"{len(found) - len(shown):,} smaller items are not shown; --largest 0 shows all")

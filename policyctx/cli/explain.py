@@ -15,34 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from policyctx.cli import output
 from policyctx.cli.conversation import RecordedChoice, read_messages
-from policyctx.cli.output import (
-    Call,
-    Json,
-    Messages,
-    Policy,
-    Recorded,
-    Root,
-    SessionId,
-    breakpoints_in_words,
-    breakpoints_report,
-    compaction_in_words,
-    compaction_report,
-    console,
-    gate_report,
-    item_report,
-    json_text,
-    outcome,
-    place,
-    plan_report,
-    reason_report,
-    saving,
-    shortened,
-    table,
-    usage_in_words,
-    window_report,
-)
-from policyctx.cli.output import table as table_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.language import Action, recall_tool
 from policyctx.errors import MessagesError, StoreError
@@ -61,8 +35,8 @@ _LARGEST = 10
 
 
 def explain(
-    policy: Policy,
-    messages: Messages,
+    policy: output.Policy,
+    messages: output.Messages,
     item: Annotated[
         str | None,
         typer.Option(help="Only this item: its number in the table, or its id."),
@@ -82,11 +56,11 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    root: Root = None,
-    session_id: SessionId = None,
-    recorded: Recorded = None,
-    call: Call = None,
-    as_json: Json = False,
+    root: output.Root = None,
+    session_id: output.SessionId = None,
+    recorded: output.Recorded = None,
+    call: output.Call = None,
+    as_json: output.Json = False,
 ) -> None:
     """Explain what a policy would do with each item, and which line says so; write nothing.
 
@@ -101,14 +75,14 @@ def explain(
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
     positions = _chosen(planned, item, why_not=why_not, largest=largest)
     placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
-    out = console()
+    out = output.console()
     if as_json:
         report = _report(planned, positions) | given.report(session)
-        report |= breakpoints_report(placed) | window_report(planned)
-        out.out(json_text(report), highlight=False)
+        report |= output.breakpoints_report(placed) | output.window_report(planned)
+        out.out(output.json_text(report), highlight=False)
         return
     _print_gates(planned, out)
-    for line in breakpoints_in_words(placed):
+    for line in output.breakpoints_in_words(placed):
         out.print(line, soft_wrap=True, markup=False)
     if warning := fullness_ahead(planned):
         out.print(f"warning: {warning}\n", soft_wrap=True, markup=False)
@@ -160,7 +134,7 @@ def _print_gates(planned: Plan, out: Console) -> None:
     for step in planned.outcomes:
         state = "open" if step.is_open else "closed"
         gates = "; ".join(verdict.sentence for verdict in step.gates) or "no gates"
-        where = place(policy, ("steps", step.step))
+        where = output.place(policy, ("steps", step.step))
         out.print(
             f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}",
             soft_wrap=True,
@@ -168,12 +142,12 @@ def _print_gates(planned: Plan, out: Console) -> None:
     out.print()
 
 
-def _taken(outcome: Outcome) -> str:
-    if (replacing := outcome.replaces) is not None:
+def _taken(step: Outcome) -> str:
+    if (replacing := step.replaces) is not None:
         return f"replaces {replacing.messages:,} messages of {replacing.tokens:,} tokens"
-    if outcome.stopped is not None and not outcome.took:
-        return f"takes none, {outcome.stopped}"
-    return f"takes {len(outcome.took):,}"
+    if step.stopped is not None and not step.took:
+        return f"takes none, {step.stopped}"
+    return f"takes {len(step.took):,}"
 
 
 def _print_item(planned: Plan, position: int, out: Console) -> None:
@@ -200,20 +174,27 @@ def _without_copy(planned: Plan, position: int) -> str:
 def _verdicts(planned: Plan, position: int) -> Table:
     policy = planned.conversation.policy
     rows = (
-        (v.step, "takes it" if v.taken else "leaves it", v.reason, place(policy, v.rule_path))
+        (
+            v.step,
+            "takes it" if v.taken else "leaves it",
+            v.reason,
+            output.place(policy, v.rule_path),
+        )
         for v in planned.verdicts(position)
     )
-    return table_of(("step", "", "why", "says"), rows, numeric=set(), whole={"step", "", "says"})
+    return output.table(
+        ("step", "", "why", "says"), rows, numeric=set(), whole={"step", "", "says"}
+    )
 
 
 def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
     policy = planned.conversation.policy
     return {
-        "gates": [gate_report(verdict, policy) for verdict in planned.gates],
-        "compaction": compaction_report(planned),
+        "gates": [output.gate_report(verdict, policy) for verdict in planned.gates],
+        "compaction": output.compaction_report(planned),
         "items": [
             {
-                **item_report(planned, position),
+                **output.item_report(planned, position),
                 "tokens": planned.facts.tokens(planned.items[position]),
                 "decision": planned.decision(position).action,
                 "read_back": planned.decision(position).is_read_back,
@@ -221,9 +202,9 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
                     {
                         "step": v.step,
                         "taken": v.taken,
-                        "reason": reason_report(v.reason),
+                        "reason": output.reason_report(v.reason),
                         "rule": v.rule,
-                        "place": place(policy, v.rule_path),
+                        "place": output.place(policy, v.rule_path),
                     }
                     for v in planned.verdicts(position)
                 ],
@@ -234,17 +215,17 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
 
 
 def apply(
-    policy: Policy,
-    messages: Messages,
-    output: Annotated[
+    policy: output.Policy,
+    messages: output.Messages,
+    path: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File for the new messages, in place of stdout."),
     ] = None,
-    root: Root = None,
-    session_id: SessionId = None,
-    recorded: Recorded = None,
-    call: Call = None,
-    as_json: Json = False,
+    root: output.Root = None,
+    session_id: output.SessionId = None,
+    recorded: output.Recorded = None,
+    call: output.Call = None,
+    as_json: output.Json = False,
 ) -> None:
     """Apply a policy: new messages, and files for what left.
 
@@ -257,34 +238,34 @@ def apply(
     # With `--json` stderr is a report for programs.
     given = read_messages(messages, RecordedChoice(recorded, call), quiet=as_json)
     given.teach(session, quiet=as_json)
-    with _opened(output) as write:
+    with _opened(path) as write:
         result = session.apply(given.messages, system=given.system, tools=given.tools)
         if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
             raise StoreError(session.writes.problem, path=str(session.store.root))
         request = given.request
         if result.breakpoints:
             request = request.marked(result.system, result.tools)
-        write(json_text(request.document_with(result.messages)))
+        write(output.json_text(request.document_with(result.messages)))
     planned, placed = result.plan, result.breakpoints
-    err = console(stderr=True)
+    err = output.console(stderr=True)
     if as_json:
-        report = plan_report(planned) | given.report(session) | applied_report(result)
-        report |= breakpoints_report(placed)
-        err.out(json_text(report), highlight=False)
+        report = output.plan_report(planned) | given.report(session) | applied_report(result)
+        report |= output.breakpoints_report(placed)
+        err.out(output.json_text(report), highlight=False)
         return
-    err.print(outcome(planned, "offloaded"), soft_wrap=True)
+    err.print(output.outcome(planned, "offloaded"), soft_wrap=True)
     for warning in result.warnings:
         err.print(f"warning: {warning}", soft_wrap=True, markup=False)
     after = planned.tokens_after
-    if spent := usage_in_words(result.summary_usage):
+    if spent := output.usage_in_words(result.summary_usage):
         err.print(spent, soft_wrap=True)
     if (made := result.compaction) is not None:
-        err.print(compaction_in_words(planned, "were"), soft_wrap=True)
+        err.print(output.compaction_in_words(planned, "were"), soft_wrap=True)
         if made.archive_path is not None:
             err.print(f"archived in {made.archive_path}", soft_wrap=True, markup=False)
         after -= made.stats.original_token_count - made.stats.compacted_token_count
-    err.print(f"context: {saving(planned.tokens_before, after)}")
-    for line in breakpoints_in_words(placed):
+    err.print(f"context: {output.saving(planned.tokens_before, after)}")
+    for line in output.breakpoints_in_words(placed):
         err.print(line, soft_wrap=True, markup=False)
 
 
@@ -303,27 +284,27 @@ def applied_report(result: Result) -> dict[str, Any]:
 
 
 @contextmanager
-def _opened(output: Path | None) -> Iterator[Callable[[str], None]]:
-    """Open the output before anything is saved; yield a function that writes a text to it.
+def _opened(path: Path | None) -> Iterator[Callable[[str], None]]:
+    """Open the file before anything is saved; yield a function that writes a text to it.
 
     A file gets its name when the text is complete, so it is never half written, and after an error
-    it is as it was. Raises `StoreError` for an output that cannot be written.
+    it is as it was. Raises `StoreError` for a file that cannot be written.
     """
-    if output is None:
+    if path is None:
         yield _write_stdout
         return
     with ExitStack() as undo:
-        with _reported(output):
-            file, unfinished = _created(output, undo)
+        with _reported(path):
+            file, unfinished = _created(path, undo)
 
         def write(text: str) -> None:
-            with _reported(output):
+            with _reported(path):
                 file.write(f"{text}\n".encode())
                 if unfinished is None and file.seekable():
                     file.truncate()
                 file.close()
                 if unfinished is not None:
-                    unfinished.replace(output.resolve())
+                    unfinished.replace(path.resolve())
 
         yield write
 
@@ -333,14 +314,14 @@ def _write_stdout(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def _created(output: Path, undo: ExitStack) -> tuple[BinaryIO, Path | None]:
-    """Return an open file, and its path if it is a new one that is to take the output's name."""
-    is_there = output.exists()  # raises for a name that no file can have
-    if output.is_dir():
+def _created(path: Path, undo: ExitStack) -> tuple[BinaryIO, Path | None]:
+    """Return an open file, and its path if it is a new one that gets the name `path` later."""
+    is_there = path.exists()  # raises for a name that no file can have
+    if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    target = output.resolve()
+    target = path.resolve()
     if is_there and not target.is_file():  # a pipe or a device
-        return undo.enter_context(output.open("wb")), None
+        return undo.enter_context(path.open("wb")), None
     if is_there and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if is_there and not os.access(target.parent, os.W_OK):
@@ -355,12 +336,12 @@ def _created(output: Path, undo: ExitStack) -> tuple[BinaryIO, Path | None]:
 
 
 @contextmanager
-def _reported(output: Path) -> Iterator[None]:
+def _reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        sentence = f"{output} cannot be written: {error.strerror}"
-        raise StoreError(sentence, path=str(output)) from error
+        sentence = f"{path} cannot be written: {error.strerror}"
+        raise StoreError(sentence, path=str(path)) from error
 
 
 _COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
@@ -373,13 +354,13 @@ _NARROW_ITEM, _NARROW_TOOL = 12, 17
 
 
 def plan(
-    policy: Policy,
-    messages: Messages,
-    root: Root = None,
-    session_id: SessionId = None,
-    recorded: Recorded = None,
-    call: Call = None,
-    as_json: Json = False,
+    policy: output.Policy,
+    messages: output.Messages,
+    root: output.Root = None,
+    session_id: output.SessionId = None,
+    recorded: output.Recorded = None,
+    call: output.Call = None,
+    as_json: output.Json = False,
 ) -> None:
     """Show what a policy would do, and why; write nothing.
 
@@ -392,21 +373,21 @@ def plan(
     given.teach(session)
     planned = session.plan(given.messages, system=given.system, tools=given.tools)
     placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
-    out = console()
+    out = output.console()
     if as_json:
-        report = plan_report(planned) | given.report(session)
-        report |= breakpoints_report(placed) | window_report(planned)
-        out.out(json_text(report), highlight=False)
+        report = output.plan_report(planned) | given.report(session)
+        report |= output.breakpoints_report(placed) | output.window_report(planned)
+        out.out(output.json_text(report), highlight=False)
         return
     if planned.decisions:
         out.print(_decisions(planned, out.width))
-    out.print(outcome(planned, "would be offloaded"), soft_wrap=True)
-    context = f"context: {saving(planned.tokens_before, planned.tokens_after)}"
-    if told := compaction_in_words(planned, "would be"):
+    out.print(output.outcome(planned, "would be offloaded"), soft_wrap=True)
+    context = f"context: {output.saving(planned.tokens_before, planned.tokens_after)}"
+    if told := output.compaction_in_words(planned, "would be"):
         out.print(told, soft_wrap=True)
         context += "; what the summary spares is not deducted"
     out.print(context, soft_wrap=True)
-    for line in breakpoints_in_words(placed):
+    for line in output.breakpoints_in_words(placed):
         out.print(line, soft_wrap=True, markup=False)
     if warning := fullness_ahead(planned):
         out.print(f"warning: {warning}", soft_wrap=True, markup=False)
@@ -416,15 +397,18 @@ def _decisions(planned: Plan, width: int) -> Table:
     columns = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     rows = (_row(decision, planned.facts, width) for decision in planned.decisions)
     numeric = {"message", "tokens", "after"}
-    return table(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
+    return output.table(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
 
 
 def _row(decision: Decision, facts: Facts, width: int) -> tuple[object, ...]:
     item, tokens = decision.item, facts.tokens(decision.item)
     name, what = item.tool or item.type, decision.action
     if (more := width - _WIDE) < 0:
-        id_, name = shortened(item.item_id, _NARROW_ITEM), shortened(name, _NARROW_TOOL)
+        id_, name = (
+            output.shortened(item.item_id, _NARROW_ITEM),
+            output.shortened(name, _NARROW_TOOL),
+        )
         return id_, name, tokens, what, decision.reason
     after = tokens if what is Action.KEEP else facts.length(decision.placeholder or "", "tokens")
-    id_, name = shortened(item.item_id, _ITEM + more), shortened(name, _TOOL + more)
+    id_, name = output.shortened(item.item_id, _ITEM + more), output.shortened(name, _TOOL + more)
     return item.message, id_, name, tokens, after, what, decision.reason

@@ -1,7 +1,5 @@
 """`policyctx export` and `import`: a policy from and to the edits of Anthropic's server."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

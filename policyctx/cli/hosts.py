@@ -1,7 +1,5 @@
 """Commands that hosts start: the hook of Claude Code, the MCP server and the proxy."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """`policyctx test --mutate`: the mutants of a policy that no scenario notices."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

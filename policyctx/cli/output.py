@@ -1,7 +1,5 @@
 """What commands print: tables for people, JSON for programs, plain text where no terminal is."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

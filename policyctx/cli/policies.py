@@ -1,7 +1,5 @@
 """Commands on a policy file: `check`, `show`, `init`, `agents` and `schema`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -16,17 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from policyctx.cli.output import (
-    Directory,
-    ExtendsFrom,
-    Format,
-    Json,
-    Policy,
-    console,
-    json_text,
-    shown,
-    table,
-)
+from policyctx.cli import output
 from policyctx.definitions.language import DEFAULT
 from policyctx.errors import Diagnostic, Location, PolicyError, StoreError
 from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
@@ -53,11 +41,12 @@ def check(
         list[str], typer.Argument(metavar="POLICY...", help="Presets' names or files' paths.")
     ],
     form: Annotated[
-        Format, typer.Option("--format", help="For people, programs, or GitHub's annotations.")
-    ] = Format.TEXT,
+        output.Format,
+        typer.Option("--format", help="For people, programs, or GitHub's annotations."),
+    ] = output.Format.TEXT,
     strict: Annotated[bool, typer.Option("--strict", help="Count warnings as errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
-    extends_from: ExtendsFrom = [],  # noqa: B006 - typer copies it
+    extends_from: output.ExtendsFrom = [],  # noqa: B006 - typer copies it
 ) -> None:
     """Check policies: every mistake, and what is probably a mistake.
 
@@ -66,12 +55,12 @@ def check(
     Example: policyctx check policy.yaml --strict
     """
     found = [diagnostic for policy in policies for diagnostic in _checked(policy, extends_from)]
-    form = Format.JSON if as_json else form
-    if found or form is Format.JSON:
-        typer.echo(shown(found, form))
+    form = output.Format.JSON if as_json else form
+    if found or form is output.Format.JSON:
+        typer.echo(output.shown(found, form))
     errors = sum(d.severity == "error" for d in found)
     warnings = len(found) - errors
-    if form is Format.TEXT:
+    if form is output.Format.TEXT:
         typer.echo(_summary(len(policies), errors, warnings), err=True)
     if errors or (strict and warnings):
         raise typer.Exit(1)
@@ -96,13 +85,13 @@ def _count(number: int, word: str) -> str:
 
 
 def agents(
-    directory: Directory = Path(),
+    directory: output.Directory = Path(),
     form: Annotated[
-        Format,
+        output.Format,
         typer.Option(
             "--format", help="For people, programs, or the errors alone as GitHub's annotations."
         ),
-    ] = Format.TEXT,
+    ] = output.Format.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Show which agent gets which policy, from which line.
@@ -112,21 +101,21 @@ def agents(
 
     Example: policyctx agents
     """
-    if form is Format.GITHUB and not as_json:
+    if form is output.Format.GITHUB and not as_json:
         _annotate(directory)
         return
     file = read_agents(agents_source(directory))
     mistakes = [(entry, _mistakes(entry, file)) for entry in file.entries]
-    out = console()
-    if as_json or form is Format.JSON:
+    out = output.console()
+    if as_json or form is output.Format.JSON:
         report = {"file": file.path, "agents": [_report(*checked) for checked in mistakes]}
-        out.out(json_text(report), highlight=False)
+        out.out(output.json_text(report), highlight=False)
     elif not mistakes:
         out.print(f"{file.path} has no entries", soft_wrap=True)
     else:
         rows = (_row(*checked) for checked in mistakes)
         columns = ("agent", "policy", "written at", "loads")
-        out.print(table(columns, rows, numeric=set(), whole=set(columns)))
+        out.print(output.table(columns, rows, numeric=set(), whole=set(columns)))
     if found := in_order(d for _, of_entry in mistakes for d in of_entry):
         raise PolicyError(found)
 
@@ -140,7 +129,7 @@ def _annotate(directory: Path) -> None:
     except PolicyError as error:
         found = error.diagnostics
     if found:
-        typer.echo(shown(found, Format.GITHUB))
+        typer.echo(output.shown(found, output.Format.GITHUB))
         raise typer.Exit(1)
 
 
@@ -166,7 +155,7 @@ def _report(entry: AgentEntry, mistakes: tuple[Diagnostic, ...]) -> dict[str, An
         "policy": entry.named,
         "file": entry.place.file,
         "line": entry.place.line,
-        "errors": json.loads(shown(mistakes, Format.JSON)),
+        "errors": json.loads(output.shown(mistakes, output.Format.JSON)),
     }
 
 
@@ -185,7 +174,7 @@ def schema(
     agents: Annotated[
         bool, typer.Option("--agents", help="Print the JSON Schema of a policyctx.yaml.")
     ] = False,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Print the JSON Schema of a policy, or explain one key.
 
@@ -193,15 +182,15 @@ def schema(
 
     Example: policyctx schema items.keep_recent
     """
-    out = console()
+    out = output.console()
     if agents:
         if key is not None:
             raise typer.BadParameter("--agents goes without a KEY")
-        out.out(json_text(agents_schema()), highlight=False)
+        out.out(output.json_text(agents_schema()), highlight=False)
     elif key is None:
-        out.out(json_text(policy_schema()), highlight=False)
+        out.out(output.json_text(policy_schema()), highlight=False)
     elif as_json:
-        out.out(json_text(schema_of(key)), highlight=False)
+        out.out(output.json_text(schema_of(key)), highlight=False)
     else:
         text = Text(explained(key))
         text.stylize("bold", 0, text.plain.find("\n"))
@@ -210,11 +199,11 @@ def schema(
 
 
 def show(
-    policy: Policy,
+    policy: output.Policy,
     with_origins: Annotated[
         bool, typer.Option("--origins", help="Show where each value was written.")
     ] = False,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Show a policy with all that it extends, as YAML.
 
@@ -225,19 +214,20 @@ def show(
     """
     root = resolved(policy_source(policy))
     validated(root)
-    out = console()
+    out = output.console()
     if with_origins:
         rows = origins(root)
         if as_json:
             report = [{"key": k, "value": v, "place": str(place)} for k, v, place in rows]
-            out.out(json_text(report), highlight=False)
+            out.out(output.json_text(report), highlight=False)
             return
-        cells = ((key, json_text(value, indent=None), place) for key, value, place in rows)
+        cells = ((key, output.json_text(value, indent=None), place) for key, value, place in rows)
         columns, whole = ("key", "value", "written at"), {"key", "written at"}
-        out.print(table(columns, cells, numeric=set(), whole=whole))
+        out.print(output.table(columns, cells, numeric=set(), whole=whole))
         return
     out.out(
-        json_text(root.as_written()) if as_json else resolved_yaml(root).rstrip(), highlight=False
+        output.json_text(root.as_written()) if as_json else resolved_yaml(root).rstrip(),
+        highlight=False,
     )
 
 
@@ -311,7 +301,7 @@ def _setting(prose: str, key: str, value: object) -> str:
 
 
 def _yaml(keys: dict[str, object]) -> str:
-    return resolved_yaml(read_yaml(PolicySource("starter", json_text(keys))))
+    return resolved_yaml(read_yaml(PolicySource("starter", output.json_text(keys))))
 
 
 def init(
@@ -321,7 +311,7 @@ def init(
     name: Annotated[
         str, typer.Option(help="What the policy is called; its file is NAME.yaml.")
     ] = "policy",
-    directory: Directory = Path(),
+    directory: output.Directory = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Write a policy to start from, and a policyctx.yaml that runs every agent under it.
@@ -396,7 +386,7 @@ def _set_aside(path: Path, undo: ExitStack) -> Path:
 
 
 def _show_what_to_try(policy: Path, new: list[Path], replaced: list[Path]) -> None:
-    out = console()
+    out = output.console()
     for verb, paths in (("wrote", new), ("replaced", replaced)):
         if paths:
             out.print(f"{verb} {_listed(paths)}", soft_wrap=True)
@@ -408,7 +398,7 @@ def _show_what_to_try(policy: Path, new: list[Path], replaced: list[Path]) -> No
 
 def _show_how_to_add(agents: Path, name: str) -> None:
     """Show the lines that run an agent under the policy, for a file that is left as it is."""
-    out = console()
+    out = output.console()
     out.print(f"\n{agents} is left as it is. To run an agent under the policy, add to it:")
     out.print(f'  agents:\n    "{name}": ./{name}.yaml', soft_wrap=True)
 

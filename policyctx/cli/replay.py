@@ -14,8 +14,7 @@ from policyctx.cli.progress import Progressed, gathered, missing, replay_policy,
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.report.page import check_writable, write_report
-from policyctx.replay.running import replayed
-from policyctx.replay.shown import ShownSessions, in_one_line, shown
+from policyctx.replay.running import ShownSessions, in_one_line, replayed, shown
 from policyctx.replay.terms import PricesOf
 
 if TYPE_CHECKING:

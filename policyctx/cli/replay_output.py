@@ -27,7 +27,7 @@ from policyctx.pricing.rows import prices_date
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.cost import LAYOUT_MEANINGS, Cost
-from policyctx.replay.shown import FEW, ShownSessions
+from policyctx.replay.running import FEW, ShownSessions
 from policyctx.replay.simulated import Need, Regret, SimulatedSession
 from policyctx.replay.summing import Figures, SummedSession, contradicting, figures_of, total
 from policyctx.replay.terms import PricesOf

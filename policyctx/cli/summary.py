@@ -1,7 +1,5 @@
 """`policyctx summary`: what a compaction would leave of a conversation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """`policyctx test`: run features, with no pytest configuration at all."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.util import find_spec

@@ -29,20 +29,13 @@ from policyctx.replay.executing.processes import executor
 from policyctx.replay.report.page import check_writable, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
+from policyctx.tuning import study
 from policyctx.tuning.evaluating import Evaluator
 from policyctx.tuning.outcomes import SessionOutcome, sums
 from policyctx.tuning.page import page
 from policyctx.tuning.recordings import Priced, ProjectBy, Read, priced, read
 from policyctx.tuning.search import Candidate, Constraints
 from policyctx.tuning.settings import Incumbent, Setting
-from policyctx.tuning.study import (
-    MIN_PROJECTS,
-    CandidateComparison,
-    Study,
-    StudyOptions,
-    Tuned,
-    incumbent_policy,
-)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,9 +49,9 @@ class ShownStudy:
     """A study and what it was made of."""
 
     incumbent: Incumbent
-    options: StudyOptions
+    options: study.StudyOptions
     known: Priced
-    tuned: Tuned
+    tuned: study.Tuned
     prices: PricesOf
 
 
@@ -74,10 +67,10 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
     """Print the front, the comparisons, the test and the diff."""
     tuned = shown.tuned
     out.print(_sessions_line(shown), soft_wrap=True)
-    if tuned.projects < MIN_PROJECTS:
+    if tuned.projects < study.MIN_PROJECTS:
         out.print(
-            f"ranked    presets only: below {MIN_PROJECTS} projects no setting can be tested on"
-            " projects that it was not chosen on",
+            f"ranked    presets only: below {study.MIN_PROJECTS} projects no setting can be tested"
+            " on projects that it was not chosen on",
             soft_wrap=True,
         )
     out.print()
@@ -140,7 +133,7 @@ def _rows(shown: ShownStudy) -> Iterator[_Row]:
         yield _Row(f"* {tuned.winner.setting}", "winner", tuned.winner.outcomes)
 
 
-def _winner(tuned: Tuned) -> Setting | None:
+def _winner(tuned: study.Tuned) -> Setting | None:
     return None if tuned.winner is None else tuned.winner.setting
 
 
@@ -156,7 +149,7 @@ def _cells(row: _Row) -> tuple[object, ...]:
     )
 
 
-def _comparison_table(comparisons: Sequence[CandidateComparison]) -> HostObject:
+def _comparison_table(comparisons: Sequence[study.CandidateComparison]) -> HostObject:
     columns = ["against", "$", "95 % interval", "regret tokens", "wins", "losses", "ties"]
     rows = [
         (
@@ -171,7 +164,7 @@ def _comparison_table(comparisons: Sequence[CandidateComparison]) -> HostObject:
     return table(columns, rows, numeric=set(columns[1:]), whole=set())
 
 
-def _interval(one: CandidateComparison) -> str:
+def _interval(one: study.CandidateComparison) -> str:
     if one.interval is None:
         return "unknown"
     return f"[{signed_dollars(one.interval.low)}, {signed_dollars(one.interval.high)}]"
@@ -327,7 +320,7 @@ def _values(outcomes: Sequence[SessionOutcome]) -> dict[str, Any]:
     }
 
 
-def _comparison(one: CandidateComparison) -> dict[str, Any]:
+def _comparison(one: study.CandidateComparison) -> dict[str, Any]:
     interval = None if one.interval is None else [round(x, _DIGITS) for x in one.interval]
     rounded = {k: round(v, _DIGITS) for k, v in asdict(one).items() if isinstance(v, float)}
     return {**asdict(one), **rounded, "interval": interval, "tally": one.tally._asdict()}
@@ -404,7 +397,7 @@ def tune(
     if report is not None:
         check_writable(report)
     constraints = Constraints(never_dearer=never_dearer, max_regret=max_regret)
-    options = StudyOptions(seed=seed, folds=folds, constraints=constraints)
+    options = study.StudyOptions(seed=seed, folds=folds, constraints=constraints)
     shown = None
     with executor(jobs, scheduler) as workers:
         so_far = gathered(paths, partial(read, by=project_by), workers)
@@ -442,7 +435,7 @@ def _check_output(output: Path | None, incumbent: Incumbent) -> None:
 def _studied(
     incumbent: Incumbent,
     so_far: Progressed[Read],
-    options: StudyOptions,
+    options: study.StudyOptions,
     workers: Executor,
     *,
     prices: PricesOf,
@@ -451,7 +444,7 @@ def _studied(
 
     What failed is added to `so_far`.
     """
-    policy = incumbent_policy(incumbent)
+    policy = study.incumbent_policy(incumbent)
     if policy is None:
         raise PolicyError([Diagnostic(Location(incumbent.name), "PC001", _NOT_EXTENDED)])
     found = zip(so_far.results, so_far.origins, strict=True)
@@ -475,7 +468,7 @@ def _studied(
             if known.without_price:
                 so_far.failures.append(FailedRecording("", _unpriced(known)))
             return None
-        tuned = Study(incumbent, known.sessions, evaluator, options).tuned()
+        tuned = study.Study(incumbent, known.sessions, evaluator, options).tuned()
     return ShownStudy(incumbent, options, known, tuned, prices)
 
 

@@ -3,8 +3,6 @@
 Source: PRD context-compact F-006, F-007 and F-009.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence

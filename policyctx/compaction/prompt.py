@@ -5,8 +5,6 @@ first), the agent's words and calls, earlier summaries. The user's words are sho
 only when they alone are too large.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

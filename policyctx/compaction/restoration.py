@@ -1,7 +1,5 @@
 """Which files and lines return after a compaction, as they are now (PRD context-compact F-005)."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

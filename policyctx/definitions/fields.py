@@ -1,7 +1,5 @@
 """The fields of texts in a policy: of placeholders, paths, the store's root and session ids."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 

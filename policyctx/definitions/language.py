@@ -1,7 +1,5 @@
 """The words of the language: actions, gates, summarizers, tools for reading back, wordings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -278,7 +278,7 @@ def _store_folder(root: str, options: Options, event: Event, folder: str) -> str
     Raises `_LeftAloneError` if it is below the project and a link leads out of it, and if the
     session's own folder in it is a link: a checkout may have brought the link.
     """
-    from policyctx.planning.paths import safe_part  # noqa: PLC0415 - not for every event
+    from policyctx.paths import safe_part  # noqa: PLC0415 - not for every event
 
     root = root if options.root is None else options.root
     if "://" in root:

@@ -20,8 +20,8 @@ from policyctx.definitions.language import is_url
 from policyctx.errors import InputError, UsageError
 from policyctx.messages.asked import Asked, is_alike
 from policyctx.messages.shapes.shape import Shape
+from policyctx.paths import safe_part
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.paths import safe_part
 from policyctx.policy.models import Policy
 from policyctx.session import Session
 from policyctx.tokens.usage import BodyUsage

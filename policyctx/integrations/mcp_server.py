@@ -19,7 +19,7 @@ from policyctx import __version__
 from policyctx.definitions.language import READ_TOOL, SEARCH_TOOL
 from policyctx.errors import AmbiguousSessionError, MissingExtraError, StoreError
 from policyctx.integrations.tools import CHAR, LIMIT, OFFSET, PATH, QUERY, READ, SEARCH
-from policyctx.planning.paths import safe_part
+from policyctx.paths import safe_part
 from policyctx.store.backend import store_root
 from policyctx.store.excerpts import MOST_LINES, Answer, read_offloaded, search_offloaded
 from policyctx.store.filesystem import ContextFileSystem, stores_in

@@ -36,12 +36,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("the callback for smolagents", extra="smolagents") from error
 try:
-    from smolagents.memory import (
-        ActionStep,
-        MemoryStep,
-        PlanningStep,
-        TaskStep,
-    )
+    from smolagents.memory import ActionStep, MemoryStep, PlanningStep, TaskStep
     from smolagents.models import ChatMessage, MessageRole, get_tool_json_schema
     from smolagents.tools import BaseTool  # noqa: F401 - older versions send a call twice
 except ImportError as error:

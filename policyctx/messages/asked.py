@@ -1,7 +1,5 @@
 """`Asked`: a request before the policy, and whether two requests are of one conversation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile

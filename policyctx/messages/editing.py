@@ -4,8 +4,6 @@ The input of a call is edited as a JSON text: long strings in it are replaced, a
 object.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict
@@ -24,17 +22,8 @@ from policyctx.definitions.items import (
     RequestMark,
 )
 from policyctx.errors import MessagesError, ShapeError, SummaryError
+from policyctx.messages import markers
 from policyctx.messages.json_text import JSON, as_message, compact_json, text_of
-from policyctx.messages.markers import (
-    cache_blocks,
-    is_plain,
-    marked_beside,
-    marked_with,
-    markers_of,
-    new_marker,
-    unmarked,
-    with_markers,
-)
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, blocks_of, medium_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT, OUTPUT_TYPES
@@ -197,7 +186,7 @@ def in_place_anthropic(request: SessionRequest, instruction: str) -> dict[str, A
     messages = messages[head:]
     if not messages or any(not _is_anthropic(message) for message in messages):
         raise _unsendable("anthropic", "Anthropic's messages API")
-    beside = len(marked_beside(system)) + len(marked_beside(request.tools))
+    beside = len(markers.marked_beside(system)) + len(markers.marked_beside(request.tools))
     messages = _with_breakpoint(messages, _MOST_MARKERS - beside)
     found: dict[str, Any] = {"messages": [*messages, {"role": "user", "content": instruction}]}
     found |= {} if system in (None, "", []) else {"system": system}
@@ -261,9 +250,9 @@ def _with_breakpoint(messages: list[Message], room: int) -> list[Message]:
     for i in reversed(range(len(messages))):
         if i == last:
             messages[i] = _marked(messages[i])
-        elif there := len(markers_of(messages[i])):
+        elif there := len(markers.markers_of(messages[i])):
             kept += there
-            messages[i] = messages[i] if kept <= room else unmarked(messages[i])
+            messages[i] = messages[i] if kept <= room else markers.unmarked(messages[i])
     return messages
 
 
@@ -271,18 +260,22 @@ def _markable(message: Message) -> list[int]:
     """Return the indices of the blocks of a message that may have a marker."""
     if not isinstance(message.get("content"), str | list):
         return []
-    return [i for i, block in enumerate(cache_blocks(message)) if block.kind != "unmarkable"]
+    return [
+        i for i, block in enumerate(markers.cache_blocks(message)) if block.kind != "unmarkable"
+    ]
 
 
 def _marked(message: Message) -> Message:
     """Return a message with one marker, on the last block that may have one."""
     at, content = _markable(message)[-1], message["content"]
     if isinstance(content, str):
-        block = {"type": "text", "text": content, "cache_control": new_marker("5m")}
+        block = {"type": "text", "text": content, "cache_control": markers.new_marker("5m")}
         return {**message, "content": [block]}
-    if is_plain(message):
-        return with_markers(message, {("content", at): new_marker("5m")})
-    blocks = [marked_with(block, "5m") if i == at else block for i, block in enumerate(content)]
+    if markers.is_plain(message):
+        return markers.with_markers(message, {("content", at): markers.new_marker("5m")})
+    blocks = [
+        markers.marked_with(block, "5m") if i == at else block for i, block in enumerate(content)
+    ]
     return {**message, "content": blocks}
 
 

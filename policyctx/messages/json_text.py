@@ -1,7 +1,5 @@
 """Compact JSON of whatever a message holds besides strings, objects of an SDK included."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping

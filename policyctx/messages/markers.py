@@ -7,8 +7,6 @@ are dicts here, and a framework's object has no markers; blocks may be objects o
 A marker that is None counts as none.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

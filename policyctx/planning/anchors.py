@@ -10,8 +10,6 @@ Blocks are named by integers that ascend in the order of the list as it is sent,
 positions of items. Nothing here reads a message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias

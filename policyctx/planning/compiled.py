@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
 from policyctx.definitions.language import READ_TOOL, Comparison, gates_in, recall_tool
 from policyctx.errors import Location
+from policyctx.paths import path_parts
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit
-from policyctx.planning.paths import path_parts
 from policyctx.planning.placeholders import CompactionForms, Wording
 from policyctx.policy.agent_options import tree_of, with_options
 from policyctx.policy.loading import loaded, validated

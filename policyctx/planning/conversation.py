@@ -3,8 +3,6 @@
 Each item is read once, when it is new, and its size is kept up to date; a turn costs what is new.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
@@ -19,11 +17,11 @@ from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
+from policyctx.paths import File, FreePaths, item_path
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
-from policyctx.planning.paths import File, FreePaths, item_path
 from policyctx.planning.placeholders import content_hash, named_path, with_text
 from policyctx.planning.reapplying import Marks, all_held_back, held_back, may_apply_with
 

@@ -3,16 +3,14 @@
 A reason is data: a code with the values compared, and a sentence for people.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from policyctx.definitions.items import Item
 from policyctx.definitions.language import Action
+from policyctx.paths import File
 from policyctx.planning.facts import Unit
-from policyctx.planning.paths import File
 from policyctx.planning.placeholders import Wording
 from policyctx.policy.lookup import RulePath
 

@@ -1,7 +1,5 @@
 """Gates: whether a step runs, the numbers that are compared, and how each number is measured."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,16 +1,14 @@
 """`Outlook`: the message list as the decisions that a plan has made so far would leave it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, NamedTuple
 
 from policyctx.definitions.items import Item
 from policyctx.definitions.language import READ_TOOL, recall_tool
+from policyctx.paths import File, FreePaths
 from policyctx.planning.conversation import Conversation, words_of
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts, Unit
-from policyctx.planning.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
 
 

@@ -36,8 +36,8 @@ from policyctx.definitions.language import (
     recall_tool,
 )
 from policyctx.messages.shapes.shape import REMOVED
+from policyctx.paths import File, hash_name, numbered_forms, path_from
 from policyctx.planning.facts import Facts
-from policyctx.planning.paths import File, hash_name, numbered_forms, path_from
 from policyctx.policy.models.compaction import CompactionWording
 from policyctx.policy.models.rules import Extent, Placeholder
 from policyctx.policy.templates import Template, parsed_template

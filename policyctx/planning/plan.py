@@ -14,12 +14,12 @@ from typing import NamedTuple
 from policyctx.definitions.items import Item
 from policyctx.definitions.language import Action
 from policyctx.messages.editing import Edit
+from policyctx.paths import File
 from policyctx.planning.compact import Replacing
 from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts
 from policyctx.planning.gates import GateVerdict
-from policyctx.planning.paths import File
 from policyctx.planning.select import Candidates
 from policyctx.planning.take import expected_file, left_in_place
 from policyctx.policy.lookup import RulePath

@@ -4,8 +4,6 @@ The steps of each moment run in the order of the policy; a step sees the list as
 the steps before it have left it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial

@@ -6,8 +6,6 @@ so some are held back: a call and its result are removed together or not at all,
 message stays, and so do messages without which the order of the roles would be wrong.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol

@@ -22,12 +22,12 @@ from policyctx.definitions.language import Action
 from policyctx.messages.editing import has_input, shortened_input
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import EMPTY_INPUT, SYSTEM_ROLES
+from policyctx.paths import File
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.planning.conversation import Checkpoint, Conversation, own_path
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.outlook import Outlook, source_of
-from policyctx.planning.paths import File
 from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder, with_text
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Step

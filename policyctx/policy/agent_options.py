@@ -4,8 +4,6 @@ Each option is one setting of one of the documents. This module alone says which
 sets; `docs/agent-options.md` has the table.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import re
@@ -15,8 +13,7 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
 from policyctx.definitions.language import STEP_ACTIONS, Action
-from policyctx.errors import Diagnostic, Location, PolicyError, UnknownOptionError
-from policyctx.policy.diagnosing import nearest
+from policyctx.errors import Diagnostic, Location, PolicyError, UnknownOptionError, nearest
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PathName
 
@@ -73,8 +70,8 @@ def check_options(
         if name not in known:
             likely = _snake_case(name)
             why = removed.get(likely, "")
-            near = () if why else nearest(likely, known)
-            raise UnknownOptionError(function, name, known, next(iter(near), None), why)
+            near = None if why else nearest(likely, known)
+            raise UnknownOptionError(function, name, known, near, why)
 
 
 def _snake_case(name: str) -> str:

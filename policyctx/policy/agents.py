@@ -1,24 +1,13 @@
 """`policyctx.yaml`: which agent runs under which policy, and its JSON schema."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
+from policyctx.policy import loading
 from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown, word
-from policyctx.policy.loading import (
-    Extended,
-    completed,
-    parsed_policy,
-    refused,
-    substituted,
-    unset,
-    validated,
-    with_bases,
-)
 from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.nodes import Node, read_policy_yaml
 from policyctx.policy.schema import DIALECT, policy_schema, schema_id
@@ -104,28 +93,28 @@ def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
     """
     if not entry.says.is_map:
         return _policy_named_by(entry, file)
-    read = with_bases(entry.says, file.source, environment())
+    read = loading.with_bases(entry.says, file.source, environment())
     # The agent's name is a name: it is set once variables have been looked for.
     own = {"apiVersion": file.version, "name": Node("agent", entry.place, entry.place)}
     root = replace(read.root, value={**own, **read.root.value})
-    tree = completed(Extended(root, read.problems))
+    tree = loading.completed(loading.Extended(root, read.problems))
     named = {**tree.value, "name": Node(agent, entry.place, entry.place)}
-    return validated(replace(tree, value=named))
+    return loading.validated(replace(tree, value=named))
 
 
 def _policy_named_by(entry: AgentEntry, file: AgentsFile) -> Policy:
-    node = substituted(entry.says, environment())
-    if problems := unset(node):
+    node = loading.substituted(entry.says, environment())
+    if problems := loading.unset(node):
         raise PolicyError(problems)
     name = str(node.value) if node.raw is None else node.raw
     try:
-        return parsed_policy(policy_source(name, beside=file.source))
+        return loading.parsed_policy(policy_source(name, beside=file.source))
     except UnknownPolicyError as error:
         [unknown] = error.diagnostics
         sentence = f"no policy {word(node)}: it is neither a file nor a preset"
         raise PolicyError([replace(unknown, place=node.place, sentence=sentence)]) from None
     except PolicyError as error:
-        raise PolicyError([refused(error, node)]) from None
+        raise PolicyError([loading.refused(error, node)]) from None
 
 
 def _wrong_keys(root: Node) -> Iterator[Diagnostic]:

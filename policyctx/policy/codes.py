@@ -1,7 +1,5 @@
 """The codes of diagnostics: stable names, each with a title and a paragraph for people."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

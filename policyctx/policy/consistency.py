@@ -3,8 +3,6 @@
 The checks read the tree, not the models, so that all errors of a file are reported together.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +17,7 @@ from policyctx.definitions.fields import (
 from policyctx.definitions.items import BUILT_IN_TYPES
 from policyctx.definitions.language import MODEL_SUMMARIZERS, NONE, STEP_ACTIONS, Action, is_url
 from policyctx.errors import Diagnostic
+from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import RulePath, compaction_of
 from policyctx.policy.models import ItemRule, Policy, Prices, Section, Step
@@ -26,14 +25,6 @@ from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import GATES
 from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Node, sections
-from policyctx.policy.reach import (
-    Checked,
-    TooLargeError,
-    ToolsLeft,
-    rules_that_speak,
-    taken_types,
-    tools_left,
-)
 from policyctx.policy.templates import parsed_template
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
@@ -73,14 +64,14 @@ def path_in_inherited(root: Node, policy: Policy) -> Iterator[Diagnostic]:
     Which wording that is takes the whole policy, so it has to be right in all else. A policy far
     larger than a person writes is looked at in part.
     """
-    checked = Checked(root, policy)
+    checked = reach.Checked(root, policy)
     for _, step in checked.steps:
         if _names_no_file(step.action) and step.placeholder is None:
-            with suppress(TooLargeError):
+            with suppress(reach.TooLargeError):
                 yield from _inherited(checked, step)
 
 
-def _inherited(checked: Checked, step: Step) -> Iterator[Diagnostic]:
+def _inherited(checked: reach.Checked, step: Step) -> Iterator[Diagnostic]:
     for path, wording in dict(_wordings_left(checked, step)).items():
         if checked.is_written(path) and _fields(wording.text) & _OF_THE_FILE:
             _, node = checked.root.deepest(path)
@@ -91,19 +82,19 @@ def _inherited(checked: Checked, step: Step) -> Iterator[Diagnostic]:
             yield Diagnostic(place, "PC107", sentence, help_)
 
 
-def _wordings_left(checked: Checked, step: Step) -> Iterator[tuple[RulePath, Placeholder]]:
+def _wordings_left(checked: reach.Checked, step: Step) -> Iterator[tuple[RulePath, Placeholder]]:
     """Yield each wording that a step without one may leave, with the key that gives it."""
     calls = [t for t in checked.types if checked.kind(t) == "tool_call"]
-    for item_type in taken_types(checked, step):
-        tools = tools_left(checked, step, item_type)
-        yield from rules_that_speak(checked, item_type, tools, "placeholder")
+    for item_type in reach.taken_types(checked, step):
+        tools = reach.tools_left(checked, step, item_type)
+        yield from reach.rules_that_speak(checked, item_type, tools, "placeholder")
         inputs = step.select.with_input
         leaves_wording = inputs is not None and inputs.leave != "empty" and bool(inputs.tools)
         if checked.kind(item_type) == "tool_result" and inputs is not None and leaves_wording:
             wanted = tools.wanted if "*" in inputs.tools else (*tools.wanted, inputs.tools)
             for call in calls:
-                along = ToolsLeft(wanted, tools.unwanted)
-                yield from rules_that_speak(checked, call, along, "placeholder")
+                along = reach.ToolsLeft(wanted, tools.unwanted)
+                yield from reach.rules_that_speak(checked, call, along, "placeholder")
 
 
 def _text(placeholder: Node | None) -> Node | None:
@@ -277,14 +268,14 @@ def split_where_dropped(root: Node, policy: Policy) -> Iterator[Diagnostic]:
 
     Which rules those are takes the whole policy, as in `path_in_inherited`.
     """
-    checked = Checked(root, policy)
+    checked = reach.Checked(root, policy)
     found: dict[RulePath, Step] = {}
     for _, step in checked.steps:
         if step.action.leaves_nothing and step.select.keep_recent is None:
-            with suppress(TooLargeError):
-                for item_type in taken_types(checked, step):
-                    tools = tools_left(checked, step, item_type)
-                    given = rules_that_speak(checked, item_type, tools, "keep_recent")
+            with suppress(reach.TooLargeError):
+                for item_type in reach.taken_types(checked, step):
+                    tools = reach.tools_left(checked, step, item_type)
+                    given = reach.rules_that_speak(checked, item_type, tools, "keep_recent")
                     found |= {path: step for path, keep in given if _splits(keep)}
     for path, step in found.items():
         if checked.is_written(path):

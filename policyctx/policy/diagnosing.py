@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 
 from pydantic_core import ErrorDetails
 
 from policyctx.definitions.language import STEP_ACTIONS
-from policyctx.errors import Diagnostic
+from policyctx.errors import Diagnostic, nearest
 from policyctx.policy.nodes import Node, Path, model_in, type_at
 from policyctx.policy.suggestions import (
     as_name,
     corrected,
     example,
     is_accepted,
-    is_near,
     key_for_word,
     place_of_key,
 )
@@ -40,6 +38,8 @@ _BOUNDS = {
     "string_too_long": "at most {max_length} characters",
 }
 _SHOWN_CHARS = 60
+# A word this much like a key is certainly a misspelling of it.
+_CERTAIN = 0.8
 
 
 def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
@@ -57,7 +57,7 @@ def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
             path, node = root.deepest(error["loc"])
             _, owner = root.deepest(path[:-1])
             found[path] = [_unknown_key(path, node, owner)]
-            meant = [key_for_word(path, node, owner.value), *nearest(path[-1], keys_at(path[:-1]))]
+            meant = [key_for_word(path, node, owner.value), nearest(path[-1], keys_at(path[:-1]))]
             misspelt |= {(path[:-1], key) for key in meant}
     for error in errors:
         path, node = root.deepest(error["loc"])
@@ -93,8 +93,10 @@ def _unknown_key(path: Path, node: Node, owner: Node) -> Diagnostic:
     known, key = keys_at(path[:-1]), path[-1]
     near = nearest(key, known)
     likely = hint(key, known)
-    fits = near and node.variable is None and is_accepted((*path[:-1], near[0]), node.plain())
-    if len(known) > 1 and not (near and (fits or is_near(key, near[0]))):
+    fits = near and node.variable is None and is_accepted((*path[:-1], near), node.plain())
+    if len(known) > 1 and not (
+        near and (fits or nearest(str(key).lower(), [near.lower()], _CERTAIN))
+    ):
         do = owner.child("do")
         action = STEP_ACTIONS.get(str(do.value)) if do is not None else None
         refused = action.keys_without_use if action is not None else ()
@@ -172,15 +174,7 @@ def keys_at(path: Path) -> list[str]:
 def hint(word: object, known: Iterable[str]) -> str:
     """Return `did you mean 'x'?` for the known word nearest to `word`, empty for none."""
     likely = nearest(word, known)
-    return f"did you mean {likely[0]!r}?" if likely else ""
-
-
-def nearest(word: object, known: Iterable[str]) -> list[str]:
-    """Return the known word nearest to `word`, if any is near."""
-    names, letters = list(known), sorted(str(word).lower())
-    # Two letters of a short word swapped are too few alike for a ratio.
-    swapped = [name for name in names if sorted(name.lower()) == letters]
-    return swapped[:1] or get_close_matches(str(word), names, n=1)
+    return f"did you mean {likely!r}?" if likely else ""
 
 
 def shown_node(node: Node) -> str:

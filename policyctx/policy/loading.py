@@ -4,8 +4,6 @@
 environment.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,14 +13,8 @@ from pydantic import ValidationError
 
 from policyctx.definitions.language import STEP_ACTIONS
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
+from policyctx.policy import consistency
 from policyctx.policy.agent_options import checks_options
-from policyctx.policy.consistency import (
-    inconsistencies,
-    path_in_inherited,
-    split_where_dropped,
-    summaries_without_model,
-    wordings_of_no_summary,
-)
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.nodes import Node, Path, read_policy_yaml, typed
@@ -387,10 +379,10 @@ def validated(root: Node) -> Policy:
     policy, found = _mistakes(root)
     if policy is not None and not found:
         checks = (
-            path_in_inherited,
-            split_where_dropped,
-            summaries_without_model,
-            wordings_of_no_summary,
+            consistency.path_in_inherited,
+            consistency.split_where_dropped,
+            consistency.summaries_without_model,
+            consistency.wordings_of_no_summary,
         )
         found = in_order([problem for check in checks for problem in check(root, policy)])
     if found or policy is None:
@@ -400,7 +392,7 @@ def validated(root: Node) -> Policy:
 
 def _mistakes(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
     policy, problems = _modelled(root)
-    return policy, in_order([*problems, *inconsistencies(root)])
+    return policy, in_order([*problems, *consistency.inconsistencies(root)])
 
 
 def _modelled(root: Node) -> tuple[Policy | None, list[Diagnostic]]:

@@ -5,8 +5,6 @@ in the order written), the item type, the types that it refines, a hint from cod
 top level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache

@@ -4,8 +4,6 @@
 adds to it at run time is not known here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import suppress

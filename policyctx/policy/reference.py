@@ -1,7 +1,5 @@
 """The reference of all keys, made from the schema: a page to read, and one key explained."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -5,8 +5,6 @@ such as `${WINDOW:-200000}` wherever a scalar may stand. It cannot read other fi
 that extends another, it leaves to the loader what the other file may contain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

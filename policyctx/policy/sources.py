@@ -1,14 +1,12 @@
 """Policy files: presets by name, files by path. Only this module of the language reads them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError, nearest
 from policyctx.resources import open_file, shipped_folder
 
 MAX_BYTES = 64 * 1024
@@ -146,10 +144,8 @@ def policy_source(
         hint = f"copy it there, or allow its folder by the variable {EXTENDS_FROM}"
         raise PolicyError([Diagnostic(Location(wanted), "PC207", sentence, hint)])
     if not wanted or not _exists(path):
-        from policyctx.policy.diagnosing import nearest  # noqa: PLC0415 - loads the models
-
         likely = nearest(Path(wanted).stem, (*presets, *parts)) or nearest(wanted, further_names())
-        raise UnknownPolicyError(wanted, presets, likely[0] if likely else None)
+        raise UnknownPolicyError(wanted, presets, likely)
     found = read_source(path, str(path), allow_pipe=beside is None)
     if beside is not None:
         return replace(found, is_named_by_file=True, within=beside.folders)

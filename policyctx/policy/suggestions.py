@@ -3,12 +3,9 @@
 A suggestion is offered only when the models accept it, so no hint leads to another error.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator
-from difflib import SequenceMatcher
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -166,18 +163,10 @@ _TIME = re.compile(
     r"([0-9]+) *(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)", re.IGNORECASE
 )
 _SIZE = re.compile(r"([0-9]+) *([kmgt]?)(i?)b?", re.IGNORECASE)
-# A word and its misspelling are at least this much alike; 1 is equal.
-_NEAR = 0.8
 # A longer number is no amount of anything, so no number is suggested for it.
 _MOST_DIGITS = 15
 # A longer value is not repeated in a suggestion.
 _MOST_CHARS = 50
-
-
-def is_near(word: object, known: str) -> bool:
-    """Is a word so much like a known one that it is certainly a misspelling."""
-    found, name = str(word).lower(), known.lower()
-    return sorted(found) == sorted(name) or SequenceMatcher(None, found, name).ratio() >= _NEAR
 
 
 def corrected(path: Path, value: object) -> str:

@@ -3,11 +3,11 @@
 `{name}` is a field, and `{{` and `}}` are literal braces; nothing else is evaluated.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from policyctx.errors import nearest
 
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
@@ -70,13 +70,11 @@ def parsed_template(text: str, known: Iterable[str]) -> Template:
 
 def _unknown(field: str, known: list[str], *, is_first: bool) -> str:
     """Say what is wrong with a field; the first sentence about a text lists the fields."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only for an error
-
     name = re.split(r"[^A-Za-z0-9_]", field.strip(), maxsplit=1)[0]
     if name in known:
         return f"{{{field}}} is more than a field; write {{{name}}}"
-    likely = get_close_matches(field.lower(), known, n=1)
-    meant = f"; did you mean {{{likely[0]}}}?" if likely else ""
+    likely = nearest(field.lower(), known)
+    meant = f"; did you mean {{{likely}}}?" if likely else ""
     if not is_first:
         return f"unknown field {{{field}}}{meant}"
     fields = (

@@ -3,8 +3,6 @@
 A text with fields is checked here too; see `templates`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The rows are in `models.json` beside this module: facts with a date and a source
 this library decides. `scripts/prices.py` writes the file anew.
 """
 
-from __future__ import annotations
-
 import importlib.resources
 import json
 import re

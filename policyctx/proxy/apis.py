@@ -1,7 +1,5 @@
 """`Api`: the endpoints whose requests have a list of messages, and which upstream serves a path."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ A body that would not survive a change of some of its messages raises `Untouchab
 sent as it is: JSON that orjson refuses, integers of more than 64 bits, names that occur twice.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from bisect import bisect_right

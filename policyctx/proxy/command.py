@@ -1,7 +1,5 @@
 """`serve`: a proxy by the options of its command, its token and the key for credentials."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -4,8 +4,6 @@ A conversation has one session and one lock. Conversations that nobody used for 
 memory; the next request makes a session with the same id, which goes on from the store.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """`Forwarder`: sends requests to an upstream, and its responses back byte for byte as they come."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -4,8 +4,6 @@ The decisions themselves are records of the session. The record of a turn follow
 they lack: the number of the call, the time, the rule, the reason, and its numbers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """`ProxyLimits`: what the proxy takes and keeps at most."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """The figures of the proxy in the text format of Prometheus."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 

@@ -3,8 +3,6 @@
 Every text in it is escaped: names of sessions and tools come from clients and models.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`Policies`: the policy of each agent, read when the proxy starts and when it is asked to."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Mapping

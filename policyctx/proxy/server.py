@@ -26,12 +26,7 @@ from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import AnswerProgress, Client, keep_header_bytes
 from policyctx.proxy.conversations import Registry, credential_of, scope_of
 from policyctx.proxy.encodings import BodyTooLargeError, decoded
-from policyctx.proxy.forwarding import (
-    Forwarder,
-    Outgoing,
-    keep_headers,
-    pieces_in_time,
-)
+from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers, pieces_in_time
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.page import Pages
 from policyctx.proxy.policies import Policies

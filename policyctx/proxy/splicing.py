@@ -3,8 +3,6 @@
 Only what changed is written as JSON, and of a list that begins as the last one did only its end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

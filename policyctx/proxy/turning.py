@@ -4,8 +4,6 @@ It never fails a request. If a turn raises, what earlier turns decided is applie
 if that is not possible either, the body is sent as it came.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import traceback

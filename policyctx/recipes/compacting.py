@@ -1,7 +1,5 @@
 """`compact_messages`: one call that replaces a long history by a summary (PRD context-compact)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The preset defines what is offloaded, when, under which name and with which wording.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import os

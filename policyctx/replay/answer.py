@@ -1,7 +1,5 @@
 """The answer of a replay: what a policy is worth, where it loses, what it missed, and advice."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """`Common`: what all replays of one recording have in common, found once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from policyctx.planning.facts import Facts

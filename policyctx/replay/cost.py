@@ -17,20 +17,7 @@ from policyctx.planning.anchors import BreakpointPlace, anchors, breakpoints
 from policyctx.planning.facts import Facts
 from policyctx.pricing.dollars import Dollars
 from policyctx.pricing.rows import CacheRules
-from policyctx.replay.cache import (
-    HOUR,
-    LAYOUTS,
-    CacheBreakpoint,
-    CacheRequest,
-    CacheSimulator,
-    CacheSplit,
-    LayoutName,
-    Prefixes,
-    PrefixKeys,
-    Scale,
-    ideal_simulator_of,
-    simulator_of,
-)
+from policyctx.replay import cache
 from policyctx.replay.recording import ClientLayout, Recording, SummedBill
 from policyctx.replay.sent_list import MessageBlocks, Prompt, SentList
 from policyctx.replay.simulated import SimulatedCall, SimulatedSession
@@ -39,7 +26,7 @@ from policyctx.tokens.usage import MOST_TOKENS, Correction, Usage
 _UNTAUGHT = Correction()
 
 
-def scales_of(calls: Sequence[SimulatedCall]) -> list[Scale]:
+def scales_of(calls: Sequence[SimulatedCall]) -> list[cache.Scale]:
     """Return for each call of a session the line from counted tokens to the provider's.
 
     It goes through the bill of the call, and otherwise through the last one of the same language
@@ -53,7 +40,7 @@ def scales_of(calls: Sequence[SimulatedCall]) -> list[Scale]:
         line = lines[model]
         if (bill := call.bill) is not None and bill.prompt:
             overheads[model] = bill.prompt - line.scale * call.unedited.tokens
-        scales.append(Scale(line.scale, overheads.setdefault(model, line.overhead)))
+        scales.append(cache.Scale(line.scale, overheads.setdefault(model, line.overhead)))
     return scales
 
 
@@ -135,7 +122,7 @@ def learnt(recording: Recording, calls: int, facts: Facts) -> Correction:
     return correction
 
 
-LAYOUT_MEANINGS: dict[LayoutName, str] = {
+LAYOUT_MEANINGS: dict[cache.LayoutName, str] = {
     "recorded": "the breakpoints of the client, which move with its newest message",
     "last": "one breakpoint at the end of the request, as automatic caching sets it",
     "auto": "the breakpoints that a policy with `breakpoints: auto` sets",
@@ -165,25 +152,27 @@ def ttls_of(calls: Sequence[SimulatedCall]) -> Iterator[Ttls]:
         usage, terms = call.usage, call.terms
         if usage is not None and usage.cache_write and usage.cache_write_1h is not None:
             hour = usage.cache_write_1h > 0 and terms.ttl == usage.write_ttl
-            head[call.language_model] = HOUR if hour else terms.ttl
+            head[call.language_model] = cache.HOUR if hour else terms.ttl
         yield Ttls(
             max(terms.ttl, head.get(call.language_model, 0)), terms.ttl, terms.ttl_is_assumed
         )
 
 
 def breakpoints_of(
-    layout: LayoutName, prompt: Prompt, client: ClientLayout, ttls: Ttls
-) -> tuple[CacheBreakpoint, ...]:
+    layout: cache.LayoutName, prompt: Prompt, client: ClientLayout, ttls: Ttls
+) -> tuple[cache.CacheBreakpoint, ...]:
     """Return the breakpoints of a request under any layout but `auto`, in order.
 
     `ideal` has the last one only, for the TTL; its cache matches everywhere.
     """
-    last = CacheBreakpoint(prompt.end - 1, ttls.rest)
+    last = cache.CacheBreakpoint(prompt.end - 1, ttls.rest)
     if layout != "recorded":
         return (last,)
     if prompt.marks is not None:
-        return tuple(CacheBreakpoint(mark.block, mark.ttl or _MINUTES) for mark in prompt.marks)
-    found = [CacheBreakpoint(prompt.head - 1, ttls.head)] if client.head else []
+        return tuple(
+            cache.CacheBreakpoint(mark.block, mark.ttl or _MINUTES) for mark in prompt.marks
+        )
+    found = [cache.CacheBreakpoint(prompt.head - 1, ttls.head)] if client.head else []
     if client.newest and last.block >= prompt.head:
         found.append(last)
     return tuple(found)
@@ -206,7 +195,9 @@ class AnchorLayout:
         self._anchor: SentPrefix | None = None
         self._last: SentPrefix | None = None
 
-    def of(self, prompt: Prompt, prefixes: Prefixes, ttls: Ttls) -> tuple[CacheBreakpoint, ...]:
+    def of(
+        self, prompt: Prompt, prefixes: cache.Prefixes, ttls: Ttls
+    ) -> tuple[cache.CacheBreakpoint, ...]:
         """Return the breakpoints of the next request, whose blocks `prefixes` hold."""
         head = prompt.head - 1
         found = anchors(
@@ -217,20 +208,20 @@ class AnchorLayout:
             before=_there(self._last, prefixes),
         )
         self._anchor, self._last = (_prefix(block, prefixes) for block in found[:2])
-        ttl: Ttl = "1h" if ttls.rest >= HOUR else "5m"
+        ttl: Ttl = "1h" if ttls.rest >= cache.HOUR else "5m"
         chosen = breakpoints(found, ttl, system=BreakpointPlace(head))
         blocks = {one.place: _SECONDS[one.ttl] for one in chosen}
-        return tuple(CacheBreakpoint(block, blocks[block]) for block in sorted(blocks))
+        return tuple(cache.CacheBreakpoint(block, blocks[block]) for block in sorted(blocks))
 
 
-_SECONDS = {"5m": _MINUTES, "1h": HOUR}
+_SECONDS = {"5m": _MINUTES, "1h": cache.HOUR}
 
 
-def _prefix(block: int | None, prefixes: Prefixes) -> SentPrefix | None:
+def _prefix(block: int | None, prefixes: cache.Prefixes) -> SentPrefix | None:
     return None if block is None else SentPrefix(block, prefixes.keys[block])
 
 
-def _there(prefix: SentPrefix | None, prefixes: Prefixes) -> int | None:
+def _there(prefix: SentPrefix | None, prefixes: cache.Prefixes) -> int | None:
     """Return the last block of a prefix, None if the list does not begin with it."""
     if prefix is None or prefix.block >= len(prefixes.keys):
         return None
@@ -310,9 +301,9 @@ class Costs:
     """Without the policy, under the client's own breakpoints."""
     edited: Cost = field(default_factory=Cost)
     """With the policy, under the breakpoints that are sent with it."""
-    layouts: Mapping[LayoutName, CostPair] = field(default_factory=dict)
+    layouts: Mapping[cache.LayoutName, CostPair] = field(default_factory=dict)
 
-    def of(self, layout: LayoutName) -> CostPair:
+    def of(self, layout: cache.LayoutName) -> CostPair:
         """Return the costs under one layout."""
         return self.layouts.get(layout, CostPair())
 
@@ -350,7 +341,7 @@ class BilledCall(NamedTuple):
 
 
 # What each call of a session costs under each layout that was asked for.
-CallCosts: TypeAlias = "Sequence[Mapping[LayoutName, Cost]]"
+CallCosts: TypeAlias = "Sequence[Mapping[cache.LayoutName, Cost]]"
 
 
 class UneditedCosts:
@@ -359,7 +350,7 @@ class UneditedCosts:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], CallCosts] = {}
 
-    def of(self, session: SimulatedSession, layouts: Sequence[LayoutName]) -> CallCosts:
+    def of(self, session: SimulatedSession, layouts: Sequence[cache.LayoutName]) -> CallCosts:
         """Return the costs of each call of a replay of the recording, as it was recorded."""
         calls = session.calls
         prompts = tuple(
@@ -375,7 +366,7 @@ class UneditedCosts:
 def billed_calls(
     session: SimulatedSession,
     *,
-    layouts: Sequence[LayoutName] | None = None,
+    layouts: Sequence[cache.LayoutName] | None = None,
     known: UneditedCosts | None = None,
 ) -> tuple[BilledCall, ...]:
     """Return the calls of a session as a provider would bill them.
@@ -410,8 +401,8 @@ def billed_calls(
     return tuple(billed)
 
 
-def _in_order(*names: LayoutName) -> tuple[LayoutName, ...]:
-    return tuple(name for name in LAYOUTS if name in names)
+def _in_order(*names: cache.LayoutName) -> tuple[cache.LayoutName, ...]:
+    return tuple(name for name in cache.LAYOUTS if name in names)
 
 
 def costs_of(calls: Sequence[BilledCall]) -> Costs:
@@ -423,26 +414,26 @@ def costs_of(calls: Sequence[BilledCall]) -> Costs:
 
 
 def _costs(
-    session: SimulatedSession, prompts: Sequence[Prompt], layouts: Sequence[LayoutName]
+    session: SimulatedSession, prompts: Sequence[Prompt], layouts: Sequence[cache.LayoutName]
 ) -> CallCosts:
     """Return what each prompt of a session costs under each of the layouts."""
     calls = session.calls
-    prefixes = Prefixes(PrefixKeys())
+    prefixes = cache.Prefixes(cache.PrefixKeys())
     anchored = AnchorLayout()
     is_priced = all(call.terms.prices is not None for call in calls)
-    caches: dict[tuple[str | None, CacheRules, LayoutName], CacheSimulator] = {}
+    caches: dict[tuple[str | None, CacheRules, cache.LayoutName], cache.CacheSimulator] = {}
     found = []
     for call, prompt, scale, ttl in zip(
         calls, prompts, scales_of(calls), ttls_of(calls), strict=True
     ):
         prefixes.replace(prompt.kept, prompt.blocks, scale.beside)
         model, rules = call.language_model, call.terms.cache or _NO_CACHE
-        costs: dict[LayoutName, Cost] = {}
+        costs: dict[cache.LayoutName, Cost] = {}
         for layout in layouts:
             if (model, rules, layout) not in caches:
-                simulator = ideal_simulator_of if layout == "ideal" else simulator_of
+                simulator = cache.ideal_simulator_of if layout == "ideal" else cache.simulator_of
                 caches[model, rules, layout] = simulator(rules)
-            request = CacheRequest(
+            request = cache.CacheRequest(
                 prefixes.keys,
                 prefixes.tokens,
                 prefixes.beside,
@@ -460,7 +451,7 @@ def _costs(
     return found
 
 
-def _cost(split: CacheSplit, call: SimulatedCall, *, is_priced: bool) -> Cost:
+def _cost(split: cache.CacheSplit, call: SimulatedCall, *, is_priced: bool) -> Cost:
     written = split.write_5m + split.write_1h
     cost = Cost(split.read, written, split.input, call.output, split.write_1h)
     paid = call.terms.dollars(cost.usage) if is_priced else None

@@ -1,7 +1,5 @@
 """Two policies over the same recordings: which items have another fate, and both reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,24 +1,13 @@
 """Parts of the work on recordings: whole files, and ranges of large ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+from policyctx.replay import reading
 from policyctx.replay.executing.executor import Executor, Job, LostJob
 from policyctx.replay.places import RecordingFile
-from policyctx.replay.reading import (
-    ByteRange,
-    NamedRange,
-    Survey,
-    format_in_lines,
-    named_ranges,
-    recordings_in,
-    recordings_in_range,
-    survey,
-)
 from policyctx.replay.recording import Recording
 
 PART_BYTES = 64 * 2**20
@@ -30,7 +19,7 @@ class WorkPart:
     """A file, or a range of its lines."""
 
     file: RecordingFile
-    of: NamedRange | None = None
+    of: reading.NamedRange | None = None
 
     @property
     def start(self) -> int:
@@ -45,7 +34,11 @@ class WorkPart:
     def recordings(self) -> Iterator[Recording]:
         """Yield its recordings. Raises `UnreadableRecordingError`."""
         path = self.file.path
-        return recordings_in(path) if self.of is None else recordings_in_range(path, self.of)
+        return (
+            reading.recordings_in(path)
+            if self.of is None
+            else reading.recordings_in_range(path, self.of)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +60,9 @@ def parts(
     ranges = {
         i: _ranges(file, format_, part_bytes)
         for i, file in enumerate(found)
-        if file.bytes > part_bytes and (format_ := format_in_lines(file.path)) is not None
+        if file.bytes > part_bytes and (format_ := reading.format_in_lines(file.path)) is not None
     }
-    surveys: dict[tuple[int, int], Survey] = {}
+    surveys: dict[tuple[int, int], reading.Survey] = {}
     jobs = [Job((i, j, found[i], of)) for i in ranges for j, of in enumerate(ranges[i])]
     for job, result in executor.results(_surveyed, jobs):
         if not isinstance(result, LostJob) and result is not None:
@@ -79,22 +72,22 @@ def parts(
         keys = [(i, j) for j in range(len(ranges.get(i, ())))]
         named = None
         if keys and all(key in surveys for key in keys):
-            named = named_ranges(file.path.name, ranges[i], [surveys[key] for key in keys])
+            named = reading.named_ranges(file.path.name, ranges[i], [surveys[key] for key in keys])
         # A file that cannot be read in ranges is read as a whole, which says why if it fails.
         made += [WorkPart(file)] if named is None else map(partial(WorkPart, file), named)
     return made
 
 
-def _ranges(file: RecordingFile, format_: str, part_bytes: int) -> list[ByteRange]:
+def _ranges(file: RecordingFile, format_: str, part_bytes: int) -> list[reading.ByteRange]:
     count = -(-file.bytes // part_bytes)
     cuts = [file.bytes * i // count for i in range(count + 1)]
-    return [ByteRange(format_, start, end) for start, end in pairwise(cuts)]
+    return [reading.ByteRange(format_, start, end) for start, end in pairwise(cuts)]
 
 
-def _surveyed(asked: tuple[int, int, RecordingFile, ByteRange]) -> Survey | None:
+def _surveyed(asked: tuple[int, int, RecordingFile, reading.ByteRange]) -> reading.Survey | None:
     """Survey a range, in any process; None if it cannot be read."""
     *_, file, of = asked
     try:
-        return survey(file.path, of)
+        return reading.survey(file.path, of)
     except OSError:
         return None

@@ -1,7 +1,5 @@
 """Where recordings are: files and folders of this machine, objects and prefixes of a store."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

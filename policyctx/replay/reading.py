@@ -1,7 +1,5 @@
 """From files and ranges of lines to recordings: which reader knows a file, by what is in it."""
 
-from __future__ import annotations
-
 import errno
 import io
 from collections import Counter

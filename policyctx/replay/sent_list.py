@@ -8,13 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Item, Message
-from policyctx.messages.markers import (
-    CacheBlock,
-    MarkedBlock,
-    block_at,
-    blocks_beside,
-    cache_blocks,
-)
+from policyctx.messages import markers
 from policyctx.messages.reading import items_of
 from policyctx.planning.facts import Facts
 from policyctx.replay.cache import Block
@@ -36,7 +30,7 @@ class Prompt(NamedTuple):
     """How many blocks at its beginning are those of the list sent before."""
     blocks: tuple[Block, ...]
     """The blocks behind those."""
-    marks: tuple[MarkedBlock, ...] | None = None
+    marks: tuple[markers.MarkedBlock, ...] | None = None
     """Where the client's breakpoints are; None where the recording does not say."""
     removable: int | None = None
     """The first block behind the newest edit that the policy could still change."""
@@ -82,7 +76,7 @@ class MessageBlocks:
 
     def beside(self, facts: Facts) -> tuple[Block, ...]:
         """Return the blocks before the first message: what nobody shows, tools, system prompt."""
-        found = [block for part in reversed(facts.beside) for block in blocks_beside(part)]
+        found = [block for part in reversed(facts.beside) for block in markers.blocks_beside(part)]
         sizes = [facts.length(block.text, "tokens") for block in found]
         if sizes:
             sizes[-1] = max(0, facts.tokens_beside - sum(sizes[:-1]))
@@ -92,15 +86,15 @@ class MessageBlocks:
     def _know(
         self, message: Message, items: Sequence[Item], sizes: Sequence[int]
     ) -> tuple[Block, ...]:
-        found = cache_blocks(message)
+        found = markers.cache_blocks(message)
         tokens = [0] * len(found)
         for item, size in zip(items, sizes, strict=True):
-            tokens[block_at(message, item.path)] += size
+            tokens[markers.block_at(message, item.path)] += size
         blocks = tuple(map(self._block, found, tokens))
         self._known[id(message)] = message, blocks
         return blocks
 
-    def _block(self, block: CacheBlock, tokens: int) -> Block:
+    def _block(self, block: markers.CacheBlock, tokens: int) -> Block:
         text = block.text.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=16).digest()
         identity = self._identities.setdefault(digest, len(self._identities) + 1)
@@ -162,7 +156,7 @@ class SentList:
             next((one.block for one in self._marked([removable] if removable else [])), None),
         )
 
-    def _marked(self, marks: Iterable[MarkedPlace]) -> list[MarkedBlock]:
+    def _marked(self, marks: Iterable[MarkedPlace]) -> list[markers.MarkedBlock]:
         """Return the client's breakpoints by the block of the prompt, in order."""
         found = []
         for place in marks:

@@ -3,8 +3,6 @@
 Nothing is written. The recorded reply always follows, whatever the policy removed before it.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

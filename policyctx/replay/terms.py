@@ -4,8 +4,6 @@ What the policy sets wins. Everything else is that of the recorded language mode
 call or today, and of the writes that the provider billed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A replay keeps the text of items (`SeenItem`) only for a report that shows it; e
 a session is numbers.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What people know a recorded session by: its first words."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Why a policy took nothing from a recording, in a few words."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

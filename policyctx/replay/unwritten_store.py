@@ -1,13 +1,11 @@
 """`UnwrittenStore`: the store of a replay, which writes nothing."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import File, FreePaths
+from policyctx.paths import File, FreePaths
 from policyctx.policy.models.steps import Store
 from policyctx.store.backend import Root
 from policyctx.store.content import Content, encoded, sha256_of

@@ -7,8 +7,6 @@ file, `FileExistsError` for a name that is taken, and one with a number of `NOT_
 link, a folder or a pipe.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

@@ -15,7 +15,7 @@ from policyctx.definitions.items import Item
 from policyctx.messages.json_text import JSON, compact_json, stringified
 from policyctx.messages.markers import unmarked_block
 from policyctx.messages.shapes.block_texts import BlockPath, is_binary, texts_in
-from policyctx.planning.paths import File
+from policyctx.paths import File
 
 # The parts of a path that lead elsewhere.
 _ELSEWHERE = frozenset({"", ".", ".."})

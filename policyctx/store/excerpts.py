@@ -4,16 +4,13 @@
 any input that a model may give, never raise for it, and only show what the session has offloaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import closing
 from itertools import islice
 from typing import NamedTuple, Protocol
 
 from policyctx.definitions.language import READ_TOOL, SEARCH_TOOL
-from policyctx.errors import CorruptContentError, StoreError
-from policyctx.policy.diagnosing import nearest
+from policyctx.errors import CorruptContentError, StoreError, nearest
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
 from policyctx.store.read import FoundLine
@@ -210,7 +207,7 @@ def _nearest(path: str, entries: tuple[IndexEntry, ...]) -> str | None:
         if key in paths:
             return paths[key]
     near = nearest(path[:_SHOWN_CHARS], paths)
-    return paths[near[0]] if near else None
+    return paths[near] if near is not None else None
 
 
 def _distinct(store: ContextFileSystem, query: str) -> Generator[FoundLine]:

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import IO, Literal, TypeAlias
 
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.store.backend import Backend, FileStatus
 from policyctx.store.content import (
     PACKED,

@@ -17,7 +17,7 @@ from policyctx.definitions.items import Item
 from policyctx.definitions.language import Action
 from policyctx.errors import AmbiguousSessionError, InputError, StoreError
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import File, item_path, path_parts, safe_part
+from policyctx.paths import File, item_path, path_parts, safe_part
 from policyctx.policy.models.steps import Store
 from policyctx.policy.templates import TemplateError, parsed_template
 from policyctx.store.backend import AwayError, Backend, Root, StoreUrl, absolute_root, store_root

@@ -10,8 +10,6 @@ The announcement is not flushed: a crash of the machine ends every writer, and a
 machine runs, other processes see what was appended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

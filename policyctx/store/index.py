@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar
 
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import numbered
+from policyctx.paths import numbered
 from policyctx.store.content import Hollow, Origin, is_inside
 from policyctx.store.in_flight import InFlight
 

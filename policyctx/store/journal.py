@@ -7,8 +7,6 @@ lines. The number shows that a line is missing or stands twice, the checksum tha
 `events` reads from the lines what happened to the contents of the session.
 """
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

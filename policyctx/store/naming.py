@@ -1,12 +1,10 @@
 """The path that a content gets: the expected one, or the wanted one with the first free number."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from policyctx.errors import StoreError
-from policyctx.planning.paths import numbered
+from policyctx.paths import numbered
 from policyctx.store.backend import TEMPORARY, Backend
 from policyctx.store.content import PACKED, is_inside
 from policyctx.store.files import Prepared, sha256_in, stored_bytes, text_of

@@ -1,7 +1,5 @@
 """Reading back: by path or id, by a search for text, and to verify every content."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The entries that the files themselves show, for contents that no index knows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from urllib.parse import unquote_to_bytes

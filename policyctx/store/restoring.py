@@ -1,7 +1,5 @@
 """Offloaded texts put back into a document of JSON, such as the session file of a host."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A content that a live placeholder names is never removed. A collection also remo
 left behind: temporary files, and a compressed copy of a file that is still there uncompressed.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress

@@ -6,8 +6,6 @@ own rules: nothing that a live placeholder names is ever picked, and each store 
 its locks held, before it removes anything.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import defaultdict

@@ -4,8 +4,6 @@ Under `on_conflict: overwrite` the entries come first: a crash in between leaves
 content, which its new entry names as the one that it replaces.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -13,7 +11,7 @@ from functools import partial
 from typing import Literal
 
 from policyctx.errors import StoreError
-from policyctx.planning.paths import marked
+from policyctx.paths import marked
 from policyctx.store.backend import Backend, WriteBatch
 from policyctx.store.content import Content, Saved, sha256_of
 from policyctx.store.files import Format, Prepared, prepare, sha256_in

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from policyctx.planning.paths import safe_part
+from policyctx.paths import safe_part
 from policyctx.store.backend import Backend
 from policyctx.store.content import STATE_FOLDER, decoded
 from policyctx.store.files import Format

@@ -4,8 +4,6 @@ It names its journal and the byte up to which it covers it. Its checksum is the 
 after it; policyctx 0.1 wrote no checksum.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import zlib

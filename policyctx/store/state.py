@@ -5,8 +5,6 @@ the journal is damaged. If both are damaged, the index is rebuilt from the files
 only values that this store could have written are believed.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import weakref
@@ -17,28 +15,11 @@ from types import MappingProxyType
 
 from policyctx.errors import StoreError, present
 from policyctx.messages.json_text import JSON
+from policyctx.store import journal
 from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, ExclusiveLock, Root
 from policyctx.store.files import is_stored
-from policyctx.store.in_flight import (
-    OpenBatches,
-    announcement,
-    is_living,
-    remove_dead_locks,
-)
+from policyctx.store.in_flight import OpenBatches, announcement, is_living, remove_dead_locks
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.journal import (
-    JOURNAL,
-    JournalRead,
-    Position,
-    append_lines,
-    continues,
-    head_ids,
-    new_head,
-    numbered,
-    open_journal,
-    read_journal,
-    write_journal,
-)
 from policyctx.store.sessions import StateFolder, lines_in
 from policyctx.store.snapshot import IndexSnapshot, Snapshots, recalled_records
 
@@ -75,7 +56,7 @@ class State:
         self._root = root
         self._place = place
         self._threads = threading.RLock()
-        self._position: Position | None = None
+        self._position: journal.Position | None = None
         self._log: AppendLog | None = None
         self._torn = 0
         self._is_loaded = False
@@ -170,8 +151,8 @@ class State:
         lines += [{"record": record} for record in records]
         lines += [{"removed": dict(one)} for one in removed]
         lines += [{"packed": dict(one)} for one in packed]
-        raw = numbered(lines, self._position.number)
-        self._position = append_lines(
+        raw = journal.numbered(lines, self._position.number)
+        self._position = journal.append_lines(
             self._opened_log(backend), raw, self._position, torn=self._torn, flush=flush
         )
         self._torn = 0
@@ -289,7 +270,7 @@ class State:
     def written_at(self, backend: Backend) -> float:
         """Return when the journal was last written, in seconds since 1970; 0.0 for none."""
         try:
-            return backend.status(f"{self.folder}/{JOURNAL}").modified
+            return backend.status(f"{self.folder}/{journal.JOURNAL}").modified
         except FileNotFoundError:
             return 0.0
 
@@ -322,12 +303,12 @@ class State:
 
     def write_anew(self, backend: Backend) -> None:
         """Replace the journal by one that contains just the index; only while `writing`."""
-        known = head_ids(self._position.head) if self._position else ()
-        head = new_head(known[:_REMEMBERED_JOURNALS])
+        known = journal.head_ids(self._position.head) if self._position else ()
+        head = journal.new_head(known[:_REMEMBERED_JOURNALS])
         for entry in self._still_held(backend):
             self.index.add(entry)
-        raw = numbered(self.index.lines())
-        self._position = write_journal(backend, self.folder, head, raw)
+        raw = journal.numbered(self.index.lines())
+        self._position = journal.write_journal(backend, self.folder, head, raw)
         self._held.clear()
         self._close_log()  # it was that of the journal before
         self._torn = 0
@@ -338,7 +319,7 @@ class State:
 
     def shorten(self, backend: Backend) -> None:
         """Write the journal anew when most of its lines are obsolete; only while `writing`."""
-        needed = sum(map(len, numbered(self.index.lines())))
+        needed = sum(map(len, journal.numbered(self.index.lines())))
         if self._position is not None and self._position.bytes > 2 * needed + _LEAST_SHORTENED:
             self.write_anew(backend)
 
@@ -396,7 +377,7 @@ class State:
 
     def _opened_log(self, backend: Backend) -> AppendLog:
         if self._log is None:
-            self._log = open_journal(backend, self.folder, writing=True)
+            self._log = journal.open_journal(backend, self.folder, writing=True)
         return self._log
 
     def _close_log(self) -> None:
@@ -420,9 +401,9 @@ class State:
         copy = None if self._is_loaded else self._second_copy(backend)
         self._is_loaded, was_loaded = True, self._is_loaded
         try:
-            self._log = open_journal(backend, self.folder, writing=writing)
+            self._log = journal.open_journal(backend, self.folder, writing=writing)
             fold = copy.fold if copy else None
-            read = read_journal(self._log, self._position, folded=fold)
+            read = journal.read_journal(self._log, self._position, folded=fold)
         except FileNotFoundError:
             if was_loaded:
                 self._miss()
@@ -441,7 +422,9 @@ class State:
             self._apply(backend, read, copy)
         return read.torn
 
-    def _replace(self, backend: Backend, read: JournalRead, copy: IndexSnapshot | None) -> None:
+    def _replace(
+        self, backend: Backend, read: journal.JournalRead, copy: IndexSnapshot | None
+    ) -> None:
         """Apply a journal that was not read before, or that is another than the known one."""
         before, known = self.index, self._position
         self.index = copy.index if copy and read.skipped_fold else Index()
@@ -449,18 +432,20 @@ class State:
         self._apply(backend, read, copy)
         for entry in self._still_held(backend):
             self.index.add(entry)
-        ids = head_ids(read.position.head)
+        ids = journal.head_ids(read.position.head)
         if not ids:
             self._repair(backend, copy, "the first line of the journal could not be read")
         elif copy and copy.fold.journal_id == ids[0] and read.position.bytes < copy.fold.bytes:
             self._repair(backend, copy, "the journal was cut off")
-        if known is not None and not continues(known, read.position):
+        if known is not None and not journal.continues(known, read.position):
             self.index = self.index.with_missing(before)
             self._report_damage(
                 "the journal was replaced by another; what that one lacked was kept"
             )
 
-    def _apply(self, backend: Backend, read: JournalRead, copy: IndexSnapshot | None) -> None:
+    def _apply(
+        self, backend: Backend, read: journal.JournalRead, copy: IndexSnapshot | None
+    ) -> None:
         unknown = sum(not self.index.apply(line) for line in read.lines)
         self._position = read.position
         damage = [*read.damage]

@@ -3,8 +3,6 @@
 The file is a tar archive, compressed with zstd, of the session's journal and its contents.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """What waits below a folder for a store at a URL, uploaded without the session that it is of."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass

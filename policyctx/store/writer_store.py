@@ -1,7 +1,5 @@
 """`WriterStore`: contents that go where the caller's own writer puts them."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os
@@ -10,7 +8,7 @@ from typing import Literal, Protocol
 
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import File, FreePaths
+from policyctx.paths import File, FreePaths
 from policyctx.planning.placeholders import content_hash
 from policyctx.store.backend import absolute_root
 from policyctx.store.content import Content

@@ -4,8 +4,6 @@ Texts have an exact size, no two are alike, and they are the same in every run. 
 puts pieces into messages of either API.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from typing import Any, Literal, cast
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import present
 from policyctx.testing.failures import WordingError
-from policyctx.testing.kinds import KINDS, NUMBER_WORDS, Kind, Size, count, size, unquoted
+from policyctx.testing.kinds import COUNT_WORD, KINDS, Kind, Size, count, size, unquoted
 
 # With the space before it, each is one token of every vocabulary and four characters.
 _WORDS = re.findall(
@@ -82,7 +80,7 @@ def _spaced_words(count: int, serial: int) -> str:
 Noun = Literal["result", "user message", "assistant message", "system message"]
 
 _PHRASE = (
-    rf"(?P<count>an?|{'|'.join(NUMBER_WORDS)}|{KINDS['number'].regex})"
+    rf"(?P<count>an?|{COUNT_WORD}|{KINDS['number'].regex})"
     r"(?P<parallel> parallel)?(?P<failed> failed)?"
     rf"(?: (?P<tool>{KINDS['name'].regex}))??"
     rf" (?P<noun>result|user message|assistant message|system message)s?"

@@ -1,7 +1,5 @@
 """`OutcomeError`: an outcome that did not come, with the values compared and the plan's reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 # So many items are shown with their reasons; a longer list says how many more there are.

@@ -1,7 +1,5 @@
 """The public functions that a scenario may call, with its context as their input."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +20,7 @@ from pytest_bdd.exceptions import GherkinParseError
 from pytest_bdd.gherkin_parser import get_gherkin_document
 from pytest_bdd.parser import FeatureParser
 
-from policyctx.errors import Diagnostic, Location, present
-from policyctx.policy.diagnosing import nearest
+from policyctx.errors import Diagnostic, Location, nearest, present
 from policyctx.resources import open_file
 from policyctx.testing.step_definitions import Definitions
 
@@ -51,16 +49,13 @@ class Keywords:
         if not self.spaced:
             same = [k for k in self.steps if len(k) == len(word) > _TELLING]
             return next((k for k in same if _differ(k, word) == 1), None)
-        letters = sorted(word.lower())
-        swapped = [k for k in self.steps if sorted(k.lower()) == letters]
-        near = swapped or get_close_matches(word.title(), self.steps, n=1, cutoff=0.74)
-        return near[0] if near else None
+        return nearest(word.title(), self.steps, 0.74)
 
     def section_like(self, line: str) -> tuple[str, str] | None:
         """Return what opens a line and the keyword that it is like, such as `Scenario:`."""
         match = _SECTION.match(line)
-        near = match and get_close_matches(match[1].title(), self.sections, n=1, cutoff=0.75)
-        return (f"{match[1]}:", f"{near[0]}:") if match and near else None
+        near = match and nearest(match[1].title(), self.sections, 0.75)
+        return (f"{match[1]}:", f"{near}:") if match and near else None
 
     def like(self, line: str) -> str | None:
         """Return the keyword that a line may have been meant to begin with."""
@@ -301,7 +296,7 @@ class KnownTags:
         if tag in markers or self._patterns.fullmatch(tag):
             return None
         likely = nearest(tag, markers)
-        meant = f"did you mean @{likely[0]}? " if likely else ""
+        meant = f"did you mean @{likely}? " if likely else ""
         return (
             f"unknown tag @{tag}",
             f"{meant}Register it as a marker in pytest's ini, or its pattern under policyctx_tags",

@@ -1,7 +1,5 @@
 """The hooks that the plugin calls; any plugin or `conftest.py` may implement them."""
 
-from __future__ import annotations
-
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
 from policyctx.policy.sources import PolicySource

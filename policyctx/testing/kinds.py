@@ -1,7 +1,5 @@
 """The kinds of values that a sentence holds, and how each is written."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +10,20 @@ Unit = Literal["characters", "tokens"]
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _NAME = rf"(?:{_QUOTED}|`[^`]*`|[^\s\"`,]*[^\s\"`,:])"
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
-NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+COUNT_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 """The counts that a sentence may have as a word, from 1 on."""
+_ORDINAL_WORDS = (
+    *("first", "second", "third", "fourth", "fifth"),
+    *("sixth", "seventh", "eighth", "ninth", "tenth"),
+)
+_ORDINAL_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+COUNT_WORD = f"(?:{'|'.join(COUNT_WORDS)})"
+ORDINAL = rf"(?:\d+(?:st|nd|rd|th)|{'|'.join(_ORDINAL_WORDS)})"
+"""A position, such as `2nd` or `second`."""
 _BOUND = r"(?:at least |at most |more than |fewer than |less than |under |over |exactly )"
 BOUND = rf"{_BOUND}{_NUMBER}"
 """A bound for a number, such as `at least 3`."""
-_COUNT = rf"(?:{'|'.join(NUMBER_WORDS)}|{_NUMBER})"
+_COUNT = rf"(?:{COUNT_WORD}|{_NUMBER})"
 _AMOUNT = rf"(?:no|an?|{_BOUND}?{_COUNT})"
 _SIZE = rf"{_NUMBER} (?:characters?|tokens?)"
 # Words and quoted texts in any order; what they mean is read by `selecting` and `pieces`.
@@ -99,7 +105,20 @@ def number(text: str) -> float:
 
 def count(text: str) -> float:
     """Return the number written as `two` or `2,000`."""
-    return NUMBER_WORDS.index(text) + 1 if text in NUMBER_WORDS else number(text)
+    return COUNT_WORDS.index(text) + 1 if text in COUNT_WORDS else number(text)
+
+
+def position(text: str) -> int:
+    """Return the position written as `second`, `2nd` or `2`, whatever its ending; else 1."""
+    if text in _ORDINAL_WORDS:
+        return _ORDINAL_WORDS.index(text) + 1
+    return int(re.sub(r"\D", "", text) or 1)
+
+
+def ordinal(at: int) -> str:
+    """Return a position as it is written: `1st`, `2nd`, `11th`."""
+    is_teen = at // 10 % 10 == 1
+    return f"{at}{'th' if is_teen else _ORDINAL_ENDINGS.get(at % 10, 'th')}"
 
 
 def amount(text: str) -> Amount:

@@ -4,8 +4,6 @@ It is loaded with every pytest run where policyctx is installed, so this module 
 pytest, and does nothing until it is asked to.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

@@ -1,7 +1,5 @@
 """The policies that scenarios name: found beside the feature, compiled once for all scenarios."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

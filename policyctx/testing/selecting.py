@@ -18,31 +18,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from policyctx.compaction.assembly import CompactStats
 from policyctx.definitions.items import BUILT_IN_TYPES, Item, PlainValue
 from policyctx.definitions.language import BY_STATE, Action
-from policyctx.errors import PolicyctxError
+from policyctx.errors import PolicyctxError, nearest
 from policyctx.messages.shapes.block_texts import joined_text
 from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
 from policyctx.recipes.compacting import CompactResult
 from policyctx.recipes.offloading import OffloadResult, OffloadResults
+from policyctx.testing import kinds
 from policyctx.testing.contents import Message, compact
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.kinds import (
-    KINDS,
-    NUMBER_WORDS,
-    Amount,
-    Kind,
-    amount,
-    count,
-    quoted_texts,
-    unquoted,
-)
+from policyctx.testing.kinds import COUNT_WORD, KINDS, ORDINAL, Kind
 from policyctx.turns.result import Result
 
 
@@ -216,18 +207,12 @@ def value_at(message: Message, path: Sequence[str | int]) -> PlainValue:
 Run = tuple[int, int]
 
 
-_ORDINALS = (
-    *("first", "second", "third", "fourth", "fifth"),
-    *("sixth", "seventh", "eighth", "ninth", "tenth"),
-)
-_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _NAME = KINDS["name"].regex
-_ORDINAL = rf"(?:\d+(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})"
-_COUNT = rf"(?:\d+|{'|'.join(NUMBER_WORDS)})"
+_COUNT = rf"(?:\d+|{COUNT_WORD})"
 _END = "(?:first|oldest|last|newest)"
 _TO = r"(?: to(?: the)? | ?[\u2013-] ?)"
 _AND = "(?:, and |, | and )"
-_PLACE = rf"(?:{_ORDINAL}{_TO}{_ORDINAL}|{_ORDINAL} (?:oldest|newest|last)|{_END}|{_ORDINAL})"
+_PLACE = rf"(?:{ORDINAL}{_TO}{ORDINAL}|{ORDINAL} (?:oldest|newest|last)|{_END}|{ORDINAL})"
 _POSITION = re.compile(
     rf"(?P<end>{_END}) (?P<count>{_COUNT})(?!\S)|(?P<number>{_COUNT}) (?P<side>{_END})(?!\S)"
     rf"|(?P<places>{_PLACE}(?:{_AND}(?:the )?{_PLACE})*)(?!\S)"
@@ -249,7 +234,7 @@ _MESSAGES = re.compile(
     rf"(?P<only>only )?(?:the )?messages? (?P<numbers>{_NUMBERS}(?:{_AND}{_NUMBERS})*)"
 )
 # What is no tool unless it is quoted.
-_NO_TOOL = re.compile(rf"\d[\d,.]*|{_ORDINAL}|{_END}|and|to|the|{'|'.join(NUMBER_WORDS)}")
+_NO_TOOL = re.compile(rf"\d[\d,.]*|{ORDINAL}|{_END}|and|to|the|{COUNT_WORD}")
 
 _START = rf"(?!the files? )(?:nothing|every|each|all|only|the|messages?|{KINDS['amount'].regex})"
 ITEMS = Kind(rf"{_START}(?: {KINDS['phrase'].regex})?", str, "which items, see below")
@@ -291,7 +276,7 @@ class Selection:
     """The items that a phrase means; what is None or empty selects all of them."""
 
     phrase: str
-    amount: Amount | None = None
+    amount: kinds.Amount | None = None
     """How many have the outcome; else all of them have it, and there is at least one."""
     only: bool = False
     """No other item has it."""
@@ -326,8 +311,8 @@ class Selection:
         if tool is None or any(fnmatchcase(name, tool) for name in known):
             return
         names = sorted(known)
-        near = get_close_matches(tool, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = nearest(tool, names)
+        hint = f"did you mean {near!r}? " if near else ""
         there = f"It has {', '.join(names)}" if names else "no tool is known: no call is in it"
         raise OutcomeError(self.phrase, f"no tool {tool!r} in the context; {hint}{there}")
 
@@ -386,7 +371,7 @@ def selection(phrase: str, types: Iterable[str] = ()) -> Selection:
     if match := _MESSAGES.fullmatch(phrase):
         return Selection(phrase, only=bool(match["only"]), messages=_runs(match["numbers"], phrase))
     if phrase == "nothing":
-        return Selection(phrase, amount=Amount(0))
+        return Selection(phrase, amount=kinds.Amount(0))
     return _Reader(phrase, phrase).selection({*BUILT_IN_TYPES, *types})
 
 
@@ -416,15 +401,15 @@ class _Reader:
         is_amount = quantity in {"", "only"} and counted
         return Selection(
             self.phrase,
-            amount=amount(counted) if is_amount else None,
+            amount=kinds.amount(counted) if is_amount else None,
             only=quantity.startswith("only"),
             is_one=quantity in {"the", "only the"} and not (runs or counted or is_plural),
-            count=int(count(counted)) if counted and not is_amount else None,
+            count=int(kinds.count(counted)) if counted and not is_amount else None,
             runs=runs,
             type=type_,
-            tool=unquoted(noun["source"]) if noun["source"] else tool,
+            tool=kinds.unquoted(noun["source"]) if noun["source"] else tool,
             state=state,
-            ids=quoted_texts(noun["ids"] or ""),
+            ids=kinds.quoted_texts(noun["ids"] or ""),
         )
 
     def _take(self, pattern: re.Pattern[str]) -> str:
@@ -440,7 +425,7 @@ class _Reader:
         state = words.pop(0) if words[0] in BY_STATE and len(words) > 1 else None
         for start in range(min(2, len(words))):
             name = "_".join(words[start:])
-            tool = unquoted(words[0]) if start else None
+            tool = kinds.unquoted(words[0]) if start else None
             if tool == words[0] and _NO_TOOL.fullmatch(tool):
                 raise self._unreadable()
             for form in (name, name.removesuffix("s")):
@@ -466,7 +451,7 @@ def _runs_at(position: re.Match[str], phrase: str) -> tuple[Run, ...]:
     """Return the runs that a position means: `first 2`, `1st, 3rd and 5th`."""
     if position["places"]:
         return _runs(position["places"], phrase)
-    number = int(count(position["count"] or position["number"]))
+    number = int(kinds.count(position["count"] or position["number"]))
     is_newest = (position["end"] or position["side"]) in _NEWEST
     return (_checked((-number, -1) if is_newest else (1, number), phrase),)
 
@@ -486,20 +471,11 @@ def _place(words: str, phrase: str) -> int:
     Raises `WordingError` for an ordinal with the ending of another one, such as `2st`.
     """
     number, _, side = words.partition(" ")
-    if number in _ORDINALS:
-        position = _ORDINALS.index(number) + 1
-    else:
-        position = int(re.sub(r"\D", "", number) or 1)
-        if number[:1].isdecimal() and number not in {str(position), _ordinal(position)}:
-            right = _ordinal(position)
-            raise WordingError(f"{phrase!r}: write `{right}` instead of `{number}`")
+    position = kinds.position(number)
+    right = kinds.ordinal(position)
+    if number[:1].isdecimal() and number not in {str(position), right}:
+        raise WordingError(f"{phrase!r}: write `{right}` instead of `{number}`")
     return -position if (side or number) in _NEWEST else position
-
-
-def _ordinal(position: int) -> str:
-    """Return `1st`, `2nd`, `11th`."""
-    is_teen = position // 10 % 10 == 1
-    return f"{position}{'th' if is_teen else _ENDINGS.get(position % 10, 'th')}"
 
 
 def _checked(run: Run, phrase: str) -> Run:

@@ -22,7 +22,7 @@ from pytest_bdd.compat import get_fixture_names, getfixturedefs
 from pytest_bdd.parsers import StepParser
 from pytest_bdd.steps import step_function_context_registry
 
-from policyctx.planning.paths import path_from
+from policyctx.paths import path_from
 from policyctx.testing.contents import PIECES
 from policyctx.testing.kinds import KINDS, Kind
 from policyctx.testing.selecting import ITEMS, Fate

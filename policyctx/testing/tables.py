@@ -1,7 +1,5 @@
 """Messages written as a table, one row for each message or block."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

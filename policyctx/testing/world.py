@@ -1,7 +1,5 @@
 """`World`: what a scenario has said so far, what came of it, and the faults that it asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import builtins
 import copy
@@ -28,7 +26,8 @@ from typing import Any, Literal
 
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.restoration import WorkingFiles
-from policyctx.compaction.summarizers import ModelSummarizer, refusal
+from policyctx.compaction.sdk_summarizers import refusal
+from policyctx.compaction.summarizers import ModelSummarizer
 from policyctx.definitions.items import HostObject
 from policyctx.definitions.items import Path as ItemPath
 from policyctx.definitions.language import BY_STATE

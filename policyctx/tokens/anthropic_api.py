@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any
 from policyctx.definitions.items import RequestContent
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import MissingExtraError
-from policyctx.tokens.counter import (
-    MEMO_BYTES,
-    Bounds,
-    MemoCounter,
-    MemoStats,
-    truncated,
-    utf8_bytes,
-)
+from policyctx.tokens import counter
 from policyctx.tokens.encoders import measure_for
 from policyctx.tokens.provider_models import ProviderModel
 from policyctx.tokens.sizes import schemas_of
@@ -45,7 +38,7 @@ _SHORTEST = "x"
 _REFUSALS = (400, 413, 422)
 
 
-class AnthropicCounter(MemoCounter):
+class AnthropicCounter(counter.MemoCounter):
     """A `TokenCounter` that asks the Anthropic API to count, each text once.
 
     `client` is an `anthropic.Anthropic`; by default one is made for the first count. A text that
@@ -59,7 +52,7 @@ class AnthropicCounter(MemoCounter):
         *,
         language_model: str | None = None,
         client: anthropic.Anthropic | None = None,
-        memo_bytes: int = MEMO_BYTES,
+        memo_bytes: int = counter.MEMO_BYTES,
     ) -> None:
         if find_spec("anthropic") is None:
             raise MissingExtraError("the tokenizer `anthropic`", extra="anthropic")
@@ -93,14 +86,14 @@ class AnthropicCounter(MemoCounter):
         """
         allowed = tokens
         while True:
-            cut = truncated(text, allowed, self._local, end=end)
+            cut = counter.truncated(text, allowed, self._local, end=end)
             used = self.count(cut)
             if used <= max(tokens, 0):
                 return cut
             allowed = min(allowed - 1, allowed * tokens // used)
 
     @property
-    def stats(self) -> MemoStats:
+    def stats(self) -> counter.MemoStats:
         """What was asked and what is held, at this moment."""
         return replace(super().stats, estimated=self._estimated, problem=self._problem)
 
@@ -166,6 +159,6 @@ def _request(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": sound}]}
 
 
-def _bounds(text: str) -> Bounds:
+def _bounds(text: str) -> counter.Bounds:
     """The tokens are not published, but each is a byte or more."""
-    return Bounds(min(len(text), 1), utf8_bytes(text))
+    return counter.Bounds(min(len(text), 1), counter.utf8_bytes(text))

@@ -6,13 +6,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.items import RequestContent
 from policyctx.definitions.tokenizers import TOKENIZERS, ByChars, CharRule
-from policyctx.errors import UnknownTokenizerError
+from policyctx.errors import UnknownTokenizerError, nearest
 from policyctx.tokens.encoders import Measure, approximate, measure_for, pieces
 from policyctx.tokens.provider_models import ProviderModel, provider_model
 from policyctx.tokens.sizes import request_tokens
@@ -361,7 +360,7 @@ def counter_for(tokenizer: str | ByChars, *, language_model: str | None = None) 
 
 def _unknown(name: str) -> UnknownTokenizerError:
     known = sorted({*TOKENIZERS, *_registered})
-    return UnknownTokenizerError(name, known, next(iter(get_close_matches(name, known, n=1)), None))
+    return UnknownTokenizerError(name, known, nearest(name, known))
 
 
 def new_counter(

@@ -5,8 +5,6 @@ provider publishes nothing, the figure was measured on recorded sessions and say
 response corrects the remaining difference: see `Correction`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from math import ceil, sqrt

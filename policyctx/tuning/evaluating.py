@@ -4,8 +4,6 @@ A process reads a recording when it first replays it, and keeps what it has read
 of one part of the recordings are shared between the processes, and a process goes on with its own.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

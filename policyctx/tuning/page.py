@@ -1,7 +1,5 @@
 """The page of a study: the front as a chart, with the figures as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from html import escape
 from importlib import resources

@@ -1,7 +1,5 @@
 """From recordings to the sessions of a study: those that have prices under the incumbent."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

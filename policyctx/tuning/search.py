@@ -1,7 +1,5 @@
 """The search for the front: a coarse grid, successive halving, then steps from what is best."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import defaultdict

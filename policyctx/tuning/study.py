@@ -5,8 +5,6 @@ search and choice over the other projects, judged by the sessions of those left 
 stays unless these save more than one standard error beyond it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

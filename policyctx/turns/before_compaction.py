@@ -1,7 +1,5 @@
 """The hook that is called before a compaction, and how its answer is obtained."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging

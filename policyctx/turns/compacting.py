@@ -4,30 +4,16 @@ Messages are replaced only after a summary is accepted and the messages are save
 the list unchanged, and a warning says why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from operator import is_
 from typing import Literal
 
-from policyctx.compaction.assembly import (
-    ITEM_TYPE,
-    Archive,
-    CompactStats,
-    History,
-    SummaryRequest,
-    SummaryUsage,
-    WrittenMessage,
-    archive_name,
-    assembled,
-)
+from policyctx.compaction import assembly
 from policyctx.compaction.file_access import accesses, unknown_readers
 from policyctx.compaction.restoration import FileReader, Restoration, RestoredFile, WorkingFiles
-from policyctx.compaction.summarizers import (
-    Summarizer,
-)
+from policyctx.compaction.summarizers import Summarizer
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.definitions.language import NONE
 from policyctx.errors import StoreError
@@ -62,7 +48,7 @@ class Compacted:
     """The list; its sources and places are those in the list before, as it was given."""
     replacement: Replacement
     summary: str
-    stats: CompactStats
+    stats: assembly.CompactStats
     archive_path: str | None
     """Absolute; None where nothing was archived."""
     warnings: tuple[str, ...] = ()
@@ -80,7 +66,7 @@ class NotCompacted:
     """A compaction that was not made: why, and the usage of the attempts at its summary."""
 
     warnings: tuple[str, ...]
-    usage: SummaryUsage
+    usage: assembly.SummaryUsage
     reason: Reason = _NOT_SUMMARISED
     refused: int = 0
     """Tokens of a summary that was refused as too large for what it replaces; 0 for none."""
@@ -140,14 +126,16 @@ class Compacting:
         for role in _WRITTEN_ROLES:
             self._shape.written(role, "a summary")
         if self._hook is not None and (why := (yield from self._ask(self._hook))) is not None:
-            return NotCompacted((f"not compacted: {why.sentence}",), SummaryUsage(), why)
+            return NotCompacted((f"not compacted: {why.sentence}",), assembly.SummaryUsage(), why)
         if self._writes_fail:  # a summary that cannot be kept would be paid for at every call
             try:
                 yield from self._try_to_write()
             except StoreError as error:
                 if self._store.on_failure == "raise":
                     raise
-                return NotCompacted((), SummaryUsage(), Reason("not_saved", {"error": str(error)}))
+                return NotCompacted(
+                    (), assembly.SummaryUsage(), Reason("not_saved", {"error": str(error)})
+                )
         # The files are read first, so that the summary need not repeat what they show.
         files = self._files()
         restoration = self._fitting((yield from files.ask()))
@@ -218,7 +206,7 @@ class Compacting:
             self._added(written),
         )
 
-    def _added(self, written: Sequence[WrittenMessage]) -> Added:
+    def _added(self, written: Sequence[assembly.WrittenMessage]) -> Added:
         """Return the sizes of messages that the compaction writes."""
         facts, count = self._facts, len(written)
         tokens = sum(facts.length(one.text, "tokens") for one in written)
@@ -245,7 +233,7 @@ class Compacting:
 
     def _summarising(self, restoration: Restoration) -> Summarising:
         settings = self._summary_settings()
-        request = SummaryRequest(
+        request = assembly.SummaryRequest(
             self._history(restoration),
             settings,
             self._facts.counter,
@@ -271,7 +259,7 @@ class Compacting:
         there = self._known.left[: self._parts.end]
         return SessionRequest([m for m in there if m is not None], *self._beside)
 
-    def _history(self, restoration: Restoration) -> History:
+    def _history(self, restoration: Restoration) -> assembly.History:
         tools = {item.tool for item in self._conversation.items if item.tool is not None}
         summaries = {i: text for i, m in enumerate(self._rest) if (text := self._summary_in(m))}
         parts, left = self._parts, self._known.left
@@ -279,7 +267,7 @@ class Compacting:
         written = {
             place for place, message in enumerate(there) if self._conversation.is_written(message)
         }
-        return History(
+        return assembly.History(
             messages=self._rest,
             earlier=summaries,
             written=frozenset(written - summaries.keys()),
@@ -365,23 +353,23 @@ class Compacting:
 
     @property
     def _archive_name(self) -> str:
-        return archive_name(self._number)
+        return assembly.archive_name(self._number)
 
     def _archive(self) -> Content:
         """Return all replaced messages as the caller gave them, and one that is carried over."""
         replaced = self._known.given[self._parts.start : self._parts.end]
         name = self._archive_name
-        path = f"{ITEM_TYPE}/{name}.json"
-        origin = Origin(name, ITEM_TYPE)
+        path = f"{assembly.ITEM_TYPE}/{name}.json"
+        origin = Origin(name, assembly.ITEM_TYPE)
         return Content(
-            path, Archive(self._number, replaced, self._shapes), path, origin, packed=True
+            path, assembly.Archive(self._number, replaced, self._shapes), path, origin, packed=True
         )
 
     def _written(
         self, summary: str, files: Sequence[RestoredFile], archive_path: str
-    ) -> list[WrittenMessage]:
+    ) -> list[assembly.WrittenMessage]:
         follows = self._shapes.role(self._behind[0]) == "assistant" if self._behind else False
-        return assembled(
+        return assembly.assembled(
             summary,
             files,
             self._settings.wording,
@@ -421,7 +409,7 @@ class Compacting:
         return "; ".join(p for p in found if p != _ENDS_ON_REPLY or self._behind)
 
     def _replacement(
-        self, written: list[WrittenMessage], summary: str, archive: str | None
+        self, written: list[assembly.WrittenMessage], summary: str, archive: str | None
     ) -> Replacement:
         parts = self._parts
         replaced = self._known.given[parts.start : parts.end]
@@ -441,12 +429,12 @@ class Compacting:
         )
 
     def _stats(
-        self, messages: Sequence[Message], restoration: Restoration, usage: SummaryUsage
-    ) -> CompactStats:
+        self, messages: Sequence[Message], restoration: Restoration, usage: assembly.SummaryUsage
+    ) -> assembly.CompactStats:
         facts = self._facts
         items = items_of(messages, self._shapes)
         after = sum(facts.tokens(item) for item in items if item.inside is None)
-        return CompactStats(
+        return assembly.CompactStats(
             original_token_count=self._conversation.tally("tokens").total,
             compacted_token_count=after,
             compacted_message_count=len(self._rest),

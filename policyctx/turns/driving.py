@@ -5,8 +5,6 @@ kind, the driver throws it into the turn, where it is raised at the `yield`. Can
 `KeyboardInterrupt` are no exception: whether such an effect happened is not known.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -14,7 +12,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.store.content import Content
 from policyctx.turns.effects import Effect, Holds, Record, Save, SessionStore, Turn
 from policyctx.turns.reporting import Writes

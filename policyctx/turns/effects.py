@@ -27,7 +27,7 @@ from policyctx.compaction.summarizers import Summarizer, asked, asked_async
 from policyctx.compaction.verification import Verified, units_of, verified
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.policy.models.compaction import Restore
 from policyctx.policy.models.compaction import Summary as SummarySettings
 from policyctx.store.backend import Root

@@ -5,8 +5,6 @@ it or as the session returned it. Both are recognised, and only the new messages
 known ones may be new objects, and their `cache_control` markers may have moved.
 """
 
-from __future__ import annotations
-
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -6,8 +6,6 @@ ascending, and ranges that follow each other without a gap are joined, so equal 
 values.
 """
 
-from __future__ import annotations
-
 import copy
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,22 +1,11 @@
 """Asking for a summary until one is accepted: attempts, waits, their limits, and their cost."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from policyctx.compaction import prompt
 from policyctx.compaction.assembly import SummaryRequest, SummaryUsage
-from policyctx.compaction.prompt import (
-    over_limit,
-    problem,
-    rejection,
-    tokens_allowed,
-    tokens_over_share,
-    with_pinned,
-    without_pinned,
-    words_asked_for,
-)
 from policyctx.compaction.summarizers import (
     ExtractiveSummarizer,
     ModelSummarizer,
@@ -138,8 +127,8 @@ class Summarising:
             # Its traceback refers to this turn, and a turn that refers to itself is freed late.
             self._errors.append(error.with_traceback(None))
             return None
-        text = with_pinned(answer, request.pinned)
-        wrong = rejection(
+        text = prompt.with_pinned(answer, request.pinned)
+        wrong = prompt.rejection(
             text,
             self._replaced_tokens,
             request,
@@ -147,7 +136,7 @@ class Summarising:
             is_checked=not is_extractive,
         )
         if wrong is not None:
-            self._too_large = tokens_over_share(
+            self._too_large = prompt.tokens_over_share(
                 text, self._replaced_tokens, self._settings, request.counter
             )
             self._errors.append(wrong)
@@ -165,8 +154,8 @@ class Summarising:
 
     def _asked_for(self) -> Summary:
         """Return the settings of the request: fewer words if the summary will be verified."""
-        allowed = tokens_allowed(self._replaced_tokens, self._request)
-        words = words_asked_for(self._settings, allowed)
+        allowed = prompt.tokens_allowed(self._replaced_tokens, self._request)
+        words = prompt.words_asked_for(self._settings, allowed)
         if self._verifies:
             words = max(1, words - reserved(words))
         return self._settings.model_copy(update={"max_words": words})
@@ -174,18 +163,18 @@ class Summarising:
     def _verified(self, text: str) -> Turn[str]:
         """Return an accepted summary with what it lacks of the user's words."""
         settings, pinned = self._settings, self._request.pinned
-        bare = without_pinned(text, pinned)
-        allowed = tokens_allowed(self._replaced_tokens, self._request)
-        words = words_asked_for(settings, allowed)
+        bare = prompt.without_pinned(text, pinned)
+        allowed = prompt.tokens_allowed(self._replaced_tokens, self._request)
+        words = prompt.words_asked_for(settings, allowed)
         room = max(reserved(words), words - words_in(text))
         try:
             found = yield from Verify(bare, self._request.history, settings, room, pinned).ask()
         except Exception as error:  # noqa: BLE001 - the summary is made and paid for
             self._warnings.append(f"the summary is not verified: {in_words(error)}")
             return text
-        longer = with_pinned(found.text, pinned)
+        longer = prompt.with_pinned(found.text, pinned)
         replaced, counter = self._replaced_tokens, self._request.counter
-        if problem(longer, replaced, settings, counter, pinned) or over_limit(
+        if prompt.problem(longer, replaced, settings, counter, pinned) or prompt.over_limit(
             longer, replaced, self._request
         ):
             found, longer = found._replace(appended=0), text

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from policyctx.compaction.anthropic_summarizer import AnthropicSummarizer
 from policyctx.compaction.assembly import History, SummaryRequest
+from policyctx.compaction.sdk_summarizers import AnthropicSummarizer
 from policyctx.compaction.summarizers import asked, asked_async, summarizer_for
 from policyctx.errors import SummaryError
 from policyctx.policy.models.compaction import Summary

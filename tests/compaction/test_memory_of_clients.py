@@ -22,7 +22,7 @@ import openai
 import pytest
 
 from policyctx import Session, compact_messages
-from policyctx.compaction.openai_summarizer import OpenAISummarizer
+from policyctx.compaction.sdk_summarizers import OpenAISummarizer
 from tests.compaction.messages_server import Scripted, messages_server, saying
 from tests.conversations import Message, session_of, user
 from tests.policies import policy

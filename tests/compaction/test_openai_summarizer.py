@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from policyctx.compaction.assembly import History, SummaryRequest
-from policyctx.compaction.openai_summarizer import OpenAISummarizer
+from policyctx.compaction.sdk_summarizers import OpenAISummarizer
 from policyctx.compaction.summarizers import asked, asked_async, summarizer_for
 from policyctx.errors import SummaryError
 from policyctx.policy.models.compaction import Summary

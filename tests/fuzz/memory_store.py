@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from policyctx.errors import StoreError
-from policyctx.planning.paths import File, FreePaths
+from policyctx.paths import File, FreePaths
 from policyctx.store.content import Content
 
 

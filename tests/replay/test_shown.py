@@ -10,8 +10,7 @@ from benchmarks.scale.generating import sessions
 from benchmarks.scale.writing import write_sessions
 from policyctx.replay.reading import files_in, recordings_in
 from policyctx.replay.recording import Recording
-from policyctx.replay.running import PassedOver, replayed
-from policyctx.replay.shown import FEW, ShownSessions, in_one_line, shown
+from policyctx.replay.running import FEW, PassedOver, ShownSessions, in_one_line, replayed, shown
 from policyctx.replay.summing import Figures, figures_of, total
 
 POLICY = "small-context"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import StoreError
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem, stores_in
 from tests.store.contents import DAY, Clock, result

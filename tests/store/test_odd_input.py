@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.planning.paths import path_parts, relative_path
+from policyctx.paths import path_parts, relative_path
 from policyctx.store.content import Content, Origin
 from policyctx.store.files import Format
 from policyctx.store.filesystem import PATH, ContextFileSystem

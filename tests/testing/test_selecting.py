@@ -12,7 +12,7 @@ import pytest
 from policyctx import Session
 from policyctx.testing.contents import MessageBuilder, pieces
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.kinds import NUMBER_WORDS
+from policyctx.testing.kinds import COUNT_WORDS
 from policyctx.testing.selecting import EXAMPLES, TurnEvent, selection
 from policyctx.testing.world import World
 from tests.policies import policy
@@ -235,9 +235,9 @@ def test_an_outcome_is_required_of_the_items_selected(
     assert error.value.found == outcome
 
 
-@pytest.mark.parametrize("word", NUMBER_WORDS)
+@pytest.mark.parametrize("word", COUNT_WORDS)
 def test_a_count_is_a_word_or_digits(word: str) -> None:
-    digits = str(NUMBER_WORDS.index(word) + 1)
+    digits = str(COUNT_WORDS.index(word) + 1)
     for phrase in ("{} results", "at least {} results", "the first {} results", "all {} results"):
         in_words = selection(phrase.format(word))
         assert replace(in_words, phrase="") == replace(selection(phrase.format(digits)), phrase="")

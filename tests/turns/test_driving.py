@@ -18,7 +18,7 @@ import pytest
 from policyctx import ContextFileSystem
 from policyctx.errors import StoreError, SummaryError
 from policyctx.messages.json_text import JSON
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.store.content import Content, Origin
 from policyctx.turns.driving import run, run_async
 from policyctx.turns.effects import (

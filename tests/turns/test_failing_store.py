@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policyctx import ContextFileSystem, Session, StoreError
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.store.content import Content
 from policyctx.turns.result import Result
 from tests.conversations import session_of, user

@@ -19,8 +19,7 @@ from policyctx.cli.output import Json, console, json_text, shortened, table, tab
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.language import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
-from policyctx.errors import AmbiguousSessionError, StoreError, UnknownArchiveError
-from policyctx.policy.diagnosing import nearest
+from policyctx.errors import AmbiguousSessionError, StoreError, UnknownArchiveError, nearest
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.filesystem import ContextFileSystem, stores_in
 from policyctx.store.index import IndexEntry
@@ -486,7 +485,7 @@ def _chosen(
     chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]
     if not chosen:
         known = list(dict.fromkeys(_id(entry) for _, entry in found))
-        likeliest = None if archive is None else next(iter(nearest(archive, known)), None)
+        likeliest = None if archive is None else nearest(archive, known)
         raise UnknownArchiveError(archive, known, likeliest, path=root)
     sessions = sorted({name for name, _ in chosen})
     if len(sessions) > 1:

@@ -1,7 +1,5 @@
 """The commands of `policyctx store` that change something, and the list of all of them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ the installed SDK. Defaults and the least trigger of a compaction are those of A
 documentation, since the types do not say them.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal, TypeAlias
 

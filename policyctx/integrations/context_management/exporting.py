@@ -1,7 +1,5 @@
 """From a policy to the edits that Anthropic's server can make, and what stays behind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """From the edits of Anthropic's server to a policy, and what stays behind."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A message that has nothing particular to the chat API is one of these too, since
 alike.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ It is the texts of the blocks, joined by a newline. A block without a text of it
 compact JSON, and images, documents and sounds are not in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Blocks of a type that is not known become parts of the kind `unknown` and are left unchanged.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence

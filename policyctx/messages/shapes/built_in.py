@@ -1,7 +1,5 @@
 """`Shapes`: finds the shape of each message of a list."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import NamedTuple

@@ -4,8 +4,6 @@ A message of the role `tool` or `function` is one result, unless it contains `to
 as in the PRD tool-direct-offload (F-001). Images and documents may be in either.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ provider itself carries out, and items of other types, are left unchanged; what 
 tell survives a compaction.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from itertools import chain

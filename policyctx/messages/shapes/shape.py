@@ -4,8 +4,6 @@ A shape is found for each message, so one list may mix shapes. Planning, compact
 see items and roles only; whatever depends on the fields of a message is here.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, Protocol

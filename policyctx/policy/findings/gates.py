@@ -1,7 +1,5 @@
 """Gates that never open, ends that never come, and compactions that repeat."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, floor

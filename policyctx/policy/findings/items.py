@@ -1,7 +1,5 @@
 """Findings about item types and tools: rules that have no effect or contradict each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import combinations, islice
 
@@ -9,34 +7,21 @@ from policyctx.definitions import tokenizers
 from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
 from policyctx.errors import Diagnostic
+from policyctx.policy import reach
 from policyctx.policy.lookup import parent, widest_wording
 from policyctx.policy.models import KeepRecent, Section, Step, Threshold, ToolRule
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
 from policyctx.policy.models.rules import Globs, Match, Placeholder, TextMatch
 from policyctx.policy.nodes import Node, Path, sections
-from policyctx.policy.reach import (
-    MOST_COMPARED,
-    Checked,
-    globs_overlap,
-    is_exact,
-    is_name_left,
-    may_meet,
-    names_among,
-    nearest,
-    outermost,
-    ranked,
-    selected_types,
-    taken_types,
-)
 from policyctx.policy.templates import parsed_template
 from policyctx.policy.values import Share, amount
 
 
-def caught_types(checked: Checked) -> Iterator[Diagnostic]:
+def caught_types(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC302, for a type that matches nothing but what one tried before it matches."""
     own = [(name, match) for name, rule in checked.policy.items.items() if (match := rule.match)]
-    for i, (name, match) in enumerate(own[:MOST_COMPARED]):
+    for i, (name, match) in enumerate(own[: reach.MOST_COMPARED]):
         for earlier, wider in own[:i]:
             if wider.type == match.type and _implies(match, wider):
                 sentence = (
@@ -64,7 +49,7 @@ def _one(glob: str | None) -> Globs | None:
 
 
 def _globs_imply(narrow: Globs | None, wide: Globs | None) -> bool:
-    return wide is None or (narrow is not None and not is_name_left((narrow,), wide))
+    return wide is None or (narrow is not None and not reach.is_name_left((narrow,), wide))
 
 
 def _text_implies(narrow: TextMatch | None, wide: TextMatch) -> bool:
@@ -90,7 +75,7 @@ def _all_have(given: Globs, wanted: Globs, has: Callable[[str, str], bool]) -> b
     return bool(given) and all(any(has(text, part) for part in wanted) for text in given)
 
 
-def types_never_offloaded(checked: Checked) -> Iterator[Diagnostic]:
+def types_never_offloaded(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC312, for `offload: true` on what no step can offload or clear."""
     default_drop = any(
         not s.action.is_bound_by_rules and s.select.types is None for _, s in checked.steps
@@ -106,7 +91,7 @@ def types_never_offloaded(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC312", ("items", name, "offload"), sentence, hint)
 
 
-def unused_types(checked: Checked) -> Iterator[Diagnostic]:
+def unused_types(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC313, for types of the policy's own that make no difference to any step."""
     for name in checked.own_types:
         if is_unused(checked, name):
@@ -115,7 +100,7 @@ def unused_types(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC313", ("items", name), sentence, hint)
 
 
-def is_unused(checked: Checked, name: str) -> bool:
+def is_unused(checked: reach.Checked, name: str) -> bool:
     """Does a type of the policy's own make no difference.
 
     One that no step selects still matters when a later type would get its items, when it is
@@ -129,10 +114,10 @@ def is_unused(checked: Checked, name: str) -> bool:
         or parent(name, items) in (parent(other, items) for other in later)
     ):
         return False
-    if any(name in selected_types(checked, step) for _, step in checked.steps):
+    if any(name in reach.selected_types(checked, step) for _, step in checked.steps):
         return False
     gates = (g.items for s in checked.policy.steps for g in s.when)
-    return not any(name in names_among(checked, gate.types) for gate in gates if gate)
+    return not any(name in reach.names_among(checked, gate.types) for gate in gates if gate)
 
 
 # `offload` is not among them: `false` wins wherever it stands.
@@ -151,16 +136,20 @@ _THRESHOLDS = frozenset({"min_tokens", "min_chars"})
 _MAX_CHARS = 200
 
 
-def disagreeing_globs(checked: Checked) -> Iterator[Diagnostic]:
+def disagreeing_globs(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC309, for two globs that match a tool in common and give one key two values.
 
     A glob after one that is part of it is the rule after its exception, and means what it says.
     """
-    globs = [g for g in checked.policy.tools if not is_exact(g) and len(g) <= _MAX_CHARS]
-    for first, second in combinations(globs[:MOST_COMPARED], 2):
+    globs = [g for g in checked.policy.tools if not reach.is_exact(g) and len(g) <= _MAX_CHARS]
+    for first, second in combinations(globs[: reach.MOST_COMPARED], 2):
         one, other = checked.policy.tools[first], checked.policy.tools[second]
         keys = _disagreements(one, other)
-        if not keys or not globs_overlap(first, second) or not is_name_left(((first,),), (second,)):
+        if (
+            not keys
+            or not reach.globs_overlap(first, second)
+            or not reach.is_name_left(((first,),), (second,))
+        ):
             continue
         for mine, theirs in keys:
             sentence = (
@@ -171,17 +160,17 @@ def disagreeing_globs(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC309", ("tools", second, mine), sentence, hint)
 
 
-def offload_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+def offload_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC325, for `offload: true` on a glob whose every tool is refused or pinned by another rule.
 
     `offload: false` on any rule that matches a tool is absolute; of `pin`, the nearest rule counts.
     """
-    refusing = [glob for glob, value in ranked(checked, "offload") if value is False]
-    for glob, rule in islice(checked.policy.tools.items(), MOST_COMPARED):
+    refusing = [glob for glob, value in reach.ranked(checked, "offload") if value is False]
+    for glob, rule in islice(checked.policy.tools.items(), reach.MOST_COMPARED):
         if not rule.offload:
             continue
         if refusing and not _is_left(checked, glob, refusing):
-            by = " and ".join(repr(other) for other in refusing if globs_overlap(glob, other))
+            by = " and ".join(repr(other) for other in refusing if reach.globs_overlap(glob, other))
             sentence = (
                 f"`offload: true` for {glob!r} has no effect: `offload: false` for {by} covers the "
                 "same tools and overrides every `offload: true`"
@@ -202,12 +191,14 @@ def offload_without_effect(checked: Checked) -> Iterator[Diagnostic]:
         yield checked.warning("PC325", ("tools", glob, "offload"), sentence, hint)
 
 
-def _pinned_by(checked: Checked, glob: str) -> str | None:
+def _pinned_by(checked: reach.Checked, glob: str) -> str | None:
     """The first rule that pins tools of the glob, where each tool of the glob is pinned."""
     unwanted: list[str] = []
     pinning = None
-    for other, is_pinned in ranked(checked, "pin"):
-        if globs_overlap(glob, other) and is_name_left(((glob,), (other,)), tuple(unwanted)):
+    for other, is_pinned in reach.ranked(checked, "pin"):
+        if reach.globs_overlap(glob, other) and reach.is_name_left(
+            ((glob,), (other,)), tuple(unwanted)
+        ):
             if not is_pinned:
                 return None
             pinning = pinning or other
@@ -215,9 +206,9 @@ def _pinned_by(checked: Checked, glob: str) -> str | None:
     return None if _is_left(checked, glob, unwanted) else pinning
 
 
-def _is_left(checked: Checked, glob: str, unwanted: list[str]) -> bool:
+def _is_left(checked: reach.Checked, glob: str, unwanted: list[str]) -> bool:
     key = ("outside", glob, *unwanted)
-    return checked.answered(key, lambda: is_name_left(((glob,),), tuple(unwanted)))
+    return checked.answered(key, lambda: reach.is_name_left(((glob,),), tuple(unwanted)))
 
 
 def _disagreements(one: ToolRule, other: ToolRule) -> list[tuple[str, str]]:
@@ -245,7 +236,7 @@ def _shown(rule: ToolRule, key: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def thresholds_too_low(checked: Checked) -> Iterator[Diagnostic]:
+def thresholds_too_low(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC303, for a threshold at which every wording is as long as the item, or longer.
 
     Silent where a step has `must_shrink: false`, and at 0, which is to say that there is no
@@ -269,17 +260,17 @@ def thresholds_too_low(checked: Checked) -> Iterator[Diagnostic]:
 
 
 def _uses(
-    checked: Checked,
+    checked: reach.Checked,
 ) -> Iterator[tuple[Path, Threshold, list[Step], list[Placeholder]]]:
     """Yield each map that may give a threshold, the steps that it may bind, and the wordings."""
     steps = [(p, s) for p, s in checked.steps if s.action.leaves_placeholder]
-    steps = [(p, s) for p, s in steps if taken_types(checked, s)]
+    steps = [(p, s) for p, s in steps if reach.taken_types(checked, s)]
     bound = [s for _, s in steps if s.select.min_chars is None and s.select.min_tokens is None]
-    taken = [t for step in bound for t in taken_types(checked, step)]
+    taken = [t for step in bound for t in reach.taken_types(checked, step)]
     yield (), checked.policy, bound, [*_of_types(checked, taken), *_of_tools(checked)]
     for name, item in checked.policy.items.items():
         family = [t for t in checked.types if name in checked.lineage(t)]
-        taking = [s for s in bound if set(family) & set(taken_types(checked, s))]
+        taking = [s for s in bound if set(family) & set(reach.taken_types(checked, s))]
         of_tools = [] if checked.kind(name) in WITHOUT_TOOL else _of_tools(checked)
         yield ("items", name), item, taking, [*_of_types(checked, family), *of_tools]
     for glob, tool in checked.policy.tools.items():
@@ -287,20 +278,20 @@ def _uses(
         meeting = [s for s in bound if _may_take(checked, s, glob)]
         yield ("tools", glob), tool, meeting, [*of_types, *_of_tools(checked, glob)]
     for path, step in steps:
-        of_types = _of_types(checked, taken_types(checked, step))
+        of_types = _of_types(checked, reach.taken_types(checked, step))
         yield (*path, "select"), step.select, [step], [*of_types, *_of_tools(checked)]
 
 
-def _may_take(checked: Checked, step: Step, glob: str) -> bool:
-    return any(may_meet(checked, step, t, glob) for t in taken_types(checked, step))
+def _may_take(checked: reach.Checked, step: Step, glob: str) -> bool:
+    return any(reach.may_meet(checked, step, t, glob) for t in reach.taken_types(checked, step))
 
 
-def _of_types(checked: Checked, types: list[str]) -> list[Placeholder]:
+def _of_types(checked: reach.Checked, types: list[str]) -> list[Placeholder]:
     """The wordings of these types where no tool has one."""
-    return [nearest(checked, t, "placeholder") or checked.policy.placeholder for t in types]
+    return [reach.nearest(checked, t, "placeholder") or checked.policy.placeholder for t in types]
 
 
-def _of_tools(checked: Checked, glob: str | None = None) -> list[Placeholder]:
+def _of_tools(checked: reach.Checked, glob: str | None = None) -> list[Placeholder]:
     """The wordings of tools, or of those that have a name in common with `glob`."""
     return [
         rule.placeholder
@@ -309,11 +300,11 @@ def _of_tools(checked: Checked, glob: str | None = None) -> list[Placeholder]:
     ]
 
 
-def _overlap(checked: Checked, one: str, other: str) -> bool:
-    return checked.answered(("overlap", one, other), lambda: globs_overlap(one, other))
+def _overlap(checked: reach.Checked, one: str, other: str) -> bool:
+    return checked.answered(("overlap", one, other), lambda: reach.globs_overlap(one, other))
 
 
-def _shortest(checked: Checked, step: Step, wordings: list[Placeholder], unit: str) -> int:
+def _shortest(checked: reach.Checked, step: Step, wordings: list[Placeholder], unit: str) -> int:
     """Return a size that no placeholder of this step is below."""
     top = checked.policy.placeholder
     left = [widest_wording(checked.policy, step) if w is top else w for w in wordings]
@@ -328,7 +319,7 @@ def _fewest_chars(wording: Placeholder) -> int:
     return sum(map(len, pieces[::2])) + sum(FIELDS[field].least_chars for field in pieces[1::2])
 
 
-def fewest_tokens(checked: Checked, chars: int) -> int:
+def fewest_tokens(checked: reach.Checked, chars: int) -> int:
     """Return the fewest tokens that so many characters can be, without a vocabulary to ask."""
     model = checked.policy.model
     if model.token_scale != 1:
@@ -346,7 +337,7 @@ _OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
 _MOST_PERCENT = 100
 
 
-def shares_without_sign(checked: Checked) -> Iterator[Diagnostic]:
+def shares_without_sign(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC322, for a number from 2 to 100 that is under 1 % of the window, where a share may stand.
 
     1 is not reported: it says that any amount will do.
@@ -366,7 +357,7 @@ def shares_without_sign(checked: Checked) -> Iterator[Diagnostic]:
                 yield checked.warning("PC322", (*path, key), sentence, hint)
 
 
-def thresholds_too_high(checked: Checked) -> Iterator[Diagnostic]:
+def thresholds_too_high(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC323, for a threshold as large as the context window."""
     for path, level in _thresholds(checked):
         chars, tokens = level.min_chars, level.min_tokens
@@ -385,7 +376,7 @@ def thresholds_too_high(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC323", (*path, key), sentence, hint)
 
 
-def recency_without_end(checked: Checked) -> Iterator[Diagnostic]:
+def recency_without_end(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC324, for a `keep_recent` of as many tokens as the context window has."""
     window = checked.policy.model.context_window
     for path, model, node in sections(checked.root):
@@ -413,7 +404,7 @@ def _number(node: Node, key: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _thresholds(checked: Checked) -> Iterator[tuple[Path, Threshold]]:
+def _thresholds(checked: reach.Checked) -> Iterator[tuple[Path, Threshold]]:
     policy = checked.policy
     yield (), policy
     yield from ((("items", name), rule) for name, rule in policy.items.items())
@@ -424,7 +415,7 @@ def _thresholds(checked: Checked) -> Iterator[tuple[Path, Threshold]]:
 _HINT = "select it in a step that runs before a model call, or remove the key"
 
 
-def unused_keep_recent(checked: Checked) -> Iterator[Diagnostic]:
+def unused_keep_recent(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC310, for a `keep_recent` on a type or tool that no step before a model call selects.
 
     A step with a `keep_recent` of its own overrides it, unless it selects by it (`ephemeral`).
@@ -439,7 +430,7 @@ def unused_keep_recent(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC310", ("tools", glob, "keep_recent"), _sentence(glob), _HINT)
 
 
-def groups_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+def groups_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC319, for a `per` or an `of` that is for other numbers than the one given."""
     for path, model, node in sections(checked.root):
         shape = next((s for s in ("messages", "turns") if _is_given(node, s)), None)
@@ -456,7 +447,7 @@ def groups_without_effect(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC319", (*path, "per"), sentence, hint)
 
 
-def batches_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+def batches_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC340, for a `batches` where nothing is recent, or nothing belongs to a call."""
     for path, model, node in sections(checked.root):
         if model is KeepRecent and _is_given(node, "batches"):
@@ -464,20 +455,20 @@ def batches_without_effect(checked: Checked) -> Iterator[Diagnostic]:
             if any(_is_given(node, key) and node.value[key].value in {0, "0%"} for key in _SHAPES):
                 why = "nothing is recent"
             elif types and all(checked.kind(item_type) in WITHOUT_TOOL for item_type in types):
-                why = f"no {', '.join(outermost(checked, types))} belongs to a call"
+                why = f"no {', '.join(reach.outermost(checked, types))} belongs to a call"
             else:
                 continue
             sentence, hint = f"`batches` does nothing: {why}", "remove it"
             yield checked.warning("PC340", (*path, "batches"), sentence, hint)
 
 
-def _types_counted(checked: Checked, path: Path) -> list[str]:
+def _types_counted(checked: reach.Checked, path: Path) -> list[str]:
     """Return the types of which a `keep_recent` at this path counts items, if that is known."""
     match path:
         case ("items", str(name), *_):
             return [t for t in checked.types if name in checked.lineage(t)]
         case ("steps", int(index), "select", *_):
-            return selected_types(checked, checked.policy.steps[index])
+            return reach.selected_types(checked, checked.policy.steps[index])
     return []
 
 
@@ -498,18 +489,19 @@ def _sentence(name: str) -> str:
     return f"no step uses the `keep_recent` of {name!r}"
 
 
-def _selects_type(checked: Checked, steps: list[Step], name: str) -> bool:
+def _selects_type(checked: reach.Checked, steps: list[Step], name: str) -> bool:
     family = [t for t in checked.types if name in checked.lineage(t)]
     return any(
-        item_type in selected_types(checked, step) and may_meet(checked, step, item_type)
+        item_type in reach.selected_types(checked, step)
+        and reach.may_meet(checked, step, item_type)
         for item_type in family
         for step in steps
     )
 
 
-def _selects_tool(checked: Checked, steps: list[Step], glob: str) -> bool:
+def _selects_tool(checked: reach.Checked, steps: list[Step], glob: str) -> bool:
     return any(
-        may_meet(checked, step, item_type, glob)
+        reach.may_meet(checked, step, item_type, glob)
         for step in steps
-        for item_type in selected_types(checked, step)
+        for item_type in reach.selected_types(checked, step)
     )

@@ -1,7 +1,5 @@
 """Steps that do nothing or come too late, and placeholders and stores that cannot work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 
@@ -9,23 +7,10 @@ from policyctx.definitions.fields import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER
 from policyctx.definitions.items import WITH_TOOL, WITHOUT_TOOL
 from policyctx.definitions.language import is_url
 from policyctx.errors import Diagnostic
+from policyctx.policy import reach
 from policyctx.policy.models import Step, Threshold
 from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Path, sections
-from policyctx.policy.reach import (
-    MOST_COMPARED,
-    NOT_OFFLOADED,
-    Checked,
-    globs_overlap,
-    is_name_left,
-    names_among,
-    nearest,
-    outermost,
-    refusal,
-    selected_types,
-    taken_types,
-    tools_left,
-)
 from policyctx.policy.templates import parsed_template
 from policyctx.policy.values import Share
 
@@ -33,7 +18,7 @@ _SHOWN = 4
 _SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})
 
 
-def no_steps_at_all(checked: Checked) -> Iterator[Diagnostic]:
+def no_steps_at_all(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC315, for rules that say what to offload where no step does it."""
     meant = [
         (kind, name)
@@ -48,14 +33,14 @@ def no_steps_at_all(checked: Checked) -> Iterator[Diagnostic]:
         yield checked.warning("PC315", (kind, name, "offload"), sentence, hint)
 
 
-def steps_that_never_fire(checked: Checked) -> Iterator[Diagnostic]:
+def steps_that_never_fire(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC301, for steps of which the selection is empty whatever the messages."""
     for path, step in checked.steps:
-        if taken_types(checked, step):
+        if reach.taken_types(checked, step):
             continue
-        types = selected_types(checked, step)
+        types = reach.selected_types(checked, step)
         why = _why_not(checked, step, types) if types else _nothing_selected(step)
-        only_offload = {refusal(checked, step, t) for t in types} <= {NOT_OFFLOADED}
+        only_offload = {reach.refusal(checked, step, t) for t in types} <= {reach.NOT_OFFLOADED}
         is_empty = step.select.types == ()
         hint = (
             "give a type `offload: true` under `items`"
@@ -67,13 +52,13 @@ def steps_that_never_fire(checked: Checked) -> Iterator[Diagnostic]:
         yield checked.warning("PC301", at, sentence, hint)
 
 
-def types_that_are_never_taken(checked: Checked) -> Iterator[Diagnostic]:
+def types_that_are_never_taken(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC328, for an element of `types` of which the step takes nothing, though it takes others."""
     for path, step, earlier in _with_earlier(checked):
-        taken = set(taken_types(checked, step))
+        taken = set(reach.taken_types(checked, step))
         always = {one.name: _always_taken(checked, one, step) for one in earlier}
         for i, name in enumerate(step.select.types or () if taken else ()):
-            types = names_among(checked, (name,))
+            types = reach.names_among(checked, (name,))
             left = taken.intersection(types)
             by = next((one for one in earlier if left <= always[one.name]), None)
             at = (*path, "select", "types", i)
@@ -91,7 +76,7 @@ def types_that_are_never_taken(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC328", at, sentence, hint)
 
 
-def steps_that_lose_keys(checked: Checked) -> Iterator[Diagnostic]:
+def steps_that_lose_keys(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC329, for a step that replaces an inherited one and drops what that selects, or its gate."""
     for i, step in enumerate(checked.policy.steps):
         node = checked.root.deepest(("steps", i))[1]
@@ -109,12 +94,12 @@ def _nothing_selected(step: Step) -> str:
     return "`types` is empty"
 
 
-def _why_not(checked: Checked, step: Step, types: list[str]) -> str:
+def _why_not(checked: reach.Checked, step: Step, types: list[str]) -> str:
     by_reason: dict[str, list[str]] = {}
     for item_type in types:
-        reason = refusal(checked, step, item_type) or ""
+        reason = reach.refusal(checked, step, item_type) or ""
         by_reason.setdefault(reason, []).append(item_type)
-    told = {reason: _listed(outermost(checked, names)) for reason, names in by_reason.items()}
+    told = {reason: _listed(reach.outermost(checked, names)) for reason, names in by_reason.items()}
     return ", ".join(f"{names} ({reason})" for reason, names in told.items())
 
 
@@ -123,10 +108,10 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def cleared_for_good(checked: Checked) -> Iterator[Diagnostic]:
+def cleared_for_good(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC306, for types that a `clear` may take and that no call brings back."""
     for path, step in checked.steps:
-        lost = [] if step.action.saves else taken_types(checked, step)
+        lost = [] if step.action.saves else reach.taken_types(checked, step)
         for item_type in lost:
             if checked.kind(item_type) in _SAID_IN_THE_CHAT:
                 sentence = (
@@ -137,7 +122,7 @@ def cleared_for_good(checked: Checked) -> Iterator[Diagnostic]:
                 yield checked.warning("PC306", at, sentence, "use `do: offload`, or select less")
 
 
-def _where_selected(checked: Checked, path: Path, step: Step, item_type: str) -> Path:
+def _where_selected(checked: reach.Checked, path: Path, step: Step, item_type: str) -> Path:
     """The element of `types` that selects this type, else the step's `do`."""
     named = step.select.types or ()
     for name in (*checked.lineage(item_type), "*"):
@@ -146,10 +131,10 @@ def _where_selected(checked: Checked, path: Path, step: Step, item_type: str) ->
     return (*path, "do")
 
 
-def superseded_steps(checked: Checked) -> Iterator[Diagnostic]:
+def superseded_steps(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC301 and PC333, for a step after one that always takes as much or more."""
     for path, step, earlier in _with_earlier(checked):
-        taken = set(taken_types(checked, step))
+        taken = set(reach.taken_types(checked, step))
         for one in earlier if taken else ():
             if not taken <= _always_taken(checked, one, step):
                 continue
@@ -166,7 +151,7 @@ def superseded_steps(checked: Checked) -> Iterator[Diagnostic]:
 
 
 def _left_by_a_drop(
-    checked: Checked, at: Path, step: Step, earlier: Step, name: str = ""
+    checked: reach.Checked, at: Path, step: Step, earlier: Step, name: str = ""
 ) -> Diagnostic:
     """Return PC333; `name` is the element of `types` that it is about, if it is not the step."""
     sentence = (
@@ -178,14 +163,14 @@ def _left_by_a_drop(
     return checked.warning("PC333", at, sentence, hint)
 
 
-def _with_earlier(checked: Checked) -> Iterator[tuple[Path, Step, list[Step]]]:
+def _with_earlier(checked: reach.Checked) -> Iterator[tuple[Path, Step, list[Step]]]:
     """Yield the steps, each with those before it that may leave nothing to it.
 
     A `drop` takes what a placeholder stands for, so only another `drop` leaves nothing to it.
     """
     earlier: list[Step] = []
     for path, step in checked.steps:
-        is_compared = not step.action.takes_messages and len(earlier) < MOST_COMPARED
+        is_compared = not step.action.takes_messages and len(earlier) < reach.MOST_COMPARED
         before = [
             one for one in earlier if one.action.leaves_nothing or step.action.leaves_placeholder
         ]
@@ -194,10 +179,10 @@ def _with_earlier(checked: Checked) -> Iterator[tuple[Path, Step, list[Step]]]:
             earlier.append(step)
 
 
-def _always_taken(checked: Checked, earlier: Step, step: Step) -> set[str]:
+def _always_taken(checked: reach.Checked, earlier: Step, step: Step) -> set[str]:
     """Return the types of which the earlier step leaves nothing to the later one."""
     one, other = earlier.select, step.select
-    types = {*taken_types(checked, step)}.intersection(taken_types(checked, earlier))
+    types = {*reach.taken_types(checked, step)}.intersection(reach.taken_types(checked, earlier))
     is_all = (
         (earlier.action.leaves_placeholder or _drops_each(checked, earlier))
         and earlier.on == step.on
@@ -213,7 +198,7 @@ def _always_taken(checked: Checked, earlier: Step, step: Step) -> set[str]:
     return types if is_all else set()
 
 
-def _drops_each(checked: Checked, step: Step) -> bool:
+def _drops_each(checked: reach.Checked, step: Step) -> bool:
     """Does nothing but the form of the list keep a `drop` from an item that it selects."""
     rules = (*checked.policy.items.values(), *checked.policy.tools.values())
     return step.select.unit == "item" and not any(rule.pin for rule in rules)
@@ -222,12 +207,12 @@ def _drops_each(checked: Checked, step: Step) -> bool:
 def _takes_as_many_tools(earlier: Step, step: Step) -> bool:
     one, other = earlier.select, step.select
     within = () if other.tools is None else (other.tools,)
-    if one.tools is not None and (not within or is_name_left(within, one.tools)):
+    if one.tools is not None and (not within or reach.is_name_left(within, one.tools)):
         return False
-    return not is_name_left((*within, one.except_tools), other.except_tools)
+    return not reach.is_name_left((*within, one.except_tools), other.except_tools)
 
 
-def _keeps_no_more(checked: Checked, earlier: Step, step: Step) -> bool:
+def _keeps_no_more(checked: reach.Checked, earlier: Step, step: Step) -> bool:
     """Does `keep_recent` leave nothing to the later step.
 
     Who is recent depends on all candidates, so only the same candidates keep the same.
@@ -235,7 +220,7 @@ def _keeps_no_more(checked: Checked, earlier: Step, step: Step) -> bool:
     if step.on == "arrival" or not any(map(_keeps_any, _recencies(checked, earlier))):
         return True
     one, other = earlier.select, step.select
-    same_types = selected_types(checked, earlier) == selected_types(checked, step)
+    same_types = reach.selected_types(checked, earlier) == reach.selected_types(checked, step)
     return (
         same_types
         and one.tools == other.tools
@@ -255,12 +240,14 @@ def _is_less_recent(one: KeepRecent | None, other: KeepRecent | None) -> bool:
     return most is not None and least <= most and one == other.model_copy(update={shape: least})
 
 
-def _recencies(checked: Checked, step: Step) -> Iterator[KeepRecent]:
+def _recencies(checked: reach.Checked, step: Step) -> Iterator[KeepRecent]:
     """Every `keep_recent` that may hold for a candidate of the step."""
     if (own := step.select.keep_recent) is not None:
         yield own
         return
-    of_types = (nearest(checked, t, "keep_recent") for t in selected_types(checked, step))
+    of_types = (
+        reach.nearest(checked, t, "keep_recent") for t in reach.selected_types(checked, step)
+    )
     of_tools = (tool.keep_recent for tool in checked.policy.tools.values())
     yield from (keep for keep in (*of_types, *of_tools) if keep is not None)
 
@@ -269,7 +256,7 @@ def _keeps_any(keep: KeepRecent) -> bool:
     return any((keep.items, keep.messages, keep.turns, keep.tokens))
 
 
-def _is_as_low(checked: Checked, earlier: Step, step: Step) -> bool:
+def _is_as_low(checked: reach.Checked, earlier: Step, step: Step) -> bool:
     """Is every threshold of the earlier step as low as any of the later one."""
     is_bound = earlier.action.is_bound_by_rules >= step.action.is_bound_by_rules
     if is_bound and _amount(earlier.select) is None and _amount(step.select) is None:
@@ -282,7 +269,7 @@ def _is_as_low(checked: Checked, earlier: Step, step: Step) -> bool:
     )
 
 
-def _thresholds(checked: Checked, step: Step) -> list[tuple[int | Share, str]]:
+def _thresholds(checked: reach.Checked, step: Step) -> list[tuple[int | Share, str]]:
     own = _amount(step.select)
     if own is not None or not step.action.is_bound_by_rules:
         return [own or (0, "tokens")]
@@ -297,7 +284,7 @@ def _amount(level: Threshold) -> tuple[int | Share, str] | None:
     return None if level.min_tokens is None else (level.min_tokens, "tokens")
 
 
-def _shrinks_as_often(checked: Checked, earlier: Step, step: Step, types: set[str]) -> bool:
+def _shrinks_as_often(checked: reach.Checked, earlier: Step, step: Step, types: set[str]) -> bool:
     """Does the size of placeholders leave nothing to the later step.
 
     Of a call only what is longer than the placeholder gives way, whether or not the step must
@@ -316,21 +303,21 @@ def _shrinks_as_often(checked: Checked, earlier: Step, step: Step, types: set[st
     )
 
 
-def exceptions_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+def exceptions_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC314, for each glob of `except_tools` that has nothing in common with `tools`."""
     for path, step in checked.steps:
         tools = step.select.tools
         for i, glob in enumerate(step.select.except_tools if tools else ()):
-            if not any(globs_overlap(glob, tool) for tool in tools or ()):
+            if not any(reach.globs_overlap(glob, tool) for tool in tools or ()):
                 sentence = f"{glob!r} excepts nothing: no tool that `tools` selects matches it"
                 at = (*path, "select", "except_tools", i)
                 yield checked.warning("PC314", at, sentence, "remove it, or mend the glob")
 
 
-def orders_without_effect(checked: Checked) -> Iterator[Diagnostic]:
+def orders_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC318, for an `order` in which the step comes to the same as in any other."""
     for path, step in checked.steps:
-        if step.select.order == "oldest" or not taken_types(checked, step):
+        if step.select.order == "oldest" or not reach.taken_types(checked, step):
             continue
         unordered = list(_unordered(checked, step)) if step.select.order == "by_type" else []
         for key, sentence, hint in unordered:
@@ -341,7 +328,7 @@ def orders_without_effect(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC318", (*path, "select", "order"), sentence, hint)
 
 
-def _unordered(checked: Checked, step: Step) -> Iterator[tuple[Path, str, str]]:
+def _unordered(checked: reach.Checked, step: Step) -> Iterator[tuple[Path, str, str]]:
     """Say why `by_type` is no order: one type is alone, or comes after what it refines."""
     named = step.select.types or ()
     if len(set(named)) == 1:
@@ -354,20 +341,20 @@ def _unordered(checked: Checked, step: Step) -> Iterator[tuple[Path, str, str]]:
             yield ("types", i), sentence, f"write {name!r} before {wider[0]!r}"
 
 
-def _takes_all_in_any_order(checked: Checked, step: Step) -> bool:
+def _takes_all_in_any_order(checked: reach.Checked, step: Step) -> bool:
     """Is nothing left because of what went before, and nothing inside of another item."""
-    kinds = set(map(checked.kind, taken_types(checked, step)))
+    kinds = set(map(checked.kind, reach.taken_types(checked, step)))
     return step.action.leaves_placeholder and kinds.isdisjoint({"image", "document"})
 
 
-def inputs_of_no_result(checked: Checked) -> Iterator[Diagnostic]:
+def inputs_of_no_result(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC320, for a `with_input` where the step takes no result of those tools."""
     for path, step in checked.steps:
-        results = [t for t in taken_types(checked, step) if checked.kind(t) == "tool_result"]
+        results = [t for t in reach.taken_types(checked, step) if checked.kind(t) == "tool_result"]
         inputs, at = step.select.with_input, (*path, "select", "with_input")
         all_tools = inputs is not None and inputs.tools == ("*",)
-        if all_tools and not results and (types := taken_types(checked, step)):
-            taken = ", ".join(outermost(checked, types))
+        if all_tools and not results and (types := reach.taken_types(checked, step)):
+            taken = ", ".join(reach.outermost(checked, types))
             sentence = f"`with_input` does nothing: the step takes no results, only {taken}"
             yield checked.warning("PC320", at, sentence, "select results, or remove it")
         for i, glob in enumerate(() if inputs is None or all_tools else inputs.tools):
@@ -377,17 +364,17 @@ def inputs_of_no_result(checked: Checked) -> Iterator[Diagnostic]:
                 yield checked.warning("PC320", place, sentence, "remove it, or mend the glob")
 
 
-def _takes_of(checked: Checked, step: Step, item_type: str, glob: str) -> bool:
-    wanted, unwanted = tools_left(checked, step, item_type)
+def _takes_of(checked: reach.Checked, step: Step, item_type: str, glob: str) -> bool:
+    wanted, unwanted = reach.tools_left(checked, step, item_type)
     groups = (*wanted, (glob,))
-    return checked.answered(("of", groups, unwanted), lambda: is_name_left(groups, unwanted))
+    return checked.answered(("of", groups, unwanted), lambda: reach.is_name_left(groups, unwanted))
 
 
 # What is in a message more than once, or beside what has the same id.
 _WITHOUT_OWN_CALL = WITHOUT_TOOL | {"image", "document"}
 
 
-def shared_files(checked: Checked) -> Iterator[Diagnostic]:
+def shared_files(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC311, for a `path` that does not tell items apart, where files overwrite one another."""
     store = checked.policy.store
     if store.on_conflict != "overwrite":
@@ -406,14 +393,14 @@ def shared_files(checked: Checked) -> Iterator[Diagnostic]:
         yield checked.warning("PC311", ("store", "escape"), f"{sentence} keeps only the last", hint)
 
 
-def _shared(checked: Checked, fields: frozenset[str]) -> tuple[str, str] | None:
+def _shared(checked: reach.Checked, fields: frozenset[str]) -> tuple[str, str] | None:
     """Say which items share a file, and name the field that would tell them apart."""
     saved = _saved_types(checked)
     if fields.isdisjoint({"item_id", "tool_use_id"}):
-        types = outermost(checked, saved)
+        types = reach.outermost(checked, saved)
         return (f"{', '.join(types)} with no id in the path", "item_id") if types else None
     if "item_id" not in fields:
-        types = outermost(checked, [t for t in saved if checked.kind(t) in _WITHOUT_OWN_CALL])
+        types = reach.outermost(checked, [t for t in saved if checked.kind(t) in _WITHOUT_OWN_CALL])
         if types:
             return f"{', '.join(types)} with no tool_use_id", "item_id"
     if "item_type" not in fields and WITH_TOOL.issubset(map(checked.kind, saved)):
@@ -421,12 +408,12 @@ def _shared(checked: Checked, fields: frozenset[str]) -> tuple[str, str] | None:
     return None
 
 
-def _saved_types(checked: Checked) -> list[str]:
+def _saved_types(checked: reach.Checked) -> list[str]:
     """The types of which a file may be written, those that go along with others included."""
     saved: dict[str, None] = {}
     for _, step in checked.steps:
         if step.action.saves:
-            types = taken_types(checked, step)
+            types = reach.taken_types(checked, step)
             kinds = WITH_TOOL.intersection(map(checked.kind, types))
             saved |= dict.fromkeys(types)
             if kinds and step.action.leaves_nothing:
@@ -448,7 +435,7 @@ _SHOWN_BY = {
 }
 
 
-def excerpts_of_long_lines(checked: Checked) -> Iterator[Diagnostic]:
+def excerpts_of_long_lines(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC326, for a `head` or `tail` in lines that has no limit on the length of a line."""
     must_shrink = any(s.must_shrink for _, s in checked.steps if s.action.leaves_placeholder)
     effect = (
@@ -472,7 +459,7 @@ def excerpts_of_long_lines(checked: Checked) -> Iterator[Diagnostic]:
                 yield checked.warning("PC326", (*path, key), sentence, hint)
 
 
-def unused_excerpts(checked: Checked) -> Iterator[Diagnostic]:
+def unused_excerpts(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC316, for a key of an excerpt in a wording whose text has no field for it.
 
     Silent where the map has no text of its own.
@@ -499,7 +486,7 @@ _OF_FOLDERS = {
 }
 
 
-def keys_of_another_root(checked: Checked) -> Iterator[Diagnostic]:
+def keys_of_another_root(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC342, for keys that only folders know in a store at a URL, and the other way round."""
     if is_url(checked.policy.store.root):
         for key, why in _OF_FOLDERS.items():
@@ -512,7 +499,7 @@ def keys_of_another_root(checked: Checked) -> Iterator[Diagnostic]:
         yield checked.warning("PC342", ("store", "timeout"), sentence, "remove it")
 
 
-def useless_spilling(checked: Checked) -> Iterator[Diagnostic]:
+def useless_spilling(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC350, for a `spill_to` that nothing uses, and PC351, for one that changes names."""
     store = checked.policy.store
     if store.spill_to is None:

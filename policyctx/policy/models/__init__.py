@@ -1,7 +1,5 @@
 """The keys of a policy: their only list, from which errors, schema and docs derive."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, Strict

@@ -1,7 +1,5 @@
 """What all maps of a policy share, and the types of their scalars."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

@@ -1,7 +1,5 @@
 """How history is summarised, and what comes back afterwards."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Conditions: when a step runs, and when it has done enough."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field, Strict

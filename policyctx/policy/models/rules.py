@@ -1,7 +1,5 @@
 """Item types and tools: what they are, and how they are treated."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict

@@ -1,26 +1,16 @@
 """The pipeline: which items a step takes, when, and what becomes of them."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from policyctx.definitions.fields import SESSION_FIELDS
 from policyctx.definitions.language import STEP_ACTIONS, Action, Do
+from policyctx.policy import values
 from policyctx.policy.models.base import ByteSize, Duration, Names, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
 from policyctx.policy.models.rules import Globs, Recency, Threshold, Wording
-from policyctx.policy.values import (
-    MODE_PATTERN,
-    file_mode,
-    flag_globs_or_map,
-    folder_path,
-    path_template,
-    store_root,
-    template_of,
-)
 from policyctx.policy.values import Duration as DurationValue
 
 _ACTIONS = " ".join(f"`{do}`: {action.meaning}." for do, action in STEP_ACTIONS.items())
@@ -63,7 +53,9 @@ class Select(Threshold):
     its whole turn. A unit with something that must stay, stays."""
     with_input: Annotated[
         WithInput | None,
-        BeforeValidator(flag_globs_or_map, json_schema_input_type=bool | Globs | WithInput | None),
+        BeforeValidator(
+            values.flag_globs_or_map, json_schema_input_type=bool | Globs | WithInput | None
+        ),
         Field(examples=[True, ["write_*"], {"leave": "empty"}]),
     ] = None
     """The call's input shares its result's fate: always, for these tools, or as a map says; not for
@@ -129,7 +121,7 @@ class Store(Section):
 
     root: Annotated[
         str,
-        BeforeValidator(store_root),
+        BeforeValidator(values.store_root),
         Field(
             min_length=1,
             examples=[
@@ -140,12 +132,12 @@ class Store(Section):
         ),
     ] = "~/.agent/context/{session_id}"
     """A folder, or a URL of `s3`, `gs`, `az` or `file`; `~` and `{session_id}` are filled in."""
-    session_id: Annotated[str, BeforeValidator(template_of(SESSION_FIELDS))] = (
+    session_id: Annotated[str, BeforeValidator(values.template_of(SESSION_FIELDS))] = (
         "session_{date}_{time}_{random}"
     )
     """The form of a new session's id."""
     path: Annotated[
-        str, BeforeValidator(path_template), Field(examples=["{tool_name}/{tool_use_id}.md"])
+        str, BeforeValidator(values.path_template), Field(examples=["{tool_name}/{tool_use_id}.md"])
     ] = "{item_type}/{tool_name}/{item_id}.{ext}"
     """A file's path below the root."""
     escape: Escape = "percent"
@@ -166,7 +158,7 @@ class Store(Section):
     """At a URL, the longest that a request may take, with its retries."""
     spill_to: Annotated[
         str | None,
-        BeforeValidator(folder_path),
+        BeforeValidator(values.folder_path),
         Field(min_length=1, examples=["~/.agent/waiting"]),
     ] = None
     """At a URL, the folder in which texts wait while the service is away, to be uploaded later;
@@ -177,8 +169,8 @@ class Store(Section):
     """When a write fails: keep the original in the context and warn, or raise."""
     mode: Annotated[
         str,
-        BeforeValidator(file_mode),
-        Field(json_schema_extra={"pattern": f"^{MODE_PATTERN}$"}, examples=["0640"]),
+        BeforeValidator(values.file_mode),
+        Field(json_schema_extra={"pattern": f"^{values.MODE_PATTERN}$"}, examples=["0640"]),
     ] = "0600"
     """Permissions of the files, octal; folders get the matching x bits."""
     compress: Literal["none", "zstd"] = "zstd"

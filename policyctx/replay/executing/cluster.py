@@ -1,7 +1,5 @@
 """`Cluster`: jobs on the workers of a dask scheduler."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Generator, Hashable, Sequence

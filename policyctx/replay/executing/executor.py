@@ -1,7 +1,5 @@
 """`Executor`: does jobs in any order, and what all executors have in common."""
 
-from __future__ import annotations
-
 import pickle
 import traceback
 from collections.abc import Callable, Generator, Hashable, Sequence

@@ -4,8 +4,6 @@ Where a model was called does not show, so every message of an assistant is a ca
 are taken as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -6,8 +6,6 @@ unchanged; only an output that is an object becomes the text or list that the AP
 calls in the reply.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from policyctx.definitions.items import Authored, Message, PlainValue, written_by

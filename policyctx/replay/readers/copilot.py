@@ -8,8 +8,6 @@ sums by model; it also says what the system prompt and the schemas of the tools 
 every prompt. Input there includes what was read from the cache and written to it.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import reduce

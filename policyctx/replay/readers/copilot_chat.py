@@ -5,8 +5,6 @@ results stand apart, by the id of their call, as trees of texts. As JSON lines a
 and what changed in it since. What a round cost is not told apart, so no usage is taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ not sent again. In lines, a message is written again whenever something joins it
 version counts; a change further back is written as a new list of all messages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from operator import is_
 from typing import Any

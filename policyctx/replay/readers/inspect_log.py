@@ -5,8 +5,6 @@ reply. Model calls beside the conversation, such as a grader's, are skipped. Lon
 messages stand apart, under `attachments`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from policyctx.definitions.items import Message, PlainValue

@@ -5,8 +5,6 @@ tool. What the provider answered lies in `extra`, beside the message; nothing of
 The texts that the agent itself writes into user messages begin as its templates do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -10,8 +10,6 @@ Three formats share this reader:
   `observation`, and each observation answers the oldest unanswered action, of its own kind if any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from policyctx.definitions.items import Message, written_by

@@ -1,7 +1,5 @@
 """`Reader`, the shipped ones, and those that other packages register."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points

@@ -14,15 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from policyctx.definitions.items import Message
+from policyctx.messages import markers
 from policyctx.messages.json_text import compact_json
-from policyctx.messages.markers import (
-    MarkedBlock,
-    blocks_beside,
-    cache_blocks,
-    marked_beside,
-    marked_blocks,
-    marker_of,
-)
 from policyctx.messages.reading import is_message, user_message
 from policyctx.messages.shapes.built_in import RESPONSES
 from policyctx.replay.readers.building import (
@@ -125,15 +118,15 @@ def _marks(request: Record, messages: list[Message]) -> Iterator[MarkedPlace]:
     """Yield the markers of a request; one on the request itself is on its last block."""
     before = 0
     for part in (request.get("tools"), request.get("system")):
-        for mark in marked_beside(part):
+        for mark in markers.marked_beside(part):
             yield MarkedPlace(None, mark._replace(block=before + mark.block))
-        before += len(blocks_beside(part or None))
+        before += len(markers.blocks_beside(part or None))
     for i, message in enumerate(messages):
-        for mark in marked_blocks(message):
+        for mark in markers.marked_blocks(message):
             yield MarkedPlace(i, mark)
-    if marker_of(request) is not None:
-        last = len(cache_blocks(messages[-1])) - 1
-        yield MarkedPlace(len(messages) - 1, MarkedBlock(last))
+    if markers.marker_of(request) is not None:
+        last = len(markers.cache_blocks(messages[-1])) - 1
+        yield MarkedPlace(len(messages) - 1, markers.MarkedBlock(last))
 
 
 def _request(fields: Record, response: Record) -> Record:

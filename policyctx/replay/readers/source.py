@@ -4,8 +4,6 @@ The first bytes of a file show which it is, never its name. A document that is t
 is streamed; the unpacked size of an archive is bounded.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import json

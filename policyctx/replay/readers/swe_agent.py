@@ -4,8 +4,6 @@ The steps of `trajectory` repeat it, each with its whole prompt, and are skipped
 its call in a list, `tool_call_ids`. What was billed is known as a sum alone, `info.model_stats`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ first, with words that no model wrote. What the simulated user's own tools say, 
 see. The domain's policy stands in for the agent's system prompt, which holds it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from policyctx.replay.readers.building import (

@@ -4,8 +4,6 @@ Ids of calls are used again for other calls within one conversation. What the si
 asked is not recorded, nor what anything cost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from policyctx.replay.readers.building import RecordingBuilder, mapping

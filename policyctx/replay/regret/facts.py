@@ -5,8 +5,6 @@ stand near it in the reply stand near it in the item too, as in `HAT005 costs $1
 be known: the number is what the call was not sent.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Which lost items hold a string or a phrase, and which replies use one."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What shows that an agent needed an item: it asked again, or it used what only the item held."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

@@ -6,8 +6,6 @@ A weight of ¼ shows something only beside the same words; see `facts`. What a m
 (years, round numbers, powers of two, words of a language) weighs nothing.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from bisect import bisect_right

@@ -5,8 +5,6 @@ narrow place there show it. A word weighs the more the less common it is; how co
 vocabulary of a tokenizer says, whose tokens are numbered by how often they occur.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """The page of a report: template, style, scripts, plotting library and values."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

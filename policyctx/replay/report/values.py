@@ -4,8 +4,6 @@ A session has four pieces, so that a page with many sessions reads no more than 
 line in the overview, and the rows of its calls, its decisions and its items.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict

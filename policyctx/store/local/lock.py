@@ -1,7 +1,5 @@
 """Exclusive locks on files, among threads and processes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time

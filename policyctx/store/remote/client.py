@@ -4,8 +4,6 @@ An error that another try may cure is tried again, with growing pauses. Every re
 repeated without harm: what is created is compared with what is there.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import random

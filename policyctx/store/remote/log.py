@@ -12,8 +12,6 @@ come late: where a listing does not show a pack yet, the smaller packs or the se
 read. A pack holds the bytes of its segments, and whoever writes it writes the same.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from functools import partial

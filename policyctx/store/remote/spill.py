@@ -7,8 +7,6 @@ what waits, the contents before the segments that name them. It can be repeated 
 moment.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path

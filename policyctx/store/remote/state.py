@@ -7,26 +7,16 @@ what the others wrote: what `collect` removed is taken in, and a segment of anot
 session ends this one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
 
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
+from policyctx.store import journal
 from policyctx.store.backend import Backend, Root, random_name
 from policyctx.store.content import PACKED
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.journal import (
-    JOURNAL,
-    Position,
-    head_ids,
-    new_head,
-    numbered,
-    open_journal,
-    read_journal,
-)
 from policyctx.store.remote.backend import RemoteBackend
 from policyctx.store.sessions import StateFolder
 from policyctx.store.state import Rebuilt, State
@@ -114,7 +104,7 @@ class RemoteState(State):
 
     def written_at(self, backend: Backend) -> float:
         """Return when the last segment was written, by the service's clock; 0.0 for none."""
-        return cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}").written_at()
+        return cast("RemoteBackend", backend).log(f"{self.folder}/{journal.JOURNAL}").written_at()
 
     def left_by_dead(self, backend: Backend) -> list[IndexEntry]:  # noqa: ARG002
         """Return nothing: no batch is announced."""
@@ -145,10 +135,10 @@ class RemoteState(State):
 
         Raises `StoreError` when another process has written meanwhile.
         """
-        log = cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}")
-        known = head_ids(self._position.head) if self._position else ()
-        head = new_head(known[:_REMEMBERED_JOURNALS])
-        lines = numbered([{"writer": self._writer}, *self.index.lines()])
+        log = cast("RemoteBackend", backend).log(f"{self.folder}/{journal.JOURNAL}")
+        known = journal.head_ids(self._position.head) if self._position else ()
+        head = journal.new_head(known[:_REMEMBERED_JOURNALS])
+        lines = journal.numbered([{"writer": self._writer}, *self.index.lines()])
         try:
             log.append(head + b"".join(lines))
         except FileExistsError as error:
@@ -157,7 +147,7 @@ class RemoteState(State):
                 " again when the session does not go on",
                 path=str(self._root),
             ) from error
-        self._position = Position(head, log.status.identity, log.status.size, len(lines))
+        self._position = journal.Position(head, log.status.identity, log.status.size, len(lines))
         self._is_followed, self._is_damaged, self._other = True, False, ""
 
     def rebuild(self, backend: Backend) -> Rebuilt:
@@ -189,10 +179,10 @@ class RemoteState(State):
         if not self._kept_back:
             self._gone.clear()
         try:
-            log = open_journal(backend, self.folder, writing=False)
+            log = journal.open_journal(backend, self.folder, writing=False)
         except FileNotFoundError:
             return 0
-        read = read_journal(log, self._position)
+        read = journal.read_journal(log, self._position)
         if read.is_new:  # the first one, or it was rebuilt
             self.index = Index()
         if not is_first:
@@ -229,15 +219,15 @@ class RemoteState(State):
 
     def _write(self, backend: Backend, lines: Sequence[dict[str, JSON]]) -> None:
         """Create the next segment. Raises `StoreError` if another writer has the session."""
-        log = cast("RemoteBackend", backend).log(f"{self.folder}/{JOURNAL}")
+        log = cast("RemoteBackend", backend).log(f"{self.folder}/{journal.JOURNAL}")
         for _ in range(_RACES):
             known = self._position
             if log.status.size != (0 if known is None else known.bytes):
                 self._catch_up(backend, lines)  # somebody else read on in this very log
                 continue
-            head = new_head() if known is None else b""
+            head = journal.new_head() if known is None else b""
             number = 0 if known is None else known.number
-            written = numbered([{"writer": self._writer}, *lines], number)
+            written = journal.numbered([{"writer": self._writer}, *lines], number)
             raw = head + b"".join(written)
             try:
                 log.append(raw)
@@ -248,7 +238,7 @@ class RemoteState(State):
             self._is_followed = True
             self._gone.clear()
             cast("RemoteBackend", backend).forget_created()
-            self._position = Position(
+            self._position = journal.Position(
                 head if known is None else known.head,
                 log.status.identity,
                 log.status.size,

@@ -5,17 +5,15 @@ language's order of evaluation has taken away, `keep_recent` for an item that wo
 were old. A gate that stayed closed changes nothing in what its step says of an item.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from policyctx.definitions.items import Item, PlainValue
 from policyctx.errors import Location, present
+from policyctx.paths import safe_part
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.planning.decisions import Decision, ItemVerdict
-from policyctx.planning.paths import safe_part
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.policy.lookup import Level, RulePath, levels, matches, nearest_given, offload_given
 from policyctx.policy.models import Step

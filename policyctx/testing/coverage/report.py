@@ -17,14 +17,7 @@ from policyctx.planning.plan import Plan
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.coverage.observing import (
-    MISSING,
-    CoverageRule,
-    Side,
-    carried_out_sides,
-    decided_sides,
-    rules_of,
-)
+from policyctx.testing.coverage import observing
 from policyctx.testing.policies import named_source
 from policyctx.testing.selecting import TurnEvent
 
@@ -38,23 +31,23 @@ class PolicyCoverage:
 
     name: str
     file: str
-    rules: dict[RulePath, CoverageRule] = field(default_factory=dict)
+    rules: dict[RulePath, observing.CoverageRule] = field(default_factory=dict)
     scenarios: dict[str, None] = field(default_factory=dict)
     """The node ids of all that ran the policy, in the order of the run."""
-    seen: dict[Side, dict[str, None]] = field(default_factory=dict)
+    seen: dict[observing.Side, dict[str, None]] = field(default_factory=dict)
     """The node ids of those that made a side decide; some sides may be of keys not written."""
 
-    def add_rules(self, rules: Iterable[CoverageRule]) -> None:
+    def add_rules(self, rules: Iterable[observing.CoverageRule]) -> None:
         """Take up the rules of the policy; a variable of the environment may bring others."""
         for rule in rules:
             known = self.rules.setdefault(rule.path, rule)
             if known.sides != rule.sides:
                 sides = dict.fromkeys((*known.sides, *rule.sides))
-                self.rules[rule.path] = CoverageRule(
+                self.rules[rule.path] = observing.CoverageRule(
                     known.path, known.file, known.line, known.value, tuple(sides)
                 )
 
-    def add(self, sides: Iterable[Side], scenario: str) -> None:
+    def add(self, sides: Iterable[observing.Side], scenario: str) -> None:
         """Note the sides that a scenario made decide."""
         self.scenarios[scenario] = None
         for side in sides:
@@ -86,7 +79,7 @@ class PolicyCoverage:
         """The share of the sides that decided, of 100; a policy without rules is covered."""
         return 100 * self.covered_count / self.side_count if self.side_count else 100.0
 
-    def missing(self) -> Iterator[tuple[CoverageRule, str]]:
+    def missing(self) -> Iterator[tuple[observing.CoverageRule, str]]:
         """Yield the sides that no scenario made decide, in the order of the rules."""
         for rule in self.rules.values():
             for side in rule.sides:
@@ -108,7 +101,9 @@ class PolicyCoverage:
         """Make it from plain values, as JSON or another process hands them over."""
         made = cls(plain["name"], plain["file"], scenarios=dict.fromkeys(plain["scenarios"]))
         made.add_rules(
-            CoverageRule(tuple(r["path"]), r["file"], r["line"], r["value"], tuple(r["sides"]))
+            observing.CoverageRule(
+                tuple(r["path"]), r["file"], r["line"], r["value"], tuple(r["sides"])
+            )
             for r in plain["rules"]
         )
         for path, side, ids in plain["seen"]:
@@ -137,7 +132,7 @@ def missing_lines(policy: PolicyCoverage, base: Path) -> Iterator[str]:
     for rule, side in sorted(policy.missing(), key=lambda found: (found[0].file, found[0].line)):
         value = f": {_short(rule.value)}" if rule.value else ""
         key = f"{_place(rule, base)}  {'.'.join(rule.path)}{value}"
-        told.setdefault(key, []).append(MISSING[side])
+        told.setdefault(key, []).append(observing.MISSING[side])
     for key, sides in told.items():
         yield f"{key} · {', '.join(sides)}"
 
@@ -187,7 +182,7 @@ def _floored(percent: float) -> int:
     return int(percent)
 
 
-def _place(rule: CoverageRule, base: Path) -> str:
+def _place(rule: observing.CoverageRule, base: Path) -> str:
     path = Path(rule.file)
     shown = path.relative_to(base) if path.is_relative_to(base) else path
     return f"{shown}:{rule.line}"
@@ -222,7 +217,7 @@ class RuleCoverage:
         if not self._is_asked_for(source) or source.path is None or policy.tree is None:
             return
         known = self._coverage.setdefault(source.path, PolicyCoverage(policy.name, source.path))
-        known.add_rules(rules_of(policy.tree))
+        known.add_rules(observing.rules_of(policy.tree))
         known.add(self._sides(turn, policy, scenario), scenario)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -309,7 +304,7 @@ class RuleCoverage:
             if path is not None and path not in self._coverage:
                 policy, tree = loaded(source)
                 self._coverage[path] = PolicyCoverage(policy.name, path)
-                self._coverage[path].add_rules(rules_of(tree))
+                self._coverage[path].add_rules(observing.rules_of(tree))
 
     def _source(self, name: str) -> PolicySource:
         folders = (self._config.invocation_params.dir, self._config.rootpath)
@@ -318,20 +313,22 @@ class RuleCoverage:
         except PolicyError as error:
             raise pytest.UsageError(f"--policyctx-cov: {error}") from error
 
-    def _sides(self, turn: TurnEvent, policy: OffloadPolicy, scenario: str) -> Iterable[Side]:
+    def _sides(
+        self, turn: TurnEvent, policy: OffloadPolicy, scenario: str
+    ) -> Iterable[observing.Side]:
         if isinstance(turn.error, StoreError):
             yield ("store", "on_failure"), "failed"
             # A name that is taken is refused by the store itself, and has no cause in the system.
             if turn.error.__cause__ is None:
                 yield ("store", "on_conflict"), "taken"
         if turn.plan is not None:
-            yield from decided_sides(turn.plan)
+            yield from observing.decided_sides(turn.plan)
         if turn.plan is not None and turn.result is not None and turn.result.compaction is not None:
-            yield from carried_out_sides(turn.result.compaction, turn.plan)
+            yield from observing.carried_out_sides(turn.result.compaction, turn.plan)
         if turn.result is not None and policy.store.on_conflict == "overwrite":
             yield from self._of_names(turn.result.plan, scenario)
 
-    def _of_names(self, plan: Plan, scenario: str) -> Iterator[Side]:
+    def _of_names(self, plan: Plan, scenario: str) -> Iterator[observing.Side]:
         """A name is taken when a file of the scenario had another content before."""
         for decision in plan.to_save:
             if decision.file is not None:

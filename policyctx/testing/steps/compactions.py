@@ -1,7 +1,5 @@
 """Compactions: what the summarizer says, what is on the disk, and what came of it."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Given what is in the context, before anything happens."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

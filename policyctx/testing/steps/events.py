@@ -1,7 +1,5 @@
 """When something happens: results arrive, a model is called, time passes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

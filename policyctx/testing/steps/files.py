@@ -1,7 +1,5 @@
 """Then: which files there are, and what is in them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Then: what the gates of steps said, and sums net of placeholders."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 from typing import Protocol
 

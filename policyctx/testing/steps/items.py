@@ -1,7 +1,5 @@
 """Then: what became of items, and why."""
 
-from __future__ import annotations
-
 import json
 
 from policyctx.definitions.language import BY_STATE

@@ -1,7 +1,5 @@
 """Then: what the message list is like."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Then: what is reported of an event, and how it fails."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from policyctx.testing.failures import OutcomeError

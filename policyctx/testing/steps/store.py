@@ -1,7 +1,5 @@
 """When the store is looked after; then: what the session and its store tell of items."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import UTC, datetime
@@ -9,7 +7,7 @@ from pathlib import Path
 
 from policyctx.errors import StoreError, present
 from policyctx.messages.editing import block_of
-from policyctx.planning.paths import File
+from policyctx.paths import File
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.selecting import Fate

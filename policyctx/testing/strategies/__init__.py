@@ -11,8 +11,6 @@ offloaded = {d.item.type for d in plan.decisions if d.action == "offload"}
 assert "user_message" not in offloaded
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 from policyctx.errors import install_command

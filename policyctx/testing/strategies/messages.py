@@ -5,8 +5,6 @@ one shape, or in several. The defects of real lists are drawn on purpose: result
 that answer no call or that repeat an id, blocks of unknown kinds, texts that break encoders.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from itertools import count

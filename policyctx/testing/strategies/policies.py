@@ -1,7 +1,5 @@
 """Policies as a person might write them, of all that does something in this version."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

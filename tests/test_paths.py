@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.planning.paths import (
+from policyctx.paths import (
     FreePaths,
     numbered,
     path_from,
