@@ -14,8 +14,9 @@ from policyctx.definitions.language import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import Backend
-from policyctx.store.content import PACKED, Hollow, decoded, encoded, is_inside, sha256_of
+from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import Format, is_stored, pieces, stored_bytes, text_of
+from policyctx.store.hollow import Hollow
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files
