@@ -18,7 +18,8 @@ import typer
 from policyctx.cli import output
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.compaction.summarizers import ExtractiveSummarizer
-from policyctx.definitions.language import Action, recall_tool
+from policyctx.definitions.actions import Action
+from policyctx.definitions.names import recall_tool
 from policyctx.errors import MessagesError, StoreError
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts

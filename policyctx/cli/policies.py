@@ -15,7 +15,7 @@ import typer
 from rich.text import Text
 
 from policyctx.cli import output
-from policyctx.definitions.language import DEFAULT
+from policyctx.definitions.names import DEFAULT
 from policyctx.errors import Diagnostic, Location, PolicyError, StoreError
 from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
 from policyctx.policy.diagnosing import hint, in_order

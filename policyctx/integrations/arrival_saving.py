@@ -10,7 +10,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.errors import StoreError
 from policyctx.planning.arrival_rule import Place
 from policyctx.planning.ledger import Ledger, LedgerEntry, is_entry

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+from policyctx.definitions.actions import Action
 from policyctx.definitions.items import FileLines, Item
-from policyctx.definitions.language import Action, recall_tool
+from policyctx.definitions.names import recall_tool
 from policyctx.paths import File, item_path, path_parts
 from policyctx.planning import placeholders
 from policyctx.planning.facts import Facts

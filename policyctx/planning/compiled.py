@@ -11,8 +11,9 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+from policyctx.definitions.gates import Comparison, gates_in
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
-from policyctx.definitions.language import READ_TOOL, Comparison, gates_in, recall_tool
+from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.errors import Location, present
 from policyctx.paths import path_parts
 from policyctx.planning.decisions import Reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from policyctx.definitions.language import STEP_ACTIONS
+from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, nearest
 from policyctx.policy.nodes import Node, Path, model_in, type_at
 from policyctx.policy.suggestions import (

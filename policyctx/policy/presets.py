@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, NoReturn, Self, TypeVar, cast
 
 from pydantic import BaseModel
 
+from policyctx.definitions.gates import Comparison, Gate
 from policyctx.definitions.items import PlainValue
-from policyctx.definitions.language import Comparison, Gate
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import extended, parsed_policy
 from policyctx.policy.models import Policy

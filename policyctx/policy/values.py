@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from policyctx.definitions.actions import STEP_ACTIONS, Action, Do
 from policyctx.definitions.fields import PATH_FIELDS, ROOT_FIELDS
 from policyctx.definitions.items import PlainValue
-from policyctx.definitions.language import STEP_ACTIONS, Action, Do, is_url, url_problem
+from policyctx.definitions.names import is_url, url_problem
 from policyctx.policy.templates import parsed_template
 
 SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from policyctx.definitions.language import is_url
+from policyctx.definitions.names import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import Backend

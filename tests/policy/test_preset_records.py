@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from policyctx import OffloadPolicy, Session
-from policyctx.definitions.language import Comparison, Gate
+from policyctx.definitions.gates import Comparison, Gate
 from policyctx.planning.gates import gates_of
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
