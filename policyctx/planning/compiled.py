@@ -1,13 +1,9 @@
-"""`OffloadPolicy`: the compiled policy, with the rules looked up by item type and tool.
-
-A policy's own item types each refine a built-in one, and are tried in the order written.
-"""
+"""`OffloadPolicy`: the compiled policy, with the rules looked up by item type and tool."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -24,7 +20,7 @@ from policyctx.policy.agent_options import tree_of, with_options
 from policyctx.policy.loading import loaded, validated
 from policyctx.policy.models import KeepRecent, Model, Policy, Step
 from policyctx.policy.models.compaction import Compaction, FileSource
-from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
+from policyctx.policy.models.rules import ItemRule, LineFields, ToolRule
 from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node
 from policyctx.policy.presets import Preset, digest_of, recorded_preset
@@ -34,52 +30,7 @@ from policyctx.policy.values import Share
 
 Hints: TypeAlias = Mapping[str, Mapping[str, Any] | Hint]
 
-
 _IN_GLOBS = frozenset("*?[")
-
-
-class TypeTable:
-    """The policy's own types, by the built-in type that they refine."""
-
-    def __init__(self, items: Mapping[str, ItemRule]) -> None:
-        self._items = items
-        self._refinements: dict[str, list[tuple[str, Match]]] = {}
-        for name, rule in items.items():
-            if rule.match is not None:
-                self._refinements.setdefault(rule.match.type, []).append((name, rule.match))
-
-    def lineage(self, item_type: str) -> tuple[str, ...]:
-        """Return the type, then the types that it refines, the nearest first."""
-        return lookup.lineage(item_type, self._items)
-
-    def type_of(self, item: Item, built_in: str) -> str:
-        """Return the first of the policy's own types that the item matches, else `built_in`."""
-        refinements = self._refinements.get(built_in)
-        if refinements is None:
-            return built_in
-        return next((name for name, match in refinements if _matches(match, item)), built_in)
-
-
-def _matches(match: Match, item: Item) -> bool:
-    return (
-        (match.tool is None or _any_glob(item.tool, match.tool))
-        and (match.role is None or item.role == match.role)
-        and (match.error is None or item.error == match.error)
-        and (match.media_type is None or _any_glob(item.media_type, (match.media_type,)))
-        and (match.text is None or _has(match.text, item.text))
-    )
-
-
-def _any_glob(name: str | None, globs: tuple[str, ...]) -> bool:
-    return name is not None and any(fnmatchcase(name, glob) for glob in globs)
-
-
-def _has(wanted: TextMatch, text: str) -> bool:
-    return (
-        (wanted.startswith is None or text.startswith(wanted.startswith))
-        and (wanted.endswith is None or text.endswith(wanted.endswith))
-        and (wanted.contains is None or any(part in text for part in wanted.contains))
-    )
 
 
 class SizeThreshold(NamedTuple):
@@ -133,7 +84,7 @@ class OffloadPolicy:
         self.settings: Policy = policy
         """The values of the policy: its model, or a record of them."""
         self.path_parts = path_parts(policy.store.path)
-        self.types = TypeTable(policy.items)
+        self.types = lookup.TypeTable(policy.items)
         self._tree = root
         self._preset: Preset | None = None
         self.hints: Mapping[str, Hint] = _hints(tools, hints or {})
