@@ -18,7 +18,7 @@ from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for, summarizer_of
 from policyctx.definitions.fields import SESSION_FIELDS
 from policyctx.definitions.items import FileLines, Message, SessionOption
-from policyctx.definitions.language import EXTRACTIVE, NONE, READ_TOOL, recall_tool
+from policyctx.definitions.names import EXTRACTIVE, NONE, READ_TOOL, recall_tool
 from policyctx.errors import InputError, PolicyctxError, StoreError, present
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes

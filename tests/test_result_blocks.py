@@ -17,8 +17,8 @@ from policyctx import Session, offload_tool_result, offload_tool_results
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.block_texts import joined_text
-from policyctx.store.content import Hollow, hollow
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.writer_store import WriterStore
 from tests.conversations import call, calls, picture, results, session_of, user
 from tests.fuzz.memory_store import MemoryStore

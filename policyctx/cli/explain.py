@@ -1,4 +1,4 @@
-"""Commands on one conversation: `plan`, `apply`, and `explain`, which says why each item goes."""
+"""What a policy does with a conversation: `plan` shows it, `apply` does it, `explain` says why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ import typer
 from policyctx.cli import output
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.compaction.summarizers import ExtractiveSummarizer
-from policyctx.definitions.language import Action, recall_tool
+from policyctx.definitions.actions import Action
+from policyctx.definitions.names import recall_tool
 from policyctx.errors import MessagesError, StoreError
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
@@ -31,7 +32,205 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+_COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
+# Below this width, the table has fewer columns.
+_WIDE = 120
+_NARROW_COLUMNS = ("item", "tool", "tokens", "decision", "why")
+# The most characters of an id and of a tool's name; what a width has beyond `_WIDE` is added.
+_ITEM, _TOOL = 36, 24
+_NARROW_ITEM, _NARROW_TOOL = 12, 17
 _LARGEST = 10
+
+
+def plan(
+    policy: output.Policy,
+    messages: output.Messages,
+    root: output.Root = None,
+    session_id: output.SessionId = None,
+    recorded: output.Recorded = None,
+    call: output.Call = None,
+    as_json: output.Json = False,
+) -> None:
+    """Show what a policy would do, and why; write nothing.
+
+    Example: policyctx plan coding-agent session.jsonl
+    """
+    # No summary is made, so the policy's summarizer need not be there.
+    nobody = ExtractiveSummarizer()
+    session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
+    given = read_messages(messages, RecordedChoice(recorded, call))
+    given.teach(session)
+    planned = session.plan(given.messages, system=given.system, tools=given.tools)
+    placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
+    out = output.console()
+    if as_json:
+        report = output.plan_report(planned) | given.report(session)
+        report |= output.breakpoints_report(placed) | output.window_report(planned)
+        out.out(output.json_text(report), highlight=False)
+        return
+    if planned.decisions:
+        out.print(_decisions(planned, out.width))
+    out.print(output.outcome(planned, "would be offloaded"), soft_wrap=True)
+    context = f"context: {output.saving(planned.tokens_before, planned.tokens_after)}"
+    if told := output.compaction_in_words(planned, "would be"):
+        out.print(told, soft_wrap=True)
+        context += "; what the summary spares is not deducted"
+    out.print(context, soft_wrap=True)
+    for line in output.breakpoints_in_words(placed):
+        out.print(line, soft_wrap=True, markup=False)
+    if warning := fullness_ahead(planned):
+        out.print(f"warning: {warning}", soft_wrap=True, markup=False)
+
+
+def _decisions(planned: Plan, width: int) -> Table:
+    columns = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
+    rows = (_row(decision, planned.facts, width) for decision in planned.decisions)
+    numeric = {"message", "tokens", "after"}
+    return output.table(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
+
+
+def _row(decision: Decision, facts: Facts, width: int) -> tuple[object, ...]:
+    item, tokens = decision.item, facts.tokens(decision.item)
+    name, what = item.tool or item.type, decision.action
+    if (more := width - _WIDE) < 0:
+        id_, name = (
+            output.shortened(item.item_id, _NARROW_ITEM),
+            output.shortened(name, _NARROW_TOOL),
+        )
+        return id_, name, tokens, what, decision.reason
+    after = tokens if what is Action.KEEP else facts.length(decision.placeholder or "", "tokens")
+    id_, name = output.shortened(item.item_id, _ITEM + more), output.shortened(name, _TOOL + more)
+    return item.message, id_, name, tokens, after, what, decision.reason
+
+
+def apply(
+    policy: output.Policy,
+    messages: output.Messages,
+    path: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File for the new messages, in place of stdout."),
+    ] = None,
+    root: output.Root = None,
+    session_id: output.SessionId = None,
+    recorded: output.Recorded = None,
+    call: output.Call = None,
+    as_json: output.Json = False,
+) -> None:
+    """Apply a policy: new messages, and files for what left.
+
+    New messages go to stdout in the shape of the old, an array or the whole request body; a
+    summary goes to stderr, what is offloaded to files.
+
+    Example: policyctx apply coding-agent session.jsonl -o smaller.json
+    """
+    session = Session(policy, root=root, session_id=session_id)
+    # With `--json` stderr is a report for programs.
+    given = read_messages(messages, RecordedChoice(recorded, call), quiet=as_json)
+    given.teach(session, quiet=as_json)
+    with _opened(path) as write:
+        result = session.apply(given.messages, system=given.system, tools=given.tools)
+        if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
+            raise StoreError(session.writes.problem, path=str(session.store.root))
+        request = given.request
+        if result.breakpoints:
+            request = request.marked(result.system, result.tools)
+        write(output.json_text(request.document_with(result.messages)))
+    planned, placed = result.plan, result.breakpoints
+    err = output.console(stderr=True)
+    if as_json:
+        report = output.plan_report(planned) | given.report(session) | applied_report(result)
+        report |= output.breakpoints_report(placed)
+        err.out(output.json_text(report), highlight=False)
+        return
+    err.print(output.outcome(planned, "offloaded"), soft_wrap=True)
+    for warning in result.warnings:
+        err.print(f"warning: {warning}", soft_wrap=True, markup=False)
+    after = planned.tokens_after
+    if spent := output.usage_in_words(result.summary_usage):
+        err.print(spent, soft_wrap=True)
+    if (made := result.compaction) is not None:
+        err.print(output.compaction_in_words(planned, "were"), soft_wrap=True)
+        if made.archive_path is not None:
+            err.print(f"archived in {made.archive_path}", soft_wrap=True, markup=False)
+        after -= made.stats.original_token_count - made.stats.compacted_token_count
+    err.print(f"context: {output.saving(planned.tokens_before, after)}")
+    for line in output.breakpoints_in_words(placed):
+        err.print(line, soft_wrap=True, markup=False)
+
+
+def applied_report(result: Result) -> dict[str, Any]:
+    """Return what came of a turn beyond its plan, as plain values for `--json`."""
+    made = result.compaction
+    stats = None if made is None else asdict(made.stats)
+    archive = None if made is None else made.archive_path
+    return {
+        "compacted": stats,
+        "archive": archive,
+        "summary_usage": asdict(result.summary_usage),
+        "warnings": list(result.warnings),
+        "sources": list(result.sources),
+    }
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[Callable[[str], None]]:
+    """Open the file before anything is saved; yield a function that writes a text to it.
+
+    A file gets its name when the text is complete, so it is never half written, and after an error
+    it is as it was. Raises `StoreError` for a file that cannot be written.
+    """
+    if path is None:
+        yield _write_stdout
+        return
+    with ExitStack() as undo:
+        with _reported(path):
+            file, unfinished = _created(path, undo)
+
+        def write(text: str) -> None:
+            with _reported(path):
+                file.write(f"{text}\n".encode())
+                if unfinished is None and file.seekable():
+                    file.truncate()
+                file.close()
+                if unfinished is not None:
+                    unfinished.replace(path.resolve())
+
+        yield write
+
+
+def _write_stdout(text: str) -> None:
+    sys.stdout.buffer.write(f"{text}\n".encode())
+    sys.stdout.buffer.flush()
+
+
+def _created(path: Path, undo: ExitStack) -> tuple[BinaryIO, Path | None]:
+    """Return an open file, and its path if it is a new one that gets the name `path` later."""
+    is_there = path.exists()  # raises for a name that no file can have
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    target = path.resolve()
+    if is_there and not target.is_file():  # a pipe or a device
+        return undo.enter_context(path.open("wb")), None
+    if is_there and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    if is_there and not os.access(target.parent, os.W_OK):
+        return undo.enter_context(target.open("r+b")), None
+    unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    file = unfinished.open("xb")
+    undo.callback(unfinished.unlink, missing_ok=True)
+    undo.enter_context(file)
+    if is_there:
+        shutil.copymode(target, unfinished)
+    return file, unfinished
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        sentence = f"{path} cannot be written: {error.strerror}"
+        raise StoreError(sentence, path=str(path)) from error
 
 
 def explain(
@@ -212,203 +411,3 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
             for position in positions
         ],
     }
-
-
-def apply(
-    policy: output.Policy,
-    messages: output.Messages,
-    path: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File for the new messages, in place of stdout."),
-    ] = None,
-    root: output.Root = None,
-    session_id: output.SessionId = None,
-    recorded: output.Recorded = None,
-    call: output.Call = None,
-    as_json: output.Json = False,
-) -> None:
-    """Apply a policy: new messages, and files for what left.
-
-    New messages go to stdout in the shape of the old, an array or the whole request body; a
-    summary goes to stderr, what is offloaded to files.
-
-    Example: policyctx apply coding-agent session.jsonl -o smaller.json
-    """
-    session = Session(policy, root=root, session_id=session_id)
-    # With `--json` stderr is a report for programs.
-    given = read_messages(messages, RecordedChoice(recorded, call), quiet=as_json)
-    given.teach(session, quiet=as_json)
-    with _opened(path) as write:
-        result = session.apply(given.messages, system=given.system, tools=given.tools)
-        if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
-            raise StoreError(session.writes.problem, path=str(session.store.root))
-        request = given.request
-        if result.breakpoints:
-            request = request.marked(result.system, result.tools)
-        write(output.json_text(request.document_with(result.messages)))
-    planned, placed = result.plan, result.breakpoints
-    err = output.console(stderr=True)
-    if as_json:
-        report = output.plan_report(planned) | given.report(session) | applied_report(result)
-        report |= output.breakpoints_report(placed)
-        err.out(output.json_text(report), highlight=False)
-        return
-    err.print(output.outcome(planned, "offloaded"), soft_wrap=True)
-    for warning in result.warnings:
-        err.print(f"warning: {warning}", soft_wrap=True, markup=False)
-    after = planned.tokens_after
-    if spent := output.usage_in_words(result.summary_usage):
-        err.print(spent, soft_wrap=True)
-    if (made := result.compaction) is not None:
-        err.print(output.compaction_in_words(planned, "were"), soft_wrap=True)
-        if made.archive_path is not None:
-            err.print(f"archived in {made.archive_path}", soft_wrap=True, markup=False)
-        after -= made.stats.original_token_count - made.stats.compacted_token_count
-    err.print(f"context: {output.saving(planned.tokens_before, after)}")
-    for line in output.breakpoints_in_words(placed):
-        err.print(line, soft_wrap=True, markup=False)
-
-
-def applied_report(result: Result) -> dict[str, Any]:
-    """Return what came of a turn beyond its plan, as plain values for `--json`."""
-    made = result.compaction
-    stats = None if made is None else asdict(made.stats)
-    archive = None if made is None else made.archive_path
-    return {
-        "compacted": stats,
-        "archive": archive,
-        "summary_usage": asdict(result.summary_usage),
-        "warnings": list(result.warnings),
-        "sources": list(result.sources),
-    }
-
-
-@contextmanager
-def _opened(path: Path | None) -> Iterator[Callable[[str], None]]:
-    """Open the file before anything is saved; yield a function that writes a text to it.
-
-    A file gets its name when the text is complete, so it is never half written, and after an error
-    it is as it was. Raises `StoreError` for a file that cannot be written.
-    """
-    if path is None:
-        yield _write_stdout
-        return
-    with ExitStack() as undo:
-        with _reported(path):
-            file, unfinished = _created(path, undo)
-
-        def write(text: str) -> None:
-            with _reported(path):
-                file.write(f"{text}\n".encode())
-                if unfinished is None and file.seekable():
-                    file.truncate()
-                file.close()
-                if unfinished is not None:
-                    unfinished.replace(path.resolve())
-
-        yield write
-
-
-def _write_stdout(text: str) -> None:
-    sys.stdout.buffer.write(f"{text}\n".encode())
-    sys.stdout.buffer.flush()
-
-
-def _created(path: Path, undo: ExitStack) -> tuple[BinaryIO, Path | None]:
-    """Return an open file, and its path if it is a new one that gets the name `path` later."""
-    is_there = path.exists()  # raises for a name that no file can have
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    target = path.resolve()
-    if is_there and not target.is_file():  # a pipe or a device
-        return undo.enter_context(path.open("wb")), None
-    if is_there and not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    if is_there and not os.access(target.parent, os.W_OK):
-        return undo.enter_context(target.open("r+b")), None
-    unfinished = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    file = unfinished.open("xb")
-    undo.callback(unfinished.unlink, missing_ok=True)
-    undo.enter_context(file)
-    if is_there:
-        shutil.copymode(target, unfinished)
-    return file, unfinished
-
-
-@contextmanager
-def _reported(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        sentence = f"{path} cannot be written: {error.strerror}"
-        raise StoreError(sentence, path=str(path)) from error
-
-
-_COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
-# Below this width, the table has fewer columns.
-_WIDE = 120
-_NARROW_COLUMNS = ("item", "tool", "tokens", "decision", "why")
-# The most characters of an id and of a tool's name; what a width has beyond `_WIDE` is added.
-_ITEM, _TOOL = 36, 24
-_NARROW_ITEM, _NARROW_TOOL = 12, 17
-
-
-def plan(
-    policy: output.Policy,
-    messages: output.Messages,
-    root: output.Root = None,
-    session_id: output.SessionId = None,
-    recorded: output.Recorded = None,
-    call: output.Call = None,
-    as_json: output.Json = False,
-) -> None:
-    """Show what a policy would do, and why; write nothing.
-
-    Example: policyctx plan coding-agent session.jsonl
-    """
-    # No summary is made, so the policy's summarizer need not be there.
-    nobody = ExtractiveSummarizer()
-    session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
-    given = read_messages(messages, RecordedChoice(recorded, call))
-    given.teach(session)
-    planned = session.plan(given.messages, system=given.system, tools=given.tools)
-    placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
-    out = output.console()
-    if as_json:
-        report = output.plan_report(planned) | given.report(session)
-        report |= output.breakpoints_report(placed) | output.window_report(planned)
-        out.out(output.json_text(report), highlight=False)
-        return
-    if planned.decisions:
-        out.print(_decisions(planned, out.width))
-    out.print(output.outcome(planned, "would be offloaded"), soft_wrap=True)
-    context = f"context: {output.saving(planned.tokens_before, planned.tokens_after)}"
-    if told := output.compaction_in_words(planned, "would be"):
-        out.print(told, soft_wrap=True)
-        context += "; what the summary spares is not deducted"
-    out.print(context, soft_wrap=True)
-    for line in output.breakpoints_in_words(placed):
-        out.print(line, soft_wrap=True, markup=False)
-    if warning := fullness_ahead(planned):
-        out.print(f"warning: {warning}", soft_wrap=True, markup=False)
-
-
-def _decisions(planned: Plan, width: int) -> Table:
-    columns = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
-    rows = (_row(decision, planned.facts, width) for decision in planned.decisions)
-    numeric = {"message", "tokens", "after"}
-    return output.table(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
-
-
-def _row(decision: Decision, facts: Facts, width: int) -> tuple[object, ...]:
-    item, tokens = decision.item, facts.tokens(decision.item)
-    name, what = item.tool or item.type, decision.action
-    if (more := width - _WIDE) < 0:
-        id_, name = (
-            output.shortened(item.item_id, _NARROW_ITEM),
-            output.shortened(name, _NARROW_TOOL),
-        )
-        return id_, name, tokens, what, decision.reason
-    after = tokens if what is Action.KEEP else facts.length(decision.placeholder or "", "tokens")
-    id_, name = output.shortened(item.item_id, _ITEM + more), output.shortened(name, _TOOL + more)
-    return item.message, id_, name, tokens, after, what, decision.reason

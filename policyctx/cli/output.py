@@ -20,8 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from policyctx.compaction.assembly import SummaryUsage
+from policyctx.definitions.actions import ITEM_ACTIONS, Action
 from policyctx.definitions.items import HostObject
-from policyctx.definitions.language import ITEM_ACTIONS, Action
 from policyctx.errors import HIDDEN, Diagnostic, visible
 from policyctx.planning.anchors import Breakpoint, Why
 from policyctx.planning.compiled import OffloadPolicy

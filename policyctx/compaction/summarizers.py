@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, cast, runtime_checkable
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import with_pinned, without_pinned
-from policyctx.definitions.language import BUILT_IN_SUMMARIZERS, EXTRACTIVE, MODEL_SUMMARIZERS, NONE
+from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, EXTRACTIVE, MODEL_SUMMARIZERS, NONE
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words, nearest
 from policyctx.tokens.encoders import words_in
 

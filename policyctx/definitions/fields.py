@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from policyctx.definitions.language import READ_AGAIN
+from policyctx.definitions.names import READ_AGAIN
 
 # What a field shows: the item itself, its file, how to read the file, its content, an excerpt of
 # its content, or the file that the agent read it from.

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from policyctx.definitions.items import HostObject, Message
-from policyctx.definitions.language import is_url
+from policyctx.definitions.names import is_url
 from policyctx.errors import InputError, UsageError
 from policyctx.messages.asked import Asked, is_alike
 from policyctx.messages.shapes.shape import Shape

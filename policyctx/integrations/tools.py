@@ -15,7 +15,7 @@ from itertools import accumulate, takewhile
 from typing import Any
 
 from policyctx.definitions.items import HostObject
-from policyctx.definitions.language import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
 from policyctx.session import Session
 from policyctx.store.excerpts import (
     MOST_CHARS,

@@ -1,42 +1,27 @@
-"""`OffloadPolicy`: the compiled policy, with the rules looked up by item type and tool.
-
-A policy's own item types each refine a built-in one, and are tried in the order written.
-"""
+"""`OffloadPolicy`: the compiled policy, with the rules looked up by item type and tool."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from policyctx.definitions.gates import Comparison, gates_in
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
-from policyctx.definitions.language import READ_TOOL, Comparison, gates_in, recall_tool
+from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.errors import Location
 from policyctx.paths import path_parts
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit
 from policyctx.planning.placeholders import CompactionForms, Wording
+from policyctx.policy import lookup
 from policyctx.policy.agent_options import tree_of, with_options
 from policyctx.policy.loading import loaded, validated
-from policyctx.policy.lookup import (
-    HINTS,
-    Level,
-    RulePath,
-    compaction_of,
-    levels,
-    lineage,
-    matches,
-    nearest_given,
-    offload_given,
-    why_never,
-    wording,
-)
 from policyctx.policy.models import KeepRecent, Model, Policy, Step
 from policyctx.policy.models.compaction import Compaction, FileSource
-from policyctx.policy.models.rules import ItemRule, LineFields, Match, TextMatch, ToolRule
+from policyctx.policy.models.rules import ItemRule, LineFields, ToolRule
 from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicyName, policy_source
@@ -45,52 +30,7 @@ from policyctx.policy.values import Share
 
 Hints: TypeAlias = Mapping[str, Mapping[str, Any] | Hint]
 
-
 _IN_GLOBS = frozenset("*?[")
-
-
-class TypeTable:
-    """The policy's own types, by the built-in type that they refine."""
-
-    def __init__(self, items: Mapping[str, ItemRule]) -> None:
-        self._items = items
-        self._refinements: dict[str, list[tuple[str, Match]]] = {}
-        for name, rule in items.items():
-            if rule.match is not None:
-                self._refinements.setdefault(rule.match.type, []).append((name, rule.match))
-
-    def lineage(self, item_type: str) -> tuple[str, ...]:
-        """Return the type, then the types that it refines, the nearest first."""
-        return lineage(item_type, self._items)
-
-    def type_of(self, item: Item, built_in: str) -> str:
-        """Return the first of the policy's own types that the item matches, else `built_in`."""
-        refinements = self._refinements.get(built_in)
-        if refinements is None:
-            return built_in
-        return next((name for name, match in refinements if _matches(match, item)), built_in)
-
-
-def _matches(match: Match, item: Item) -> bool:
-    return (
-        (match.tool is None or _any_glob(item.tool, match.tool))
-        and (match.role is None or item.role == match.role)
-        and (match.error is None or item.error == match.error)
-        and (match.media_type is None or _any_glob(item.media_type, (match.media_type,)))
-        and (match.text is None or _has(match.text, item.text))
-    )
-
-
-def _any_glob(name: str | None, globs: tuple[str, ...]) -> bool:
-    return name is not None and any(fnmatchcase(name, glob) for glob in globs)
-
-
-def _has(wanted: TextMatch, text: str) -> bool:
-    return (
-        (wanted.startswith is None or text.startswith(wanted.startswith))
-        and (wanted.endswith is None or text.endswith(wanted.endswith))
-        and (wanted.contains is None or any(part in text for part in wanted.contains))
-    )
 
 
 class SizeThreshold(NamedTuple):
@@ -98,7 +38,7 @@ class SizeThreshold(NamedTuple):
 
     amount: int
     unit: Unit
-    rule: RulePath
+    rule: lookup.RulePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +49,14 @@ class Treatment:
     applies: the step never takes the type, `except_tools`, `ephemeral`, `pin`, `offload: false`.
     """
 
-    refusal: tuple[Reason, RulePath] | None
+    refusal: tuple[Reason, lookup.RulePath] | None
     threshold: SizeThreshold | None
     """None where no threshold binds."""
     keep_recent: KeepRecent | None
-    keep_recent_rule: RulePath
+    keep_recent_rule: lookup.RulePath
     kept: int
     """The number that `keep_recent` keeps."""
-    pinned: RulePath | None
+    pinned: lookup.RulePath | None
     """The key that pins them, None when they are not."""
     wording: Wording
     with_input: bool
@@ -144,7 +84,7 @@ class OffloadPolicy:
         self.policy = policy
         """The policy as it was read."""
         self.path_parts = path_parts(policy.store.path)
-        self.types = TypeTable(policy.items)
+        self.types = lookup.TypeTable(policy.items)
         self.tree = root
         """The file of the policy, with the place of each value; None for a policy from code."""
         self.hints: Mapping[str, Hint] = _hints(tools, hints or {})
@@ -284,12 +224,12 @@ class OffloadPolicy:
         """The steps that run at `arrival` or before a `model_call`, in order."""
         return self._steps[moment]
 
-    def place(self, rule: RulePath) -> Location | None:
+    def place(self, rule: lookup.RulePath) -> Location | None:
         """Return the place of a key in the file; None for a default or a policy from code.
 
         Of what code says of a tool, it is the place of that code.
         """
-        if rule[:1] == (HINTS,):
+        if rule[:1] == (lookup.HINTS,):
             return self.hints[rule[1]].place
         return self.tree.written(rule) if self.tree is not None and rule else None
 
@@ -332,7 +272,7 @@ class OffloadPolicy:
 
     def compaction(self, step: Step) -> Compaction:
         """Return the settings of a step that takes messages."""
-        return compaction_of(self.policy, step)
+        return lookup.compaction_of(self.policy, step)
 
     def reads_file(self, tool: str) -> str | None:
         """Return the first of `path_fields`; None for a tool that reads no file."""
@@ -374,7 +314,7 @@ class OffloadPolicy:
         rules = self.policy.tools
         if tool in rules:
             yield rules[tool]
-        yield from (rule for glob, rule in rules.items() if matches(tool, (glob,)))
+        yield from (rule for glob, rule in rules.items() if lookup.matches(tool, (glob,)))
 
     def read_tool(self, tools: Sequence[str] = ()) -> str:
         """Return the name of a tool that reads files of the store, empty if none is known.
@@ -424,24 +364,26 @@ class OffloadPolicy:
 
         def is_taken(item_type: str, step: Step) -> bool:
             given = self._levels(item_type, None)
-            never = why_never(step, self.types.lineage(item_type)) or _kept_by_rule(step, given)
+            never = lookup.why_never(step, self.types.lineage(item_type)) or _kept_by_rule(
+                step, given
+            )
             return self.selects(step, item_type) and never is None
 
         types = dict.fromkeys((*BUILT_IN_TYPES, *self.policy.items))
         return {name: any(is_taken(name, step) for step in saving) for name in types}
 
-    def pinned(self, item_type: str, tool: str | None) -> RulePath | None:
+    def pinned(self, item_type: str, tool: str | None) -> lookup.RulePath | None:
         """Return the key that pins items of this type and tool, None when they are not."""
         return _pinned(self._levels(item_type, tool))
 
     def keeping_rule(
         self, item_type: str, tool: str | None, sizes: Mapping[Unit, int]
-    ) -> RulePath | None:
+    ) -> lookup.RulePath | None:
         """Return the key that keeps such an item from every step that offloads its type."""
         given = self._levels(item_type, tool)
         if (pinned := _pinned(given)) is not None:
             return pinned
-        offload, rule = offload_given(given)
+        offload, rule = lookup.offload_given(given)
         if not offload and rule[0] == "tools":
             return rule
         threshold = self._threshold(given)
@@ -451,7 +393,7 @@ class OffloadPolicy:
     def goes_along(self, item_type: str, tool: str | None) -> bool:
         """Return whether an item may be replaced along with another: no pin or rule forbids it."""
         given = self._levels(item_type, tool)
-        offload, rule = offload_given(given)
+        offload, rule = lookup.offload_given(given)
         return _pinned(given) is None and (offload or rule == ("offload",))
 
     def wording(self, step: Step, item_type: str, tool: str | None) -> Wording:
@@ -481,15 +423,15 @@ class OffloadPolicy:
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         select, inputs = step.select, step.select.with_input
-        outside = select.tools is not None and not matches(tool, select.tools)
+        outside = select.tools is not None and not lookup.matches(tool, select.tools)
         if outside or not self.selects(step, item_type):
             return None
         given = self._levels(item_type, tool)
-        of_step: Level = (("steps", step.name, "select"), select)
+        of_step: lookup.Level = (("steps", step.name, "select"), select)
         nearer = [of_step, *given]
         # What arrives is the newest: recency is a matter of the steps before a model call.
         recency = nearer if step.on == "model_call" else []
-        keep_recent, rule = nearest_given(recency, "keep_recent")
+        keep_recent, rule = lookup.nearest_given(recency, "keep_recent")
         return Treatment(
             refusal=self._refusal(step, item_type, tool, given),
             threshold=self._threshold(nearer if step.action.is_bound_by_rules else [of_step]),
@@ -498,29 +440,29 @@ class OffloadPolicy:
             kept=self.kept(keep_recent),
             pinned=_pinned(given),
             wording=self._wording(step, given),
-            with_input=inputs is not None and matches(tool, inputs.tools),
+            with_input=inputs is not None and lookup.matches(tool, inputs.tools),
             empties_input=inputs is not None and inputs.leave == "empty",
         )
 
-    def _levels(self, item_type: str, tool: str | None) -> list[Level]:
+    def _levels(self, item_type: str, tool: str | None) -> list[lookup.Level]:
         hint = None if tool is None else self.hints.get(tool)
         rule = None if hint is None else hint.rule
-        return levels(self.policy, self.types.lineage(item_type), tool, hint=rule)
+        return lookup.levels(self.policy, self.types.lineage(item_type), tool, hint=rule)
 
     def _refusal(
-        self, step: Step, item_type: str, tool: str | None, given: list[Level]
-    ) -> tuple[Reason, RulePath] | None:
+        self, step: Step, item_type: str, tool: str | None, given: list[lookup.Level]
+    ) -> tuple[Reason, lookup.RulePath] | None:
         """Return why the step takes none of these; the first reason in the order of evaluation."""
         name = ("steps", step.name, "select")
-        if (why := why_never(step, self.types.lineage(item_type))) is not None:
+        if (why := lookup.why_never(step, self.types.lineage(item_type))) is not None:
             return Reason("protected", {"why": why}), ()
-        if matches(tool, step.select.except_tools):
+        if lookup.matches(tool, step.select.except_tools):
             return Reason("excluded_tool", {"tool": tool or ""}), (*name, "except_tools")
-        if step.select.ephemeral and nearest_given(given, "keep_recent")[0] is None:
+        if step.select.ephemeral and lookup.nearest_given(given, "keep_recent")[0] is None:
             return Reason("not_ephemeral"), (*name, "ephemeral")
         return _kept_by_rule(step, given)
 
-    def _threshold(self, given: list[Level]) -> SizeThreshold | None:
+    def _threshold(self, given: list[lookup.Level]) -> SizeThreshold | None:
         for path, level in given:
             if level.min_chars is not None:
                 return SizeThreshold(level.min_chars, "chars", (*path, "min_chars"))
@@ -540,8 +482,8 @@ class OffloadPolicy:
         counted = keep.items, keep.messages, keep.turns
         return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
 
-    def _wording(self, step: Step, given: list[Level]) -> Wording:
-        return Wording.of(wording(self.policy, step, given))
+    def _wording(self, step: Step, given: list[lookup.Level]) -> Wording:
+        return Wording.of(lookup.wording(self.policy, step, given))
 
 
 def _limits(step: Step) -> Iterator[object]:
@@ -580,13 +522,13 @@ def _path_fields_of(rule: ToolRule, source: FileSource) -> tuple[str, ...] | Non
             return rule.writes_file
 
 
-def _pinned(given: list[Level]) -> RulePath | None:
-    pin, rule = nearest_given(given, "pin")
+def _pinned(given: list[lookup.Level]) -> lookup.RulePath | None:
+    pin, rule = lookup.nearest_given(given, "pin")
     return rule if pin else None
 
 
-def _kept_by_rule(step: Step, given: list[Level]) -> tuple[Reason, RulePath] | None:
+def _kept_by_rule(step: Step, given: list[lookup.Level]) -> tuple[Reason, lookup.RulePath] | None:
     if (pinned := _pinned(given)) is not None:
         return Reason("pinned"), pinned
-    offload, rule = offload_given(given)
+    offload, rule = lookup.offload_given(given)
     return None if offload or not step.action.is_bound_by_rules else (Reason("offload_off"), rule)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeAlias
 
+from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item, Message
-from policyctx.definitions.language import Action, recall_tool
+from policyctx.definitions.names import recall_tool
 from policyctx.messages.editing import strings_in
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item
-from policyctx.definitions.language import Action
 from policyctx.paths import File
 from policyctx.planning.facts import Unit
 from policyctx.planning.placeholders import Wording

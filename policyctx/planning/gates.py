@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.language import Comparison, Kind, Nothing, gates_in
+from policyctx.definitions.gates import Comparison, Kind, Nothing, gates_in
 from policyctx.planning.facts import Added, Facts, Unit
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.select import Candidates

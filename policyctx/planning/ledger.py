@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias
 
+from policyctx.definitions.actions import BY_STATE, Action
 from policyctx.definitions.items import Blocks, Item
-from policyctx.definitions.language import BY_STATE, Action
 from policyctx.messages.json_text import compact_json
 from policyctx.planning.placeholders import content_hash
 

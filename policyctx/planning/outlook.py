@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from policyctx.definitions.items import Item
-from policyctx.definitions.language import READ_TOOL, recall_tool
+from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.paths import File, FreePaths
 from policyctx.planning.conversation import Conversation, words_of
 from policyctx.planning.decisions import Decision

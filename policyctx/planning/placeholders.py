@@ -27,7 +27,7 @@ from policyctx.definitions.fields import (
     TEXT_FIELDS,
 )
 from policyctx.definitions.items import FileLines, Item
-from policyctx.definitions.language import (
+from policyctx.definitions.names import (
     DEFAULT,
     HOW_TO_READ,
     READ_AGAIN,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item
-from policyctx.definitions.language import Action
 from policyctx.messages.editing import Edit
 from policyctx.paths import File
 from policyctx.planning.compact import Replacing

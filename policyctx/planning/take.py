@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from policyctx.definitions.actions import Action
 from policyctx.definitions.items import UNKNOWN, Item
-from policyctx.definitions.language import Action
 from policyctx.messages.editing import has_input, shortened_input
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import EMPTY_INPUT, SYSTEM_ROLES

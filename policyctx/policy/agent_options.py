@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
-from policyctx.definitions.language import STEP_ACTIONS, Action
+from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownOptionError, nearest
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PathName

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
+from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.definitions.fields import (
     EXTENT_FIELDS,
     PLACEHOLDER_FIELDS,
@@ -15,7 +16,7 @@ from policyctx.definitions.fields import (
     SUMMARY_FIELDS,
 )
 from policyctx.definitions.items import BUILT_IN_TYPES
-from policyctx.definitions.language import MODEL_SUMMARIZERS, NONE, STEP_ACTIONS, Action, is_url
+from policyctx.definitions.names import MODEL_SUMMARIZERS, NONE, is_url
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint, not_one_of, word

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic_core import ErrorDetails
 
-from policyctx.definitions.language import STEP_ACTIONS
+from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, nearest
 from policyctx.policy.nodes import Node, Path, model_in, type_at
 from policyctx.policy.suggestions import (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from policyctx.definitions.language import STEP_ACTIONS
+from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy import consistency
 from policyctx.policy.agent_options import checks_options

@@ -10,11 +10,11 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
-from policyctx.definitions.items import ITEM_TYPES, NEVER_REPLACED, NEVER_TAKEN
+from policyctx.definitions.items import ITEM_TYPES, NEVER_REPLACED, NEVER_TAKEN, Item
 from policyctx.policy.models import Policy, Step, ToolRule
 from policyctx.policy.models.base import Section
 from policyctx.policy.models.compaction import Compaction
-from policyctx.policy.models.rules import ItemRule, Placeholder
+from policyctx.policy.models.rules import ItemRule, Match, Placeholder, TextMatch
 
 
 @cache
@@ -43,6 +43,46 @@ def lineage(item_type: str, items: Mapping[str, ItemRule]) -> tuple[str, ...]:
     while (refined := parent(found[-1], items)) is not None:
         found.append(refined)
     return tuple(found)
+
+
+class TypeTable:
+    """The policy's own types, by the built-in type that they refine, tried in the order written."""
+
+    def __init__(self, items: Mapping[str, ItemRule]) -> None:
+        self._items = items
+        self._refinements: dict[str, list[tuple[str, Match]]] = {}
+        for name, rule in items.items():
+            if rule.match is not None:
+                self._refinements.setdefault(rule.match.type, []).append((name, rule.match))
+
+    def lineage(self, item_type: str) -> tuple[str, ...]:
+        """Return the type, then the types that it refines, the nearest first."""
+        return lineage(item_type, self._items)
+
+    def type_of(self, item: Item, built_in: str) -> str:
+        """Return the first of the policy's own types that the item matches, else `built_in`."""
+        refinements = self._refinements.get(built_in)
+        if refinements is None:
+            return built_in
+        return next((name for name, match in refinements if _matches(match, item)), built_in)
+
+
+def _matches(match: Match, item: Item) -> bool:
+    return (
+        (match.tool is None or matches(item.tool, match.tool))
+        and (match.role is None or item.role == match.role)
+        and (match.error is None or item.error == match.error)
+        and (match.media_type is None or matches(item.media_type, (match.media_type,)))
+        and (match.text is None or _has(match.text, item.text))
+    )
+
+
+def _has(wanted: TextMatch, text: str) -> bool:
+    return (
+        (wanted.startswith is None or text.startswith(wanted.startswith))
+        and (wanted.endswith is None or text.endswith(wanted.endswith))
+        and (wanted.contains is None or any(part in text for part in wanted.contains))
+    )
 
 
 def why_never(step: Step, of_type: Sequence[str]) -> str | None:

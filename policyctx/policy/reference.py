@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from policyctx.definitions.language import HOW_TO_READ, READ_AGAIN, READ_TOOL, Action
+from policyctx.definitions.actions import Action
+from policyctx.definitions.names import HOW_TO_READ, READ_AGAIN, READ_TOOL
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
     PolicyKey,

@@ -8,7 +8,7 @@ from heapq import nlargest
 from statistics import median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.replay.simulated import Regret, SimulatedSession
 from policyctx.replay.summing import Figures, Net, contradicting

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.planning.plan import Plan
 from policyctx.replay.common import Common
 from policyctx.replay.recording import RecordedItems, Recording

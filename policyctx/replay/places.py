@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from policyctx.definitions.language import is_url, url_problem
+from policyctx.definitions.names import is_url, url_problem
 from policyctx.errors import InputError
 from policyctx.replay.objects import ObjectUrl
 from policyctx.replay.reading import files_in, is_folder

@@ -13,7 +13,7 @@ from time import perf_counter
 
 from policyctx.compaction.prompt import instructions, instructions_in_place
 from policyctx.definitions.items import Item, Message
-from policyctx.definitions.language import BUILT_IN_SUMMARIZERS, NONE, is_url
+from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
 from policyctx.messages.markers import MarkedBlock, block_at
 from policyctx.planning.anchors import Removable
 from policyctx.planning.compact import Replacing

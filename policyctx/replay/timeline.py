@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item, Message
-from policyctx.definitions.language import Action
 from policyctx.errors import present
 from policyctx.messages.json_text import compact_json
 from policyctx.planning.compact import Replacing

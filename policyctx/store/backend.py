@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Protocol, Self, TypeAlias
 
-from policyctx.definitions.language import SCHEMES, is_url, url_problem
+from policyctx.definitions.names import SCHEMES, is_url, url_problem
 from policyctx.errors import StoreError
 
 

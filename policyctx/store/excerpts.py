@@ -9,7 +9,7 @@ from contextlib import closing
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from policyctx.definitions.language import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
 from policyctx.errors import CorruptContentError, StoreError, nearest
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry

@@ -23,14 +23,13 @@ from policyctx.store.content import (
     PACKED,
     Content,
     Encoding,
-    Hollow,
     Origin,
     Saved,
     decoded,
     encoded,
-    hollow,
     sha256_of,
 )
+from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.index import IndexEntry
 
 

@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
+from policyctx.definitions.actions import Action
 from policyctx.definitions.fields import ROOT_FIELDS
 from policyctx.definitions.items import Item
-from policyctx.definitions.language import Action
 from policyctx.errors import AmbiguousSessionError, InputError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File, item_path, path_parts, safe_part

@@ -12,7 +12,8 @@ from typing import Generic, Literal, TypeVar
 
 from policyctx.messages.json_text import JSON
 from policyctx.paths import numbered
-from policyctx.store.content import Hollow, Origin, is_inside
+from policyctx.store.content import Origin, is_inside
+from policyctx.store.hollow import Hollow
 from policyctx.store.in_flight import InFlight
 
 K = TypeVar("K", bound="Hashable")

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from policyctx.definitions.language import is_url
+from policyctx.definitions.names import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.policy.diagnosing import hint
 from policyctx.store.backend import Backend
-from policyctx.store.content import PACKED, Hollow, decoded, encoded, is_inside, sha256_of
+from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import Format, is_stored, pieces, stored_bytes, text_of
+from policyctx.store.hollow import Hollow
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import Backend, WriteBatch
 from policyctx.store.content import PACKED

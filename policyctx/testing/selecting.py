@@ -22,8 +22,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from policyctx.compaction.assembly import CompactStats
+from policyctx.definitions.actions import BY_STATE, Action
 from policyctx.definitions.items import BUILT_IN_TYPES, Item, PlainValue
-from policyctx.definitions.language import BY_STATE, Action
 from policyctx.errors import PolicyctxError, nearest
 from policyctx.messages.shapes.block_texts import joined_text
 from policyctx.planning.decisions import Decision

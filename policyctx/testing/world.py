@@ -28,9 +28,9 @@ from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.restoration import WorkingFiles
 from policyctx.compaction.sdk_summarizers import refusal
 from policyctx.compaction.summarizers import ModelSummarizer
+from policyctx.definitions.actions import BY_STATE
 from policyctx.definitions.items import HostObject
 from policyctx.definitions.items import Path as ItemPath
-from policyctx.definitions.language import BY_STATE
 from policyctx.errors import PolicyctxError, PolicyError, SummaryError, UnrestorableFileError
 from policyctx.messages.reading import items_of
 from policyctx.planning.compiled import OffloadPolicy

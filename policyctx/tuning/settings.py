@@ -8,8 +8,8 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeAlias, get_args
 
+from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.definitions.items import PlainValue
-from policyctx.definitions.language import STEP_ACTIONS
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import type_at

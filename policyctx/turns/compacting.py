@@ -15,7 +15,7 @@ from policyctx.compaction.file_access import accesses, unknown_readers
 from policyctx.compaction.restoration import FileReader, Restoration, RestoredFile, WorkingFiles
 from policyctx.compaction.summarizers import Summarizer
 from policyctx.definitions.items import Author, Item, Message
-from policyctx.definitions.language import NONE
+from policyctx.definitions.names import NONE
 from policyctx.errors import StoreError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import items_of

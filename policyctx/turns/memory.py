@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
+from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Message
-from policyctx.definitions.language import Action
 from policyctx.errors import MessagesError, UsageError
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes

@@ -13,7 +13,7 @@ from policyctx.compaction.summarizers import (
     Summarizer,
 )
 from policyctx.compaction.verification import reserved
-from policyctx.definitions.language import NONE
+from policyctx.definitions.names import NONE
 from policyctx.errors import SummaryError, in_words
 from policyctx.policy.models import Prices
 from policyctx.policy.models.compaction import Summary

@@ -9,17 +9,10 @@ from typing import get_args
 
 import pytest
 
+from policyctx.definitions.actions import BY_STATE, ITEM_ACTIONS, STEP_ACTIONS, Action, Do
 from policyctx.definitions.fields import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.gates import Kind, Nothing
 from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
-from policyctx.definitions.language import (
-    BY_STATE,
-    ITEM_ACTIONS,
-    STEP_ACTIONS,
-    Action,
-    Do,
-    Kind,
-    Nothing,
-)
 from policyctx.definitions.tokenizers import TOKENIZERS, Tokenizer
 from policyctx.planning.gates import Measures
 from policyctx.planning.placeholders import _VALUES

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.messages.reading import items_of
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
 from policyctx.planning.placeholders import content_hash

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.messages.editing import edited
 from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.planning.planner import Planner

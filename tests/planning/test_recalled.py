@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from policyctx import Session
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from tests.conversations import Message, call, chat_calls, chat_result, results, session_of, user
 from tests.policies import policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.pricing.dollars import Dollars
 from policyctx.replay.answer import ReplayAnswer, advice, answer_of, day_of, titles
 from policyctx.replay.cost import Cost, CostPair, Costs

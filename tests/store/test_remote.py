@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.definitions.language import url_problem
+from policyctx.definitions.names import url_problem
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from policyctx.cli.output import Json, console, json_text, shortened, table, table_width
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
-from policyctx.definitions.language import is_url
+from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import AmbiguousSessionError, StoreError, UnknownArchiveError, nearest
 from policyctx.policy.values import byte_size, duration

@@ -6,8 +6,9 @@ from math import ceil, floor
 from typing import Any, NamedTuple
 
 from policyctx.definitions.fields import PROMPT_FIELDS
+from policyctx.definitions.gates import gates_in
 from policyctx.definitions.items import PlainValue
-from policyctx.definitions.language import BUILT_IN_SUMMARIZERS, MODEL_SUMMARIZERS, gates_in
+from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, MODEL_SUMMARIZERS
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint

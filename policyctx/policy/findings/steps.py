@@ -5,7 +5,7 @@ from itertools import product
 
 from policyctx.definitions.fields import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import WITH_TOOL, WITHOUT_TOOL
-from policyctx.definitions.language import is_url
+from policyctx.definitions.names import is_url
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.models import Step, Threshold

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field, Strict
 
-from policyctx.definitions.language import Comparison, Gate
+from policyctx.definitions.gates import Comparison, Gate
 from policyctx.policy.models.base import (
     EVERY_KEY,
     Amount,

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, Strict
 
 from policyctx.definitions.fields import GAP_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import Author, BuiltInType
-from policyctx.definitions.language import CUT_MARK, DEFAULT, NUMBER_SEPARATOR
+from policyctx.definitions.names import CUT_MARK, DEFAULT, NUMBER_SEPARATOR
 from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
 from policyctx.policy.values import flag_or_map, short_form, template_of
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from policyctx.definitions.language import Action
+from policyctx.definitions.actions import Action
 from policyctx.pricing.rows import prices_date
 from policyctx.replay.accuracy import Checks
 from policyctx.replay.answer import answer_of, day_of, titles

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from policyctx.definitions.language import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
 from policyctx.store.excerpts import read_offloaded, search_offloaded
 from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError

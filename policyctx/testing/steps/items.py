@@ -2,7 +2,7 @@
 
 import json
 
-from policyctx.definitions.language import BY_STATE
+from policyctx.definitions.actions import BY_STATE
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.selecting import Fate
 from policyctx.testing.step_definitions import filled, like, then

@@ -5,8 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from policyctx.definitions.actions import ITEM_ACTIONS, Action
+from policyctx.definitions.gates import Gate, Kind
 from policyctx.definitions.items import PlainValue
-from policyctx.definitions.language import ITEM_ACTIONS, Action, Gate, Kind
 from policyctx.errors import PolicyError, present
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy, Section

@@ -1,0 +1,88 @@
+"""Gates: what is special about the number of each, how it is compared, and why there is none."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, Protocol, TypeAlias
+
+# What kind of number a gate compares, which decides how it is shown and how it may be written.
+Kind: TypeAlias = Literal["tokens", "count", "ratio", "seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What is special about one gate.
+
+    `whole` says that its number is an integer. No number is above `highest`, and `why_highest` says
+    why; for `kind="tokens"` the limit is the context window. `why_never_zero` says why the gate
+    stays closed where its number would be 0. `sizes` names what planning sums up for it over all
+    that the step selects: the tokens `freed`, or the unit that the gate's own key `of` gives.
+    `holds_gates` says that its keys are gates themselves; its own kind then means nothing.
+    """
+
+    kind: Kind
+    whole: bool = False
+    highest: int | None = None
+    why_highest: str = ""
+    why_never_zero: str = ""
+    sizes: Literal["", "freed", "of"] = ""
+    needs_price: bool = False
+    holds_gates: bool = False
+
+
+class _Noted(Protocol):
+    """A map of gates."""
+
+    def noted(self, kind: type[Gate]) -> Mapping[str, Gate]: ...
+
+
+def gates_in(gates: _Noted) -> Iterator[tuple[str, Any, Gate]]:
+    """Yield the name, the value and the definition of each gate that a map gives.
+
+    A gate in a gate that holds gates is named `outer.inner`.
+    """
+    for name, gate in gates.noted(Gate).items():
+        given = getattr(gates, name)
+        if given is None:
+            continue
+        if not gate.holds_gates:
+            yield name, given, gate
+            continue
+        for inner, value, definition in gates_in(given):
+            yield f"{name}.{inner}", value, definition
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One key of a gate: its sign, and its sign when it does not hold.
+
+    `is_lower` says that the number must be above the limit, `is_open` that the limit itself does
+    not count.
+    """
+
+    sign: str
+    opposite: str
+    is_lower: bool
+    is_open: bool
+
+
+class Nothing(StrEnum):
+    """Why a gate had no number to compare; the value is in reports."""
+
+    MEASURED = "nothing_measured"
+    SELECTED = "nothing_selected"
+    CALLED = "no_call_yet"
+    SAVED = "never"
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Nothing.MEASURED: "there is nothing in the messages",
+    Nothing.SELECTED: "nothing is selected",
+    Nothing.CALLED: "no model was called yet",
+    Nothing.SAVED: "nothing would be saved",
+}

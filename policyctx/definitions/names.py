@@ -1,0 +1,68 @@
+"""Names and texts that the language fixes: wordings, summarizers, tools, URLs of stores."""
+
+import re
+
+DEFAULT = "[Content offloaded]\nPath: {path}"
+# Follows a line that is cut, and a line's number, where a policy does not say.
+CUT_MARK = "…"
+NUMBER_SEPARATOR = "\t"
+# A line after the default wording when the session knows a tool that reads the file.
+HOW_TO_READ = "Use {tool} tool to view details."
+# What `{how_to_read}` shows while the session knows no tool of its own that does.
+READ_AGAIN = "Read that file when you need it again."
+# How the paragraph begins that `{how_to_search}` shows behind a summary.
+REPLACED_IS_IN = "All that was replaced is in "
+SEARCH_ARCHIVE = (
+    "\n\n" + REPLACED_IS_IN + "{path}, with earlier archives beside it. Search them with {how}"
+)
+
+EXTRACTIVE = "extractive"
+# Leaves the policy's wording alone in place of the history.
+NONE = "none"
+# Those that ask a model.
+MODEL_SUMMARIZERS = ("anthropic", "openai")
+BUILT_IN_SUMMARIZERS = (EXTRACTIVE, NONE, *MODEL_SUMMARIZERS)
+
+READ_TOOL = "read_offloaded"
+SEARCH_TOOL = "search_offloaded"
+
+# A host may put the name of the tool's server before it: `mcp__policyctx__read_offloaded`.
+_RECALL = re.compile(rf"(?:.*[^A-Za-z0-9])?({READ_TOOL}|{SEARCH_TOOL})", re.DOTALL)
+
+SCHEMES = ("s3", "gs", "az", "file")
+# The scheme whose URLs name no bucket but a folder.
+_FOLDER = "file"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
+
+
+def recall_tool(name: str | None) -> str | None:
+    """Return which of the two tools has this name, with or without a prefix; None for another."""
+    if name is None or not name.endswith("_offloaded"):
+        return None
+    found = _RECALL.fullmatch(name)
+    return None if found is None else found[1]
+
+
+def is_url(root: str) -> bool:
+    """Whether a root is written as a URL; every other text is the path of a folder."""
+    return _URL.fullmatch(root) is not None
+
+
+def url_problem(root: str) -> str:
+    """Return what is wrong with the URL of a store; "" for nothing."""
+    found = _URL.fullmatch(root)
+    scheme, bucket, below = found.groups("") if found else ("", "", "")
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{one}://" for one in SCHEMES)
+        return f"expected a folder, or a URL that begins with one of {known}"
+    inner = below.strip("/")
+    problems = {
+        "a URL must not contain credentials; they come from the environment alone": "@" in bucket,
+        "a URL of a store has no query and no fragment": not {"?", "#"}.isdisjoint(root),
+        "expected file:///FOLDER, with an absolute path": scheme == _FOLDER
+        and bool(bucket or not inner),
+        f"expected {scheme}://BUCKET/PREFIX": scheme != _FOLDER and not bucket,
+        "a URL of a store has no empty, `.` or `..` parts": bool(inner)
+        and not {"", ".", ".."}.isdisjoint(inner.split("/")),
+    }
+    return next((text for text, is_so in problems.items() if is_so), "")
