@@ -1,11 +1,9 @@
-"""Steps that do nothing or come too late, and placeholders and stores that cannot work."""
+"""Steps that do nothing or come too late, and placeholders that show nothing."""
 
 from collections.abc import Iterator
 from itertools import product
 
-from policyctx.definitions.fields import EXTENT_FIELDS, PATH_FIELDS, PLACEHOLDER_FIELDS
-from policyctx.definitions.items import WITH_TOOL, WITHOUT_TOOL
-from policyctx.definitions.names import is_url
+from policyctx.definitions.fields import EXTENT_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.models import Step, Threshold
@@ -371,59 +369,6 @@ def _takes_of(checked: reach.Checked, step: Step, item_type: str, glob: str) -> 
 
 
 # What is in a message more than once, or beside what has the same id.
-_WITHOUT_OWN_CALL = WITHOUT_TOOL | {"image", "document"}
-
-
-def shared_files(checked: reach.Checked) -> Iterator[Diagnostic]:
-    """PC311, for a `path` that does not tell items apart, where files overwrite one another."""
-    store = checked.policy.store
-    if store.on_conflict != "overwrite":
-        return
-    fields = parsed_template(store.path, PATH_FIELDS).fields
-    if (shared := _shared(checked, fields)) is not None:
-        which, missing = shared
-        overwritten = (
-            "different items share a file, and `on_conflict: overwrite` keeps only the last"
-        )
-        hint = f"put `{{{missing}}}` into the path, or use `on_conflict: suffix`"
-        yield checked.warning("PC311", ("store", "path"), f"{overwritten}: {which}", hint)
-    elif store.escape == "_" and _saved_types(checked):
-        sentence = "ids that differ in other signs alone share a file, and `on_conflict: overwrite`"
-        hint = "use `escape: percent` or `on_conflict: suffix`"
-        yield checked.warning("PC311", ("store", "escape"), f"{sentence} keeps only the last", hint)
-
-
-def _shared(checked: reach.Checked, fields: frozenset[str]) -> tuple[str, str] | None:
-    """Say which items share a file, and name the field that would tell them apart."""
-    saved = _saved_types(checked)
-    if fields.isdisjoint({"item_id", "tool_use_id"}):
-        types = reach.outermost(checked, saved)
-        return (f"{', '.join(types)} with no id in the path", "item_id") if types else None
-    if "item_id" not in fields:
-        types = reach.outermost(checked, [t for t in saved if checked.kind(t) in _WITHOUT_OWN_CALL])
-        if types:
-            return f"{', '.join(types)} with no tool_use_id", "item_id"
-    if "item_type" not in fields and WITH_TOOL.issubset(map(checked.kind, saved)):
-        return "a call and its result, which have one id", "item_type"
-    return None
-
-
-def _saved_types(checked: reach.Checked) -> list[str]:
-    """The types of which a file may be written, those that go along with others included."""
-    saved: dict[str, None] = {}
-    for _, step in checked.steps:
-        if step.action.saves:
-            types = reach.taken_types(checked, step)
-            kinds = WITH_TOOL.intersection(map(checked.kind, types))
-            saved |= dict.fromkeys(types)
-            if kinds and step.action.leaves_nothing:
-                saved |= dict.fromkeys(sorted(WITH_TOOL))
-            inputs = step.select.with_input
-            if "tool_result" in kinds and inputs is not None and inputs.tools:
-                saved["tool_call"] = None
-    return list(saved)
-
-
 # The fields of which a wording needs one for the key to do something.
 _SHOWN_BY = {
     "head": ("head",),
@@ -478,39 +423,3 @@ def unused_excerpts(checked: reach.Checked) -> Iterator[Diagnostic]:
                     sentence = "`cut_mark` does nothing: no line is cut"
                     hint = "say where with `max_line_chars`, or remove it"
                     yield checked.warning("PC316", (*path, key), sentence, hint)
-
-
-_OF_FOLDERS = {
-    "sync": "an object is durable when the service says so",
-    "mode": "the service decides who may read an object",
-}
-
-
-def keys_of_another_root(checked: reach.Checked) -> Iterator[Diagnostic]:
-    """PC342, for keys that only folders know in a store at a URL, and the other way round."""
-    if is_url(checked.policy.store.root):
-        for key, why in _OF_FOLDERS.items():
-            if checked.is_written(("store", key)):
-                sentence = f"`{key}` has no effect in a store at a URL: {why}"
-                yield checked.warning("PC342", ("store", key), sentence, "remove it")
-        return
-    if checked.is_written(("store", "timeout")):
-        sentence = "`timeout` has no effect in a folder: it is for a store at a URL"
-        yield checked.warning("PC342", ("store", "timeout"), sentence, "remove it")
-
-
-def useless_spilling(checked: reach.Checked) -> Iterator[Diagnostic]:
-    """PC350, for a `spill_to` that nothing uses, and PC351, for one that changes names."""
-    store = checked.policy.store
-    if store.spill_to is None:
-        return
-    if not is_url(store.root):
-        sentence = "`spill_to` has no effect in a folder: it is for a store at a URL"
-        yield checked.warning("PC350", ("store", "spill_to"), sentence, "remove it")
-    elif store.on_conflict == "error":
-        sentence = (
-            "`on_conflict: error` does not hold for texts that wait in `spill_to`: each gets a name"
-            " of its own, since what is taken cannot be asked"
-        )
-        hint = "remove `spill_to`, or let conflicts get a suffix"
-        yield checked.warning("PC351", ("store", "spill_to"), sentence, hint)
