@@ -1,10 +1,14 @@
-"""Weigh the package: modules, lines, heads, suppressions, circles and names used twice.
+"""Weigh the package: modules, lines, heads, suppressions, circles, names used twice, and tests.
 
-    python scripts/weight.py [PACKAGE] [--json]
+    python scripts/weight.py [PACKAGE] [--tests] [--ci-minutes MINUTES] [--json]
 
 PACKAGE is a folder with Python modules (default: `policyctx`). A head is what comes before a
 module's first statement of its own: its docstring and its imports. The import of a circle counts
 "at run time" when Python executes it with the module, and "with types" also under `TYPE_CHECKING`.
+
+The lines of tests are those of Python in the folder `tests` beside the package. `--tests` counts
+the tests too: pytest collects them, which takes a minute. The time of CI is in the log of a whole
+run alone, so nothing here can measure it; `--ci-minutes` puts it beside the other figures.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ import argparse
 import ast
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -80,6 +86,16 @@ def circles(trees: Mapping[str, ast.Module], *, types: bool) -> list[set[str]]:
             return parts
 
 
+def collected(folder: Path) -> int:
+    """Return how many tests pytest collects in a folder, without those that it leaves out."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+    found = re.search(r"^(\d+)(?:/\d+)? tests? collected", run.stdout, re.MULTILINE)
+    if run.returncode or found is None:
+        raise SystemExit(f"pytest cannot collect the tests:\n{run.stdout[-2000:]}{run.stderr}")
+    return int(found[1])
+
+
 def weight(package: Path) -> dict[str, float]:
     """Return the figures of a package by their names."""
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
@@ -90,6 +106,7 @@ def weight(package: Path) -> dict[str, float]:
     nodes = [node for tree in trees.values() for node in ast.walk(tree)]
     lines = sum(source.count("\n") for source in sources.values())
     noqa = sum(len(re.findall(r"# noqa\b", source)) for source in sources.values())
+    tests = (package.parent / "tests").rglob("*.py")
     classes = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     return {
         "modules": len(sources),
@@ -102,6 +119,7 @@ def weight(package: Path) -> dict[str, float]:
         "circles at run time": len(circles(trees, types=False)),
         "circles with types": len(circles(trees, types=True)),
         "class names used twice": sum(count > 1 for count in classes.values()),
+        "lines of tests": sum(path.read_text(encoding="utf-8").count("\n") for path in tests),
     }
 
 
@@ -112,8 +130,14 @@ def main() -> None:
     )
     parser.add_argument("package", nargs="?", type=Path, default=Path("policyctx"))
     parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.add_argument("--tests", action="store_true", help="count the tests too")
+    parser.add_argument("--ci-minutes", type=float, help="the time of a run of CI, from its log")
     options = parser.parse_args()
     figures = weight(options.package)
+    if options.tests:
+        figures["tests"] = collected(options.package.resolve().parent)
+    if options.ci_minutes is not None:
+        figures["minutes of CI"] = options.ci_minutes
     if options.json:
         print(json.dumps(figures))
         return

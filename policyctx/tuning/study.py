@@ -12,6 +12,7 @@ from typing import Protocol
 
 from policyctx.policy.sources import preset_names
 from policyctx.policy.suggestions import document_yaml
+from policyctx.tuning import search
 from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
 from policyctx.tuning.outcomes import (
     Interval,
@@ -20,22 +21,6 @@ from policyctx.tuning.outcomes import (
     bootstrap_interval,
     influence,
     tally,
-)
-from policyctx.tuning.search import (
-    Candidate,
-    Constraints,
-    Effort,
-    Search,
-    StudyFold,
-    by_project,
-    chosen,
-    differences,
-    folds,
-    front,
-    is_beyond_one_error,
-    stratified,
-    subset,
-    violated,
 )
 from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting, space_for, tool_rules
 
@@ -51,8 +36,8 @@ class StudyOptions:
 
     seed: int = 0
     folds: int = 5
-    constraints: Constraints = field(default_factory=Constraints)
-    effort: Effort = field(default_factory=Effort)
+    constraints: search.Constraints = field(default_factory=search.Constraints)
+    effort: search.Effort = field(default_factory=search.Effort)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +76,7 @@ class Ranked:
     """A preset, or the incumbent, over all sessions."""
 
     name: str
-    candidate: Candidate
+    candidate: search.Candidate
     violates: tuple[str, ...]
 
 
@@ -102,15 +87,15 @@ class Tuned:
     sessions: tuple[TunedSession, ...]
     """Those with prices, over which everything is summed."""
     projects: int
-    incumbent: Candidate
-    summarise_only: Candidate | None
+    incumbent: search.Candidate
+    summarise_only: search.Candidate | None
     """The steps of the incumbent that summarise, alone; None if it was not tried in time."""
-    front: tuple[Candidate, ...] = ()
-    judged: tuple[Candidate, ...] = ()
+    front: tuple[search.Candidate, ...] = ()
+    judged: tuple[search.Candidate, ...] = ()
     """Every setting that was tried in all the sessions and violates nothing."""
-    best: Candidate | None = None
+    best: search.Candidate | None = None
     """The choice over all sessions, before it is tested."""
-    winner: Candidate | None = None
+    winner: search.Candidate | None = None
     """The choice that holds: `best` or the incumbent. None where presets are ranked only."""
     tested: Tested | None = None
     comparisons: tuple[CandidateComparison, ...] = ()
@@ -174,7 +159,7 @@ class Study:
             is_interrupted = True
             candidates = self._known()
         incumbent, valid = self._valid(candidates)
-        best = chosen(valid, self._projects)
+        best = search.chosen(valid, self._projects)
         holds = tested.holds if tested is not None else is_interrupted
         winner = best if holds else incumbent
         summarise_only = self._known_candidate(SUMMARISE_ONLY)
@@ -183,7 +168,7 @@ class Study:
             projects=len(set(self._projects)),
             incumbent=incumbent,
             summarise_only=summarise_only,
-            front=tuple(front(valid)),
+            front=tuple(search.front(valid)),
             judged=tuple(valid),
             best=best,
             winner=winner,
@@ -224,27 +209,31 @@ class Study:
             found.append(outcome)
         return tuple(found)
 
-    def _candidates(self, numbers: Sequence[int]) -> list[Candidate]:
+    def _candidates(self, numbers: Sequence[int]) -> list[search.Candidate]:
         """Return the settings that a search over these sessions judges by all of them."""
         sessions = [self._by_number[number] for number in numbers]
-        ordered = stratified(self.sessions, seed=self._options.seed)
-        rungs = [subset(ordered, share, among=numbers) for share in self._options.effort.shares]
-        search = Search(
+        ordered = search.stratified(self.sessions, seed=self._options.seed)
+        rungs = [
+            search.subset(ordered, share, among=numbers) for share in self._options.effort.shares
+        ]
+        searched = search.Search(
             space_for(self._incumbent), self, self._options.constraints, self._options.effort
         )
-        found = search.candidates(rungs, tool_rules(one.tools for one in sessions))
+        found = searched.candidates(rungs, tool_rules(one.tools for one in sessions))
         outcomes = self.of([one.setting for one in found], numbers)
-        return [Candidate(setting, outcomes[setting]) for setting in outcomes]
+        return [search.Candidate(setting, outcomes[setting]) for setting in outcomes]
 
-    def _valid(self, candidates: Sequence[Candidate]) -> tuple[Candidate, list[Candidate]]:
+    def _valid(
+        self, candidates: Sequence[search.Candidate]
+    ) -> tuple[search.Candidate, list[search.Candidate]]:
         """Return the incumbent, and with it the candidates that violate nothing."""
         [incumbent] = [one for one in candidates if one.setting == Setting()]
         constraints = self._options.constraints
         others = [one for one in candidates if one is not incumbent]
-        valid = [one for one in others if not violated(one, incumbent, constraints)]
+        valid = [one for one in others if not search.violated(one, incumbent, constraints)]
         return incumbent, [incumbent, *valid]
 
-    def _known(self) -> list[Candidate]:
+    def _known(self) -> list[search.Candidate]:
         """Return the settings that were tried in all the sessions so far."""
         found = map(self._known_candidate, [*self._policies])
         return [one for one in found if one is not None]
@@ -253,7 +242,7 @@ class Study:
         """Choose in each fold by the other projects, and judge by those left out."""
         outcomes: dict[int, SessionOutcome] = {}
         settings = []
-        for fold in folds(self.sessions, self._options.folds, seed=self._options.seed):
+        for fold in search.folds(self.sessions, self._options.folds, seed=self._options.seed):
             choice = self._choice(fold)
             judged = self.of([choice.setting], fold.test)
             # A choice that fails in a session left out gives way to the incumbent.
@@ -263,24 +252,27 @@ class Study:
         one = tuple(outcomes[number] for number in self._all)
         other = self.of([Setting()], self._all)[Setting()]
         comparison = self._comparison("incumbent", one, other)
-        holds = is_beyond_one_error(one, other, self._projects)
+        holds = search.is_beyond_one_error(one, other, self._projects)
         return Tested(comparison, tuple(settings), holds)
 
-    def _choice(self, fold: StudyFold) -> Candidate:
+    def _choice(self, fold: search.StudyFold) -> search.Candidate:
         _, valid = self._valid(self._candidates(fold.train))
         projects = [self._by_number[number].project for number in fold.train]
-        return chosen(valid, projects)
+        return search.chosen(valid, projects)
 
-    def _known_candidate(self, setting: Setting) -> Candidate | None:
+    def _known_candidate(self, setting: Setting) -> search.Candidate | None:
         """Return a setting with its outcomes; None if it was not tried in all sessions."""
         policy = self._policy(setting)
         if policy is None or not self._evaluator.knows(policy.digest, self._all):
             return None
         outcomes = self._outcomes(policy.digest, self._all)
-        return None if outcomes is None else Candidate(setting, outcomes)
+        return None if outcomes is None else search.Candidate(setting, outcomes)
 
     def _comparisons(
-        self, best: Candidate, incumbent: Candidate, summarise_only: Candidate | None
+        self,
+        best: search.Candidate,
+        incumbent: search.Candidate,
+        summarise_only: search.Candidate | None,
     ) -> Iterable[CandidateComparison]:
         nothing = tuple(one.unedited for one in best.outcomes)
         yield self._comparison("incumbent", best.outcomes, incumbent.outcomes)
@@ -291,9 +283,9 @@ class Study:
     def _comparison(
         self, against: str, one: Sequence[SessionOutcome], other: Sequence[SessionOutcome]
     ) -> CandidateComparison:
-        found = differences(one, other)
+        found = search.differences(one, other)
         is_by_project = len(set(self._projects)) >= MIN_PROJECTS
-        clusters = by_project(found, self._projects) if is_by_project else found
+        clusters = search.by_project(found, self._projects) if is_by_project else found
         largest = influence(found)
         return CandidateComparison(
             against=against,
@@ -310,7 +302,7 @@ class Study:
 
     def _ranked(self) -> Tuned:
         """Rank the presets under the incumbent's model; too few projects allow no more."""
-        incumbent = Candidate(Setting(), self.of([Setting()], self._all)[Setting()])
+        incumbent = search.Candidate(Setting(), self.of([Setting()], self._all)[Setting()])
         is_interrupted = False
         found = [Ranked(self._incumbent.label, incumbent, ())]
         try:
@@ -334,15 +326,17 @@ class Study:
             is_interrupted=is_interrupted,
         )
 
-    def _preset(self, name: str, incumbent: Candidate) -> Ranked | None:
+    def _preset(self, name: str, incumbent: search.Candidate) -> Ranked | None:
         policy = tried(document_yaml(self._incumbent.on_preset(name, called=_NAME)))
         if policy is None:
             return None
         self._evaluator.evaluate([policy], self._all)
         if (outcomes := self._outcomes(policy.digest, self._all)) is None:
             return None
-        candidate = Candidate(Setting(), outcomes)
-        return Ranked(name, candidate, violated(candidate, incumbent, self._options.constraints))
+        candidate = search.Candidate(Setting(), outcomes)
+        return Ranked(
+            name, candidate, search.violated(candidate, incumbent, self._options.constraints)
+        )
 
 
 def incumbent_policy(incumbent: Incumbent) -> Tried | None:
