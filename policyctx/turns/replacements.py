@@ -26,6 +26,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
 from policyctx.planning.compact import Around, head_of
 from policyctx.planning.ledger import ItemKey
+from policyctx.planning.placeholders import content_hash
 from policyctx.turns.sources import (
     Sources,
     differences,
@@ -250,6 +251,23 @@ class Replacements:
     def gone(self) -> frozenset[ItemKey]:
         """The ledger's keys of all replaced items."""
         return frozenset(key for one in self.made for key in one.gone)
+
+    def gone_from(self, messages: Sequence[Message]) -> frozenset[ItemKey]:
+        """Return the ledger's keys of the replaced items that a list lacks which was just seen.
+
+        A list without a summary that has replaced items ends before the rest of them: all are there
+        that it reaches.
+        """
+        gone, written = self.gone, self.written
+        if not gone or any(self.shapes.text(message) in written for message in messages):
+            return gone
+        try:
+            items = items_of(messages, self.shapes)
+        except MessagesError:  # raised again, with its place in the whole list, when it is read
+            return gone
+        keys = {key[:3] for key in gone}
+        there = ((one.kind, one.tool_use_id, content_hash(one.identity)) for one in items)
+        return gone if keys.isdisjoint(there) else frozenset()
 
     @property
     def pinned(self) -> tuple[str, ...]:

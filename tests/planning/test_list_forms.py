@@ -352,3 +352,31 @@ def test_words_stay_dropped_when_the_returned_list_is_cut_and_goes_on_with_them(
     live = applied(session, mixed)
     assert live.messages == anew.messages == back
     assert live.plan.new == ()
+
+
+def test_a_list_that_ends_before_a_compaction_has_the_placeholders_of_before(
+    tmp_path: Path,
+) -> None:
+    """The caller goes back in its own list, behind which a summary stood meanwhile."""
+    text = """\
+        items: {tool_result: {offload: true}}
+        store: {sync: never}
+        steps:
+          - name: large
+            on: arrival
+            do: offload
+            select: {types: [tool_result]}
+            placeholder: "[gone]"
+          - name: compact
+            do: compact
+            when: {messages: {over: 6}}
+            compaction: {keep_recent: {messages: 1}, summary: {must_shrink_to: false}}
+        """
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [*session_of("x" * 99, "y" * 99, "z" * 99), user("go on"), said("done"), user("more")]
+    before = applied(session, full[:5]).messages
+    assert [m["content"][0]["content"] for m in before[2::2]] == ["[gone]", "[gone]"]
+    assert applied(session, full).compacted
+    for one in (restarted(session), session):
+        assert applied(one, full[:3]).messages == before[:3]
+        assert applied(one, full[:5]).messages == before
