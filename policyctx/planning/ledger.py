@@ -232,6 +232,8 @@ class Ledger:
         self.entries: dict[ItemKey, LedgerEntry] = {}
         self.marks: dict[str, Mark] = {}
         """Of each step whose gate asks for it."""
+        self.before_drop: dict[ItemKey, LedgerEntry] = {}
+        """What had left a placeholder of an item before it was dropped."""
         self._rendered: dict[RenderedKey, LedgerEntry | dict[ItemKey, LedgerEntry]] = {}
         """The entry of each placeholder, or the entries of several that are alike."""
         self._repeats: defaultdict[tuple[str, str | None, str], set[int]] = defaultdict(set)
@@ -271,8 +273,10 @@ class Ledger:
                 self._has_rewritten.add((kind, call))
                 self._note_rendered(entry)
                 continue
-            self.entries.pop(key, None)
+            earlier = self.entries.pop(key, None)
             self.entries[key] = entry  # the newest decision is the last
+            if entry.action.leaves_nothing and earlier and earlier.placeholder is not None:
+                self.before_drop[key] = earlier
             self.has_drops |= entry.action.leaves_nothing
             self._lengths.add((kind, call, entry.chars))
             self._calls.add((kind, call))
