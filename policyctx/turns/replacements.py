@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from operator import is_, is_not, itemgetter
 from typing import Any, TypeAlias
 
@@ -375,12 +375,14 @@ class Replacements:
         yield from (call_key(item) for item in items if getattr(item, what) and item.tool_use_id)
 
     def _reunited(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
-        """Return the list with the calls back that messages behind the summary answer.
+        """Return the list with what messages behind the summary may not be without.
 
-        A result may come late, or a second time. With its call come the other results of that.
+        Those are the calls that they answer, late or a second time, with the other results of
+        these; and the beginning of their reply, if it has the thinking that led to them.
         """
         left, whole = Reading(self.shapes), Reading(self.shapes)
         places = indices(replaced.sources)
+        begun: set[int] = set()
         try:
             left.extend(replaced.messages)
             lone = {
@@ -389,17 +391,49 @@ class Replacements:
                 if item.is_answer and i not in left.partners
                 and (place := places[item.message]) is not None
             }  # fmt: skip
-            if lone:
+            parted = [*self._parted(places, given)]
+            if lone or parted:
                 whole.extend(given)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
-        messages, sources = list(replaced.messages), list(places)
-        for i in sorted(whole.bound_messages(lone).difference(places)):
+        for at, place in parted:
+            here = {places[message] for message in _thinking_of(at, left)}
+            if not _thinking_of(place, whole) <= here:
+                begun |= {m for m in _led_to_with(place, whole) if m < place}
+        begun = whole.bound_messages(begun)
+        kept = [at for at, one in enumerate(places) if one not in begun]
+        messages, sources = [replaced.messages[at] for at in kept], [places[at] for at in kept]
+        for i in sorted(begun | whole.bound_messages(lone).difference(places)):
             behind = (at for at, one in enumerate(sources) if one is not None and one > i)
             at = next(behind, len(sources))
             messages.insert(at, given[i])
             sources.insert(at, i)
         return Replaced(messages, joined(None if i is None else range(i, i + 1) for i in sources))
+
+    def _parted(
+        self, places: Sequence[int | None], given: Sequence[Message]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield each message that may continue a reply of which the beginning was replaced.
+
+        As its position in the list and in the given list.
+        """
+        for at, (before, place) in enumerate(pairwise((None, *places))):
+            if place and before != place - 1:
+                roles = set(map(self.shapes.role, given[place - 1 : place + 1]))
+                if roles == {"assistant"}:
+                    yield at, place
+
+
+def _thinking_of(message: int, reading: Reading) -> set[int]:
+    """Return the messages with the thinking that led to a message and may not be apart from it."""
+    positions = reading.items_of(message)
+    found = reading.thought_of(positions.start) if positions else ()
+    return {reading.items[i].message for i in found if reading.is_bound(i)}
+
+
+def _led_to_with(message: int, reading: Reading) -> set[int]:
+    """Return the messages of the stretch of thinking that a message belongs to."""
+    return {reading.items[i].message for i in reading.thought_of(reading.items_of(message).start)}
 
 
 def _composed(before: Places | None, after: Places | None) -> Places:
