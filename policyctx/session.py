@@ -788,7 +788,7 @@ class Session:
         """Return a new list that knows what earlier turns took out of these messages."""
         earlier = memory.known
         found = None if earlier is None else earlier.gone_from(messages)
-        summarised = memory.replacements.gone_from(messages)
+        summarised = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
             gone = taken_out(messages, memory.ledger, summarised, self._shapes)
             found = gone, memory.ledger.has_drops

@@ -25,7 +25,7 @@ from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
 from policyctx.planning.compact import Around, head_of
-from policyctx.planning.ledger import ItemKey
+from policyctx.planning.ledger import ItemKey, Ledger
 from policyctx.planning.placeholders import content_hash
 from policyctx.turns.sources import (
     Sources,
@@ -166,6 +166,11 @@ class Replacement:
         )
 
     @property
+    def summaries(self) -> list[str]:
+        """The texts of the messages with the summary."""
+        return [one.text for one in self.written if one.item_type == "compaction_summary"]
+
+    @property
     def unanswered(self) -> tuple[WrittenMessage, ...]:
         """The written messages without a reply at the end."""
         last = max(i for i, message in enumerate(self.written) if message.role == "user")
@@ -229,6 +234,8 @@ class Replacements:
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
     _hidden: frozenset[object] | None = None
     """The keys of calls that are not in the list any more; None if they are not known yet."""
+    _used: set[int] = field(default_factory=set)
+    """The indices of those that were applied to the list seen last."""
     _lacks_reply: bool = False
     """Whether the list ends where the reply of a compaction belongs when more messages follow."""
 
@@ -245,6 +252,7 @@ class Replacements:
                 places[position] = _composed(before, after)
         self._replaced = Replaced(list(made.messages), self.sources_of(made.sources), places)
         self._given, self._lacks_reply, self._hidden = list(given), False, None
+        self._used.add(len(self.made))
         self.made.append(replacement)
 
     @property
@@ -252,22 +260,30 @@ class Replacements:
         """The ledger's keys of all replaced items."""
         return frozenset(key for one in self.made for key in one.gone)
 
-    def gone_from(self, messages: Sequence[Message]) -> frozenset[ItemKey]:
+    def gone_from(self, messages: Sequence[Message], ledger: Ledger) -> frozenset[ItemKey]:
         """Return the ledger's keys of the replaced items that a list lacks which was just seen.
 
-        A list without a summary that has replaced items ends before the rest of them: all are there
-        that it reaches.
+        Those of a compaction that was applied to it are gone, and those of which it came with the
+        summary or a later one. A list that has items of another compaction ends before that, or is
+        another branch than the one that was compacted, so that all are there that it reaches.
         """
-        gone, written = self.gone, self.written
-        if not gone or any(self.shapes.text(message) in written for message in messages):
-            return gone
+        texts = set(map(self.shapes.text, self._given))
+        came = (i for i, one in enumerate(self.made) if not texts.isdisjoint(one.summaries))
+        last = max(came, default=-1)
+        sure = [i <= last or i in self._used for i in range(len(self.made))]
+        if all(sure):
+            return self.gone
         try:
-            items = items_of(messages, self.shapes)
+            items = map(ledger.as_decided, items_of(messages, self.shapes))
         except MessagesError:  # raised again, with its place in the whole list, when it is read
-            return gone
-        keys = {key[:3] for key in gone}
-        there = ((one.kind, one.tool_use_id, content_hash(one.identity)) for one in items)
-        return gone if keys.isdisjoint(there) else frozenset()
+            return self.gone
+        there = {(one.kind, one.tool_use_id, content_hash(one.identity)) for one in items}
+        return frozenset(
+            key
+            for one, is_sure in zip(self.made, sure, strict=True)
+            if is_sure or there.isdisjoint(key[:3] for key in one.gone)
+            for key in one.gone
+        )
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -282,12 +298,7 @@ class Replacements:
     @property
     def summaries(self) -> dict[str, str]:
         """The summaries without their wording, by the text of the message."""
-        return {
-            message.text: one.summary
-            for one in self.made
-            for message in one.written
-            if message.item_type == "compaction_summary"
-        }
+        return {text: one.summary for one in self.made for text in one.summaries}
 
     @property
     def restored(self) -> dict[str, str]:
@@ -348,14 +359,15 @@ class Replacements:
         return Replaced(messages, sources, last.places)
 
     def _applied(self, messages: list[Message]) -> Replaced:
-        self._lacks_reply = False
+        self._lacks_reply, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
-        for one in self.made:
+        for i, one in enumerate(self.made):
             found = one.applied(replaced, self.shapes)
             if found is None and replaced.messages is not messages:
                 found = one.applied(self._reunited(replaced, messages), self.shapes)
             if found is not None:
                 replaced = found
+                self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
                 self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
         return replaced if replaced.messages is messages else self._reunited(replaced, messages)

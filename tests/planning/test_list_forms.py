@@ -400,29 +400,56 @@ def test_words_stay_dropped_when_the_returned_list_is_cut_and_goes_on_with_them(
     assert live.plan.new == ()
 
 
+ARRIVED_THEN_COMPACTED = """\
+    items: {{tool_result: {{offload: true}}}}
+    store: {{sync: never, {store}}}
+    steps:
+      - name: large
+        on: arrival
+        do: offload
+        select: {{types: [tool_result]}}
+        placeholder: "[gone]"
+      - name: compact
+        do: compact
+        when: {{messages: {{over: {over}}}}}
+        compaction: {{keep_recent: {{messages: 1}}, summary: {{must_shrink_to: false}}}}
+    """
+
+
+def large(character: str) -> list[Message]:
+    """The content of a result, in blocks."""
+    return [{"type": "text", "text": text} for text in (character * 99, "and more")]
+
+
+@pytest.mark.parametrize("store", ["", "blocks: json"])
 def test_a_list_that_ends_before_a_compaction_has_the_placeholders_of_before(
-    tmp_path: Path,
+    store: str, tmp_path: Path
 ) -> None:
     """The caller goes back in its own list, behind which a summary stood meanwhile."""
-    text = """\
-        items: {tool_result: {offload: true}}
-        store: {sync: never}
-        steps:
-          - name: large
-            on: arrival
-            do: offload
-            select: {types: [tool_result]}
-            placeholder: "[gone]"
-          - name: compact
-            do: compact
-            when: {messages: {over: 6}}
-            compaction: {keep_recent: {messages: 1}, summary: {must_shrink_to: false}}
-        """
+    text = ARRIVED_THEN_COMPACTED.format(store=store, over=6)
     session = Session(policy(text), root=tmp_path, session_id="s")
-    full = [*session_of("x" * 99, "y" * 99, "z" * 99), user("go on"), said("done"), user("more")]
+    full = [*session_of(*map(large, "xyz")), user("go on"), said("done"), user("more")]
     before = applied(session, full[:5]).messages
     assert [m["content"][0]["content"] for m in before[2::2]] == ["[gone]", "[gone]"]
     assert applied(session, full).compacted
     for one in (restarted(session), session):
         assert applied(one, full[:3]).messages == before[:3]
         assert applied(one, full[:5]).messages == before
+
+
+@pytest.mark.parametrize("store", ["", "blocks: json"])
+def test_a_compaction_of_another_list_brings_no_replaced_result_back(
+    store: str, tmp_path: Path
+) -> None:
+    """The caller cuts the beginning off for some turns, and then sends all of its own list."""
+    text = ARRIVED_THEN_COMPACTED.format(store=store, over=7)
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = session_of(*map(large, "vwxyz"))
+    full.insert(7, user("more"))
+    assert applied(session, full[:8]).compacted
+    before = applied(session, full).messages
+    assert [m["content"][0]["content"] for m in before[-3::2]] == ["[gone]", "[gone]"]
+    branch = [*full[7:], said("done"), user("and now?"), said("done"), user("and now?")]
+    assert applied(session, branch).compacted
+    for one in (restarted(session), session):
+        assert applied(one, full).messages == before
