@@ -788,11 +788,12 @@ class Session:
         """Return a new list that knows what earlier turns took out of these messages."""
         earlier = memory.known
         found = None if earlier is None else earlier.gone_from(messages)
+        summarised = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
-            gone = taken_out(messages, memory.ledger, memory.replacements.gone, self._shapes)
+            gone = taken_out(messages, memory.ledger, summarised, self._shapes)
             found = gone, memory.ledger.has_drops
         gone, is_guess = found
-        known = self._new_list(memory, gone, is_guess=is_guess)
+        known = self._new_list(memory, gone | summarised, is_guess=is_guess)
         if earlier is not None:
             earlier.conversation.report()
             known.conversation.sent = earlier.sent_of(messages)
@@ -801,7 +802,7 @@ class Session:
     def _new_list(
         self,
         memory: Memory,
-        gone: frozenset[ItemKey] = frozenset(),
+        gone: frozenset[ItemKey] | None = None,
         *,
         is_guess: bool = False,
         facts: Facts | None = None,
@@ -812,7 +813,7 @@ class Session:
                 memory.ledger,
                 facts or self._facts(memory),
                 memory.judged,
-                gone=gone | memory.replacements.gone,
+                gone=memory.replacements.gone if gone is None else gone,
                 written=memory.replacements.written,
                 shapes=self._shapes,
             ),

@@ -33,6 +33,7 @@ from policyctx.store.restoring import restorer
 from tests.conversations import chat_calls, chat_result, session_of
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.rules import broken
+from tests.openai_rules import broken_promises
 from tests.policies import policy
 
 GO: Message = {"role": "user", "content": "go"}
@@ -497,6 +498,36 @@ def test_a_late_output_brings_a_call_back_that_was_dropped_before_a_compaction(
         result = session.apply(messages)
         assert not broken(result.messages) - broken(messages)
         session = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
+
+
+REASONING: list[Message] = [
+    {"type": "reasoning", "id": "rs", "summary": []},
+    {"type": "compaction", "id": "op", "encrypted_content": "secret"},
+    {"type": "message", "id": "msg", "role": "assistant", "content": "so"},
+]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("behind", [1, 2, 5])
+@pytest.mark.parametrize("led_to", [REASONING, REASONING[::2], REASONING[:2]])
+def test_a_call_that_is_back_behind_a_summary_has_the_reasoning_that_led_to_it(
+    led_to: list[Message], behind: int, restarts: bool
+) -> None:
+    """The summary is of the returned list, without the call; the own list has it right behind."""
+    before = session_with("calls")
+    own = [GO, *led_to, function("a") | {"id": "fc"}, function_output("a"), GO]
+    back = before.apply(own).messages
+    assert back == [GO, *led_to, GO]
+    rules = session_with("calls", "compact", kept=3).policy
+    session = Session(rules, session_id="s", store=before.store)
+    more: list[Message] = [{"role": "assistant", "content": "so"}, GO]
+    assert session.apply([*back, *more]).compacted
+    if restarts:
+        session = Session(rules, session_id="s", store=before.store)
+    given = [*own, *more][: 1 + len(led_to) + behind]
+    result = session.apply(given)
+    assert not broken_promises(given, result.messages)
+    assert not broken(result.messages) - broken(given)
 
 
 def test_the_shape_of_langchain_pairs_the_blocks_of_a_paused_reply() -> None:

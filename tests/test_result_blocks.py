@@ -12,15 +12,35 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelRequest,
+    ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
+)
 
 from policyctx import Session, offload_tool_result, offload_tool_results
+from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
+from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.integrations.pydantic_ai import PydanticAIShape
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.block_texts import joined_text
+from policyctx.messages.shapes.built_in import Shapes
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.writer_store import WriterStore
-from tests.conversations import call, calls, picture, results, session_of, user
+from tests.conversations import (
+    call,
+    calls,
+    chat_calls,
+    chat_result,
+    picture,
+    results,
+    session_of,
+    user,
+)
 from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
 
@@ -642,3 +662,71 @@ def test_an_image_beside_texts_leaves_in_converse_and_mcp(tmp_path: Path) -> Non
         assert Path(path).read_text(encoding="utf-8") == LOG + end
         assert "QUJD" * 9 in str(restored(one, path)) or host == "converse"
         assert "eHh4eHh4" in str(restored(one, path)) or host == "google"
+
+
+OF_HOSTS = {"bedrock": (BedrockShape(),), "pydantic_ai": (PydanticAIShape(),)}
+PNG = "iVBORw0KGgo="
+
+
+def asked(where: str, id_: str) -> Message:
+    """A call of a tool that takes pictures."""
+    if where == "bedrock":
+        use = {"toolUseId": id_, "name": "shot", "input": {}}
+        return {"role": "assistant", "content": [{"toolUse": use}]}
+    return {
+        "anthropic": calls((id_, "shot")),
+        "chat": chat_calls((id_, "shot", "{}")),
+        "responses": {"type": "function_call", "call_id": id_, "name": "shot", "arguments": "{}"},
+        "pydantic_ai": ModelResponse([ToolCallPart("shot", {}, id_)]),
+    }[where]
+
+
+def answered(where: str, id_: str, *words: str) -> Message:
+    """Its result: words, and always the same picture."""
+    url = f"data:image/png;base64,{PNG}"
+    content: list[Any] = [text(one) for one in words]
+    if where == "anthropic":
+        return results((id_, [*content, picture(PNG)]))
+    if where == "chat":
+        return chat_result(id_, [*content, {"type": "image_url", "image_url": {"url": url}}])
+    if where == "responses":
+        content = [{"type": "input_text", "text": one} for one in words]
+        output = [*content, {"type": "input_image", "image_url": url}]
+        return {"type": "function_call_output", "call_id": id_, "output": output}
+    if where == "bedrock":
+        content = [{"text": one} for one in words]
+        shown = {"image": {"format": "png", "source": {"bytes": PNG}}}
+        result = {"toolUseId": id_, "content": [*content, shown], "status": "success"}
+        return {"role": "user", "content": [{"toolResult": result}]}
+    shot = BinaryContent(data=b"\x89PNG", media_type="image/png")
+    return ModelRequest([ToolReturnPart("shot", [*words, shot], id_)])
+
+
+@pytest.mark.parametrize("words", [(), ("one",), ("one\ntwo", "[seen]")])
+@pytest.mark.parametrize("more", ["", "blocks: json"])
+@pytest.mark.parametrize("where", ["anthropic", "chat", "responses", *OF_HOSTS])
+def test_a_picture_that_comes_again_is_new_after_a_restart(
+    where: str, more: str, words: tuple[str, ...]
+) -> None:
+    """A call is answered twice, and a placeholder stands for the picture in the first answer."""
+    compiled = policy(f"""\
+        items: {{image: {{offload: true}}}}
+        store: {{sync: never, {more}}}
+        steps:
+          - name: old
+            do: clear
+            must_shrink: false
+            select: {{types: [image], keep_recent: 1}}
+            placeholder: "[old]"
+        """)
+    shapes, store = OF_HOSTS.get(where, ()), MemoryStore()
+    live = Session(compiled, store=store, session_id="s", shapes=shapes)
+    pairs = [(asked(where, one), answered(where, one, *words)) for one in ("a", "b")]
+    back = live.apply([user(), *pairs[0], *pairs[1]]).messages
+    given = [*back, user(), answered(where, "a", "again")]
+    restarted = Session(compiled, store=store.copy(), session_id="s", shapes=shapes)
+    left = [
+        [*map(Shapes(shapes).comparable, one.apply(given).messages)] for one in (live, restarted)
+    ]
+    assert str(left[0]).count("[old]") == 2
+    assert left[0] == left[1]

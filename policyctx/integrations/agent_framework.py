@@ -156,9 +156,10 @@ def _result(path: Path, content: HostObject) -> Iterator[Part]:
     items = list(getattr(content, "items", None) or ())
     files = [part for j, item in enumerate(items) if (part := _file((*path, j), item))]
     error, call_id = content.exception is not None, content.call_id
-    seen = _text_of(items) if items else content.result
+    texts = _texts_of(items)
+    seen = "\n".join(texts) if items else content.result
     seen = seen if isinstance(seen, str) else compact_json(seen)
-    text, blocks = seen, BlockList([_plain(item) for item in items]) if files else None
+    text, blocks = seen, BlockList([_plain(item) for item in items], texts) if files else None
     if blocks is not None and not seen:
         text, blocks = blocks.json, None
     media = tuple(medium for part in files for medium in part.media)
@@ -168,8 +169,8 @@ def _result(path: Path, content: HostObject) -> Iterator[Part]:
         yield part._replace(call_id=call_id, error=error, number=number)
 
 
-def _text_of(items: Sequence[Any]) -> str:
-    return "\n".join(item.text or "" for item in items if item.type == "text")
+def _texts_of(items: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(item.text or "" for item in items if item.type == "text")
 
 
 def _file(path: Path, content: HostObject) -> Part | None:
@@ -219,7 +220,7 @@ def _item(given: HostObject) -> HostObject:
 def _set_items(result: HostObject, items: list[Any]) -> None:
     """Set the items of a result, and its text, which repeats them."""
     result.items = items or [_item(REMOVED)]
-    result.result = _text_of(result.items)
+    result.result = "\n".join(_texts_of(result.items))
 
 
 def _plain(content: HostObject) -> HostObject:

@@ -13,7 +13,7 @@ from typing import Any
 
 from policyctx.definitions.items import Message, Path
 from policyctx.messages.json_text import JSON
-from policyctx.messages.shapes.block_texts import BlockList, joined_text, medium_of
+from policyctx.messages.shapes.block_texts import BlockList, medium_of, shown_texts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 
 _ROLES = frozenset({"user", "assistant"})
@@ -121,11 +121,11 @@ def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
     media = [part for j, block in enumerate(blocks) if (part := _medium((*path, j), block))]
     seen = {int(part.path[-1]) for part in media}
     as_json, listed = _json(blocks), None
-    text = joined_text(json.loads(as_json), seen)
-    if text is None:
+    if (texts := shown_texts(json.loads(as_json), seen)) is None:
         text, counted = as_json, _json([b for j, b in enumerate(blocks) if j not in seen])
     else:
-        counted, listed = text, BlockList(as_json) if len(blocks) > 1 else None
+        text = counted = "\n".join(texts)
+        listed = BlockList(as_json, texts) if len(blocks) > 1 else None
     held = tuple(medium for part in media for medium in part.media)
     yield Part(
         path, "tool_result", text, counted, held, call_id=call_id, error=error, blocks=listed

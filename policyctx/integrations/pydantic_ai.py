@@ -26,7 +26,7 @@ from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
-from policyctx.messages.shapes.block_texts import BlockList, joined_text, medium_of
+from policyctx.messages.shapes.block_texts import BlockList, medium_of, shown_texts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -132,9 +132,9 @@ class PydanticAIShape(Shape):
         media = tuple(medium_of(_block(piece)) for _, piece in files)
         whole = self._at(message, i)["content"]
         text, blocks = _json(whole) if files else seen, None
-        if isinstance(content, list):
-            joined = joined_text(whole, {j for j, _ in files})
-            text, blocks = (text, None) if joined is None else (joined, BlockList(text))
+        texts = shown_texts(whole, {j for j, _ in files}) if isinstance(content, list) else None
+        if texts is not None:
+            text, blocks = "\n".join(texts), BlockList(text, texts)
         call_id = part.tool_call_id
         yield Part(
             (i,), "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks

@@ -428,7 +428,8 @@ class Conversation:
         if not self.ledger.entries:
             return {}
         found = ((i, self._identities.entry(i)) for i in new)
-        fates = {i: self._remembered(i, entry) for i, entry in found if entry is not None}
+        entries = {i: entry for i, entry in found if entry is not None}
+        fates = {i: self._remembered(i, entry) for i, entry in entries.items()}
         held = held_back(
             self.reading,
             fates,
@@ -441,7 +442,11 @@ class Conversation:
         if drops and not is_valid(applied):
             held |= all_held_back(applied)
         self.held_back |= held
-        return {i: fate for i, fate in fates.items() if i not in held}
+        before = ((i, self.ledger.before_drop.get(entries[i].key)) for i in held)
+        return {
+            **{i: fate for i, fate in fates.items() if i not in held},
+            **{i: self._remembered(i, entry) for i, entry in before if entry is not None},
+        }
 
     def _typed(self, position: int) -> Item:
         item = self.reading.items[position]

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import BY_STATE, Action
 from policyctx.definitions.items import Blocks, Item
-from policyctx.messages.json_text import compact_json
 from policyctx.planning.placeholders import content_hash
 
 TYPES: dict[str, frozenset[type]] = {
@@ -233,6 +232,8 @@ class Ledger:
         self.entries: dict[ItemKey, LedgerEntry] = {}
         self.marks: dict[str, Mark] = {}
         """Of each step whose gate asks for it."""
+        self.before_drop: dict[ItemKey, LedgerEntry] = {}
+        """What had left a placeholder of an item before it was dropped."""
         self._rendered: dict[RenderedKey, LedgerEntry | dict[ItemKey, LedgerEntry]] = {}
         """The entry of each placeholder, or the entries of several that are alike."""
         self._repeats: defaultdict[tuple[str, str | None, str], set[int]] = defaultdict(set)
@@ -272,8 +273,10 @@ class Ledger:
                 self._has_rewritten.add((kind, call))
                 self._note_rendered(entry)
                 continue
-            self.entries.pop(key, None)
+            earlier = self.entries.pop(key, None)
             self.entries[key] = entry  # the newest decision is the last
+            if entry.action.leaves_nothing and earlier and earlier.placeholder is not None:
+                self.before_drop[key] = earlier
             self.has_drops |= entry.action.leaves_nothing
             self._lengths.add((kind, call, entry.chars))
             self._calls.add((kind, call))
@@ -469,14 +472,12 @@ class Identities:
         if not left:
             return 0
         results = [
-            item.whole
+            item
             for item in self._items[: result + 1]
             if item.kind == "tool_result" and item.tool_use_id == equal[1]
         ]
-        stand = {text: f'"text":{compact_json(text)}' for text in left}
         return sum(
-            min(most, sum(found.count(stand[text]) for found in results))
-            for text, most in left.items()
+            min(most, sum(_times(text, item) for item in results)) for text, most in left.items()
         )
 
     def alike(self, position: int) -> int:
@@ -532,6 +533,18 @@ class Identities:
             )
             self._hashes[position] = found
         return self._hashes[position]
+
+
+def _times(text: str, result: Item) -> int:
+    """Return how often a text is one of those in a result; by its lines if these are not known."""
+    if result.blocks is not None and result.blocks.texts:
+        return result.blocks.texts.count(text)
+    return _lines(result.text).count(_lines(text))
+
+
+def _lines(text: str) -> str:
+    """Return a text in which each line has two line feeds of its own around it."""
+    return "\n" + text.replace("\n", "\n\n") + "\n"
 
 
 def _not_gone(before: int, gone: Iterable[int]) -> int:

@@ -12,7 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from operator import is_, is_not, itemgetter
 from typing import Any, TypeAlias
 
@@ -25,7 +25,8 @@ from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
 from policyctx.planning.compact import Around, head_of
-from policyctx.planning.ledger import ItemKey
+from policyctx.planning.ledger import ItemKey, Ledger
+from policyctx.planning.placeholders import content_hash
 from policyctx.turns.sources import (
     Sources,
     differences,
@@ -165,6 +166,11 @@ class Replacement:
         )
 
     @property
+    def summaries(self) -> list[str]:
+        """The texts of the messages with the summary."""
+        return [one.text for one in self.written if one.item_type == "compaction_summary"]
+
+    @property
     def unanswered(self) -> tuple[WrittenMessage, ...]:
         """The written messages without a reply at the end."""
         last = max(i for i, message in enumerate(self.written) if message.role == "user")
@@ -228,6 +234,8 @@ class Replacements:
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
     _hidden: frozenset[object] | None = None
     """The keys of calls that are not in the list any more; None if they are not known yet."""
+    _used: set[int] = field(default_factory=set)
+    """The indices of those that were applied to the list seen last."""
     _lacks_reply: bool = False
     """Whether the list ends where the reply of a compaction belongs when more messages follow."""
 
@@ -244,12 +252,38 @@ class Replacements:
                 places[position] = _composed(before, after)
         self._replaced = Replaced(list(made.messages), self.sources_of(made.sources), places)
         self._given, self._lacks_reply, self._hidden = list(given), False, None
+        self._used.add(len(self.made))
         self.made.append(replacement)
 
     @property
     def gone(self) -> frozenset[ItemKey]:
         """The ledger's keys of all replaced items."""
         return frozenset(key for one in self.made for key in one.gone)
+
+    def gone_from(self, messages: Sequence[Message], ledger: Ledger) -> frozenset[ItemKey]:
+        """Return the ledger's keys of the replaced items that a list lacks which was just seen.
+
+        Those of a compaction that was applied to it are gone, and those of which it came with the
+        summary or a later one. A list that has items of another compaction ends before that, or is
+        another branch than the one that was compacted, so that all are there that it reaches.
+        """
+        texts = set(map(self.shapes.text, self._given))
+        came = (i for i, one in enumerate(self.made) if not texts.isdisjoint(one.summaries))
+        last = max(came, default=-1)
+        sure = [i <= last or i in self._used for i in range(len(self.made))]
+        if all(sure):
+            return self.gone
+        try:
+            items = map(ledger.as_decided, items_of(messages, self.shapes))
+        except MessagesError:  # raised again, with its place in the whole list, when it is read
+            return self.gone
+        there = {(one.kind, one.tool_use_id, content_hash(one.identity)) for one in items}
+        return frozenset(
+            key
+            for one, is_sure in zip(self.made, sure, strict=True)
+            if is_sure or there.isdisjoint(key[:3] for key in one.gone)
+            for key in one.gone
+        )
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -264,12 +298,7 @@ class Replacements:
     @property
     def summaries(self) -> dict[str, str]:
         """The summaries without their wording, by the text of the message."""
-        return {
-            message.text: one.summary
-            for one in self.made
-            for message in one.written
-            if message.item_type == "compaction_summary"
-        }
+        return {text: one.summary for one in self.made for text in one.summaries}
 
     @property
     def restored(self) -> dict[str, str]:
@@ -330,14 +359,15 @@ class Replacements:
         return Replaced(messages, sources, last.places)
 
     def _applied(self, messages: list[Message]) -> Replaced:
-        self._lacks_reply = False
+        self._lacks_reply, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
-        for one in self.made:
+        for i, one in enumerate(self.made):
             found = one.applied(replaced, self.shapes)
             if found is None and replaced.messages is not messages:
                 found = one.applied(self._reunited(replaced, messages), self.shapes)
             if found is not None:
                 replaced = found
+                self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
                 self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
         return replaced if replaced.messages is messages else self._reunited(replaced, messages)
@@ -357,12 +387,14 @@ class Replacements:
         yield from (call_key(item) for item in items if getattr(item, what) and item.tool_use_id)
 
     def _reunited(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
-        """Return the list with the calls back that messages behind the summary answer.
+        """Return the list with what messages behind the summary may not be without.
 
-        A result may come late, or a second time. With its call come the other results of that.
+        Those are the calls that they answer, late or a second time, with the other results of
+        these; and the beginning of their reply, if it has the thinking that led to them.
         """
         left, whole = Reading(self.shapes), Reading(self.shapes)
         places = indices(replaced.sources)
+        begun: set[int] = set()
         try:
             left.extend(replaced.messages)
             lone = {
@@ -371,17 +403,49 @@ class Replacements:
                 if item.is_answer and i not in left.partners
                 and (place := places[item.message]) is not None
             }  # fmt: skip
-            if lone:
+            parted = [*self._parted(places, given)]
+            if lone or parted:
                 whole.extend(given)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
-        messages, sources = list(replaced.messages), list(places)
-        for i in sorted(whole.bound_messages(lone).difference(places)):
+        for at, place in parted:
+            here = {places[message] for message in _thinking_of(at, left)}
+            if not _thinking_of(place, whole) <= here:
+                begun |= {m for m in _led_to_with(place, whole) if m < place}
+        begun = whole.bound_messages(begun)
+        kept = [at for at, one in enumerate(places) if one not in begun]
+        messages, sources = [replaced.messages[at] for at in kept], [places[at] for at in kept]
+        for i in sorted(begun | whole.bound_messages(lone).difference(places)):
             behind = (at for at, one in enumerate(sources) if one is not None and one > i)
             at = next(behind, len(sources))
             messages.insert(at, given[i])
             sources.insert(at, i)
         return Replaced(messages, joined(None if i is None else range(i, i + 1) for i in sources))
+
+    def _parted(
+        self, places: Sequence[int | None], given: Sequence[Message]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield each message that may continue a reply of which the beginning was replaced.
+
+        As its position in the list and in the given list.
+        """
+        for at, (before, place) in enumerate(pairwise((None, *places))):
+            if place and before != place - 1:
+                roles = set(map(self.shapes.role, given[place - 1 : place + 1]))
+                if roles == {"assistant"}:
+                    yield at, place
+
+
+def _thinking_of(message: int, reading: Reading) -> set[int]:
+    """Return the messages with the thinking that led to a message and may not be apart from it."""
+    positions = reading.items_of(message)
+    found = reading.thought_of(positions.start) if positions else ()
+    return {reading.items[i].message for i in found if reading.is_bound(i)}
+
+
+def _led_to_with(message: int, reading: Reading) -> set[int]:
+    """Return the messages of the stretch of thinking that a message belongs to."""
+    return {reading.items[i].message for i in reading.thought_of(reading.items_of(message).start)}
 
 
 def _composed(before: Places | None, after: Places | None) -> Places:

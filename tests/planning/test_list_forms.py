@@ -12,7 +12,7 @@ import pytest
 from policyctx import Session
 from policyctx.messages.validity import new_problems
 from policyctx.turns.result import Result
-from tests.conversations import Message, calls, picture, results, session_of, thinking, user
+from tests.conversations import Message, call, calls, picture, results, session_of, thinking, user
 from tests.policies import policy
 
 IMAGES_THEN_CALLS = """\
@@ -102,6 +102,52 @@ def test_another_result_for_a_dropped_call_brings_the_call_back(tmp_path: Path) 
     applied(session, full)
     other = [*full[:2], results(("c0", "another result"))]
     assert applied(session, other).messages == other
+
+
+GONE_THEN_DROPPED = """\
+    items:
+      tool_call: {{offload: true}}
+      tool_result: {{offload: true}}
+      user_message: {{offload: true}}
+    placeholder: "[gone]"
+    store: {{sync: never}}
+    steps:
+      - {{name: gone, do: clear, must_shrink: false, select: {{types: [{kind}]}}, {moment}}}
+      - name: dropped
+        do: drop
+        select: {{types: [{kind}], keep_recent: 0}}
+        when: {{messages: {{at_least: 7}}}}
+    """
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "moment", "length"),
+    [
+        ("tool_result", "on: arrival", 4),
+        ("tool_result", "when: {messages: {at_least: 5}}", 4),
+        ("tool_call", "when: {messages: {at_least: 5}}", 3),
+        ("tool_call", "when: {messages: {at_least: 5}}", 4),
+        ("user_message", "when: {messages: {at_least: 5}}", 5),
+    ],
+)
+def test_what_must_stay_in_a_shorter_list_has_its_placeholder_of_before_the_drop(
+    kind: str, moment: str, length: int, restarts: bool, tmp_path: Path
+) -> None:
+    compiled = policy(GONE_THEN_DROPPED.format(kind=kind, moment=moment))
+    session = Session(compiled, root=tmp_path, session_id="s")
+    pair = [call("c0", "Bash", {"command": "look at all of it"}), turn(0)[1]]
+    full = [user("one"), said("I look"), *pair, user("two"), said("b"), user("three")]
+    placeholders = applied(session, full[:5]).messages
+    assert placeholders != full[:5]
+    dropped = applied(session, full)
+    assert len(dropped.messages) < len(full)
+    if restarts:
+        session = restarted(session)
+    cut = applied(session, full[:length])
+    assert cut.messages == placeholders[:length]
+    assert cut.plan.new == ()
+    assert applied(session, full).messages == dropped.messages
 
 
 def test_the_newest_user_message_of_a_shorter_list_stays(tmp_path: Path) -> None:
@@ -352,3 +398,58 @@ def test_words_stay_dropped_when_the_returned_list_is_cut_and_goes_on_with_them(
     live = applied(session, mixed)
     assert live.messages == anew.messages == back
     assert live.plan.new == ()
+
+
+ARRIVED_THEN_COMPACTED = """\
+    items: {{tool_result: {{offload: true}}}}
+    store: {{sync: never, {store}}}
+    steps:
+      - name: large
+        on: arrival
+        do: offload
+        select: {{types: [tool_result]}}
+        placeholder: "[gone]"
+      - name: compact
+        do: compact
+        when: {{messages: {{over: {over}}}}}
+        compaction: {{keep_recent: {{messages: 1}}, summary: {{must_shrink_to: false}}}}
+    """
+
+
+def large(character: str) -> list[Message]:
+    """The content of a result, in blocks."""
+    return [{"type": "text", "text": text} for text in (character * 99, "and more")]
+
+
+@pytest.mark.parametrize("store", ["", "blocks: json"])
+def test_a_list_that_ends_before_a_compaction_has_the_placeholders_of_before(
+    store: str, tmp_path: Path
+) -> None:
+    """The caller goes back in its own list, behind which a summary stood meanwhile."""
+    text = ARRIVED_THEN_COMPACTED.format(store=store, over=6)
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [*session_of(*map(large, "xyz")), user("go on"), said("done"), user("more")]
+    before = applied(session, full[:5]).messages
+    assert [m["content"][0]["content"] for m in before[2::2]] == ["[gone]", "[gone]"]
+    assert applied(session, full).compacted
+    for one in (restarted(session), session):
+        assert applied(one, full[:3]).messages == before[:3]
+        assert applied(one, full[:5]).messages == before
+
+
+@pytest.mark.parametrize("store", ["", "blocks: json"])
+def test_a_compaction_of_another_list_brings_no_replaced_result_back(
+    store: str, tmp_path: Path
+) -> None:
+    """The caller cuts the beginning off for some turns, and then sends all of its own list."""
+    text = ARRIVED_THEN_COMPACTED.format(store=store, over=7)
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = session_of(*map(large, "vwxyz"))
+    full.insert(7, user("more"))
+    assert applied(session, full[:8]).compacted
+    before = applied(session, full).messages
+    assert [m["content"][0]["content"] for m in before[-3::2]] == ["[gone]", "[gone]"]
+    branch = [*full[7:], said("done"), user("and now?"), said("done"), user("and now?")]
+    assert applied(session, branch).compacted
+    for one in (restarted(session), session):
+        assert applied(one, full).messages == before

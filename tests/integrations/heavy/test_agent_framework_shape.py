@@ -7,7 +7,9 @@ import json
 import pytest
 from agent_framework import Content, Message
 
+from policyctx import Session
 from policyctx.integrations.agent_framework import AgentFrameworkShape
+from tests.fuzz.memory_store import MemoryStore
 from tests.hosts.agent_framework import AgentFramework
 from tests.hosts.hosts import Host
 from tests.hosts.test_host_shapes import (  # noqa: F401 - they run with the fixture below
@@ -29,6 +31,7 @@ from tests.hosts.test_host_shapes import (  # noqa: F401 - they run with the fix
     test_without_a_decision_the_list_is_the_same_object,
     test_without_the_shape_an_object_is_no_message,
 )
+from tests.policies import policy
 
 
 @pytest.fixture
@@ -63,3 +66,31 @@ def test_the_shape_reads_files_hosted_calls_and_questions() -> None:
     assert shorter.contents[0].arguments == {"path": "b"}
     assert call.arguments == {"path": "a"}
     assert json.dumps(shape.plain(reply))
+
+
+def test_a_picture_that_comes_again_is_new_after_a_restart() -> None:
+    """A call is answered twice, and a placeholder stands for the picture in the first answer."""
+    compiled = policy("""\
+        items: {image: {offload: true}}
+        store: {sync: never}
+        steps:
+          - name: old
+            do: clear
+            must_shrink: false
+            select: {types: [image], keep_recent: 1}
+            placeholder: "[old]"
+        """)
+
+    def answered(call_id: str) -> Message:
+        shot = [Content.from_text("seen"), Content.from_data(b"\x89PNG", "image/png")]
+        return Message("tool", [Content.from_function_result(call_id, result=shot)])
+
+    made, shapes, store = AgentFramework(), [AgentFrameworkShape()], MemoryStore()
+    live = Session(compiled, store=store, session_id="s", shapes=shapes)
+    pairs = [(made.reply("", [(one, "shot", {})]), answered(one)) for one in ("a", "b")]
+    back = live.apply([made.user("look"), *pairs[0], *pairs[1]]).messages
+    given = [*back, made.user("again"), answered("a")]
+    restarted = Session(compiled, store=store.copy(), session_id="s", shapes=shapes)
+    left = [[*map(shapes[0].plain, one.apply(given).messages)] for one in (live, restarted)]
+    assert json.dumps(left[0][-1]).count("[old]") == 0
+    assert left[0] == left[1]
