@@ -532,7 +532,7 @@ class Session:
 
     def _note_tools(self, tools: object) -> None:
         """Find the tool that reads offloaded files; a request without tools changes nothing."""
-        given = tuple(tools) if isinstance(tools, list | tuple) else ()
+        given = tuple(tools) if isinstance(tools, list | tuple) else (tools,) if tools else ()
         if len(given) == len(self._tools) and all(map(is_, given, self._tools)):
             return
         self._tools, names = given, tool_names(tools)

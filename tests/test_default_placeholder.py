@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.genai import types
 
 from policyctx import Session
 from policyctx.integrations.tools import ReadBackTools
@@ -45,6 +46,11 @@ def chat(name: str) -> dict[str, Any]:
         ([{"name": "Bash"}, {"name": "view"}], "view"),
         ([chat("view"), chat("read_offloaded")], "read_offloaded"),
         ([{"type": "function", "name": "srv-read_offloaded"}], "srv-read_offloaded"),
+        ([{"toolSpec": {"name": "read_offloaded"}}], "read_offloaded"),
+        ({"tools": [{"toolSpec": {"name": "view"}}]}, "view"),
+        ([{"functionDeclarations": [{"name": "a"}, {"name": "read_offloaded"}]}], "read_offloaded"),
+        ([types.Tool(function_declarations=[{"name": "read_offloaded"}])], "read_offloaded"),
+        ([{"type": "namespace", "name": "n", "tools": [chat("view")]}], "view"),
         ([{"name": "search_offloaded"}], ""),
         ([{"name": "unread_offloaded"}, {"type": "web_search"}, 7, "text"], ""),
     ],
@@ -134,6 +140,21 @@ def test_a_preset_names_the_tool_that_reads_offloaded_files(
     assert first_result(session, messages, None if tools else OWN) == head + sentence
     again = Session(policy(text), root=tmp_path, session_id="s")
     assert first_result(again, messages, None if tools else OWN) == head + sentence
+
+
+@pytest.mark.parametrize(("tools", "sentence"), [(None, AGAIN), (OWN, NAMED)])
+@pytest.mark.parametrize("preset", ["coding-agent", "small-context", "few-re-reads"])
+def test_a_preset_names_that_tool_for_a_result_too_large_for_the_context_too(
+    preset: str, tools: Any, sentence: str, tmp_path: Path
+) -> None:
+    text = f"extends: {preset}\nmodel: {{context_window: 4000}}\nstore: {{sync: never}}"
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    found = first_result(session, session_of("word " * 12_000), tools)
+    path = tmp_path / "tool_result/Bash/c0.md"
+    head = "[Too large for the context: Bash result, 1 lines, 12001 tokens]"
+    assert found.startswith(
+        f"{head}\nPath: {path}\n{sentence} Read only the parts that you need.\n"
+    )
 
 
 @pytest.mark.parametrize(("tools", "sentence"), [(None, AGAIN), (OWN, NAMED)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib
 import json
 import shutil
@@ -730,3 +731,72 @@ def test_a_picture_that_comes_again_is_new_after_a_restart(
     ]
     assert str(left[0]).count("[old]") == 2
     assert left[0] == left[1]
+
+
+DATA = "QUJD" * 3000
+BINARY: list[tuple[str, Any]] = [
+    ("anthropic", {"type": "audio", "data": DATA, "mimeType": "audio/wav"}),
+    ("chat", {"type": "audio", "data": DATA, "mimeType": "audio/wav"}),
+    ("chat", {"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{DATA}"}}),
+    ("converse", {"video": {"format": "mp4", "source": {"bytes": base64.b64decode(DATA)}}}),
+    ("google", {"type": "audio", "data": DATA, "mimeType": "audio/wav"}),
+    ("langchain", {"type": "audio", "base64": DATA, "mime_type": "audio/wav"}),
+    ("langchain", {"type": "video", "base64": DATA, "mime_type": "video/mp4"}),
+    ("langchain", {"type": "text-plain", "base64": DATA, "mime_type": "text/plain"}),
+    ("pydantic", "video/mp4"),
+    ("pydantic", "audio/wav"),
+]
+
+
+@pytest.mark.parametrize(("host", "block"), BINARY)
+def test_sounds_and_videos_are_not_in_the_text(tmp_path: Path, host: str, block: Any) -> None:
+    made, content = HOSTS[host]
+    if host == "pydantic":
+        found = pytest.importorskip("pydantic_ai.messages")
+        block = found.BinaryContent(base64.b64decode(DATA), media_type=block)
+    listed = [LOG, block, "end"] if host == "pydantic" else [*CONTENT[:1], block, *CONTENT[1:]]
+    if host == "converse":
+        listed = [content[0], block, content[1]]
+    messages = made({"content": listed} if host == "google" else listed)
+    shapes = shapes_of(host)
+    one = Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes)
+    [item] = (
+        i
+        for i in one.plan(messages).conversation.items
+        if i.tool_use_id in {"a", "c0"} and i.kind == "tool_result"
+    )
+    [path] = one.apply(messages).files
+    assert Path(path).read_text(encoding="utf-8") == f"{LOG}\nend"
+    assert DATA in json.dumps(restored(one, path))
+    assert DATA not in item.counted
+
+
+DOCUMENT = {"format": "txt", "name": "notes"}
+SEARCH = {"title": "a page", "source": "https://a.example", "citations": {"enabled": True}}
+
+
+@pytest.mark.parametrize(
+    ("host", "blocks", "expected"),
+    [
+        ("converse", [{"document": {**DOCUMENT, "source": {"text": LOG}}}, {"text": "end"}], LOG),
+        (
+            "converse",
+            [{"document": {**DOCUMENT, "source": {"content": [{"text": LOG}]}}}, {"text": "end"}],
+            LOG,
+        ),
+        (
+            "converse",
+            [{"searchResult": {**SEARCH, "content": [{"text": LOG}]}}, {"text": "end"}],
+            f"a page\nhttps://a.example\n{LOG}",
+        ),
+        ("langchain", [{"type": "text-plain", "text": LOG}, text("end")], LOG),
+    ],
+)
+def test_documents_and_search_results_are_lines_of_the_text(
+    tmp_path: Path, host: str, blocks: Any, expected: str
+) -> None:
+    made, _ = HOSTS[host]
+    one = Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes_of(host))
+    [path] = one.apply(made(blocks)).files
+    assert Path(path).read_text(encoding="utf-8") == f"{expected}\nend"
+    assert contains(restored(one, path), blocks)

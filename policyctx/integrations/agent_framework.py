@@ -54,7 +54,13 @@ _log = logging.getLogger(__name__)
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 # The blocks of Anthropic's API as which the files of a message are sized.
-_FILES = {"image": "image", "application": "document", "text": "document", "audio": "input_audio"}
+_FILES = {
+    "image": "image",
+    "application": "document",
+    "text": "document",
+    "audio": "audio",
+    "video": "video",
+}
 # Questions of the agent and their answers, which no summary can tell.
 _STATE = frozenset(
     {"function_approval_request", "function_approval_response", "oauth_consent_request"}
@@ -184,7 +190,7 @@ def _file(path: Path, content: HostObject) -> Part | None:
     if content.type == "data":
         data = url.partition(",")[2]
         source = {"type": "base64", "media_type": media_type, "data": data}
-    kind = "unknown" if block == "input_audio" else block
+    kind = block if block in ("image", "document") else "unknown"
     media = (medium_of({"type": block, "source": source}),)
     return Part(path, kind, compact_json(_plain(content)), "", media, media_type=media_type)
 

@@ -13,14 +13,20 @@ from typing import Any
 
 from policyctx.definitions.items import Message, Path
 from policyctx.messages.json_text import JSON
-from policyctx.messages.shapes.block_texts import BlockList, medium_of, shown_texts
+from policyctx.messages.shapes.block_texts import (
+    BlockList,
+    joined_text,
+    medium_of,
+    shown_texts,
+    texts_in,
+)
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 
 _ROLES = frozenset({"user", "assistant"})
 # What Strands adds to a message for itself and does not send.
 _NOT_SENT = ("metadata", "tracking_id")
 # The blocks of media, and the blocks of the APIs as which they are sized.
-_MEDIA = {"image": "image", "document": "document", "audio": "input_audio"}
+_MEDIA = {"image": "image", "document": "document", "audio": "audio", "video": "video"}
 _PDF = "pdf"
 # The type of a call that the provider carries out.
 _SERVED = "server_tool_use"
@@ -121,11 +127,14 @@ def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
     media = [part for j, block in enumerate(blocks) if (part := _medium((*path, j), block))]
     seen = {int(part.path[-1]) for part in media}
     as_json, listed = _json(blocks), None
-    if (texts := shown_texts(json.loads(as_json), seen)) is None:
+    plain = json.loads(as_json)
+    texts = shown_texts(plain, {j for j in seen if not any(texts_in(plain[j]))})
+    if texts is None:
         text, counted = as_json, _json([b for j, b in enumerate(blocks) if j not in seen])
     else:
-        text = counted = "\n".join(texts)
-        listed = BlockList(as_json, texts) if len(blocks) > 1 else None
+        text = "\n".join(texts)
+        counted = joined_text(plain, seen) or ""
+        listed = BlockList(as_json, texts) if len(blocks) > 1 or seen else None
     held = tuple(medium for part in media for medium in part.media)
     yield Part(
         path, "tool_result", text, counted, held, call_id=call_id, error=error, blocks=listed
@@ -143,12 +152,21 @@ def _medium(path: Path, block: Mapping[str, Any]) -> Part | None:
     given = block[name]
     suffix = str(given.get("format") or ("png" if name == "image" else _PDF))
     media_type = f"application/{suffix}" if name == "document" else f"{name}/{suffix}"
-    data = given.get("source", {}).get("bytes") or b""
-    text = data if isinstance(data, str) else base64.b64encode(data).decode()
-    source = {"type": "base64", "media_type": media_type, "data": text}
+    source = _source(given.get("source", {}), media_type)
     medium = medium_of({"type": _MEDIA[name], "source": source})
-    kind = "unknown" if name == "audio" else name
+    kind = name if name in ("image", "document") else "unknown"
     return Part(path, kind, _json(block), "", (medium,), media_type=media_type)
+
+
+def _source(given: Mapping[str, Any], media_type: str) -> dict[str, Any]:
+    """Return the source of a medium in the form of Anthropic's API."""
+    if isinstance(given.get("text"), str):
+        return {"type": "text", "data": given["text"]}
+    if isinstance(given.get("content"), list):
+        return {"type": "content", "content": given["content"]}
+    data = given.get("bytes") or b""
+    text = data if isinstance(data, str) else base64.b64encode(data).decode()
+    return {"type": "base64", "media_type": media_type, "data": text}
 
 
 def _json(value: object) -> str:

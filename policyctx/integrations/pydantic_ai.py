@@ -79,8 +79,19 @@ _STATE = frozenset(
     }
 )
 # The blocks of Anthropic's API as which the files of a message are sized.
-_FILES = {"image": "image", "application": "document", "text": "document", "audio": "input_audio"}
-_URLS = {"image-url": "image", "document-url": "document", "audio-url": "input_audio"}
+_FILES = {
+    "image": "image",
+    "application": "document",
+    "text": "document",
+    "audio": "audio",
+    "video": "video",
+}
+_URLS = {
+    "image-url": "image",
+    "document-url": "document",
+    "audio-url": "audio",
+    "video-url": "video",
+}
 # What differs between messages that mean the same to the provider, and what may be any object.
 _PART_FIELDS = {"timestamp": True, "metadata": True}
 _FIELDS = {"run_id", "conversation_id", "usage", "cost", "instructions", "provider_response_id"}
@@ -139,7 +150,7 @@ class PydanticAIShape(Shape):
         yield Part(
             (i,), "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks
         )
-        shown = [(j, piece) for j, piece in files if _block(piece)["type"] != "input_audio"]
+        shown = [(j, piece) for j, piece in files if _block(piece)["type"] in ("image", "document")]
         for number, (j, piece) in enumerate(shown, 1):
             value = whole[j] if isinstance(content, list) else whole
             yield _file((i, j), piece, value)._replace(call_id=call_id, error=error, number=number)
@@ -254,7 +265,7 @@ def _block(piece: HostObject) -> Mapping[str, Any]:
 
 def _file(path: Path, piece: HostObject, value: JSON) -> Part:
     block = _block(piece)
-    kind = "unknown" if block["type"] == "input_audio" else block["type"]
+    kind = block["type"] if block["type"] in ("image", "document") else "unknown"
     media_type = block["source"].get("media_type")
     return Part(path, kind, _json(value), "", (medium_of(block),), media_type=media_type)
 

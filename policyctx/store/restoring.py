@@ -5,24 +5,32 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from policyctx.errors import StoreError
 from policyctx.messages.reading import is_message, items_of
 from policyctx.planning.ledger import LedgerEntry, is_entry
 from policyctx.store.filesystem import ContextFileSystem
 
 JSON: TypeAlias = Any
-_Key: TypeAlias = tuple[str, str, str] | None
+_Key: TypeAlias = tuple[str, str, str, str] | None
 # The fields that name the call of a block or of a message; the first that is there counts.
-_IDS = ("tool_use_id", "tool_call_id", "call_id", "id")
+_IDS = ("tool_use_id", "tool_call_id", "call_id", "toolUseId", "id", "name")
+# A text block takes the place of an image or a document.
+_MEDIA = ("image", "document")
+_TEXT_BLOCK = frozenset({"type", "text", "cache_control"})
 
 
 def _key(value: dict[str, JSON]) -> _Key:
-    """Return the field that names the call, its value and the type, None for another value.
+    """Return where the field is that names the call, its value and the type, None without one.
 
-    In the Responses API a call and its output have the same field.
+    In the Responses API a call and its output have the same field. Bedrock and Google have it in
+    the only map of the block.
     """
-    name = next((one for one in _IDS if isinstance(value.get(one), str)), None)
-    return None if name is None else (name, value[name], str(value.get("type")))
+    maps = [("", value), *(pair for pair in value.items() if isinstance(pair[1], dict))]
+    for holder, inner in maps:
+        if (
+            name := next((one for one in _IDS if isinstance(inner.get(one), str)), None)
+        ) is not None:
+            return holder, name, inner[name], str(value.get("type"))
+    return None
 
 
 @dataclass(slots=True)
@@ -30,12 +38,13 @@ class Restorer:
     """Puts the originals in the places of their placeholders, whatever the document looks like.
 
     A string that is a placeholder becomes its text. A block, or a message, that is recorded and
-    that contains its placeholder becomes the original block. What was not saved stays, as do
-    placeholders that stand for several files.
+    that contains its placeholder becomes the original block, and so does a text block that took the
+    place of an image or a document. What was not saved stays, as do placeholders that stand for
+    several files.
     """
 
-    blocks: dict[_Key, tuple[JSON, str]]
-    """The original and its placeholder, by what `_key` returns."""
+    blocks: dict[_Key, list[tuple[JSON, str]]]
+    """The originals and their placeholders, by what `_key` returns."""
     texts: dict[str, str]
     """The original text by its placeholder."""
     unsaved: frozenset[str]
@@ -85,18 +94,28 @@ class Restorer:
 
     def _block(self, value: dict[str, JSON]) -> JSON | None:
         """Return the original of a block that contains its placeholder, None for another value."""
-        original, placeholder = self.blocks.get(_key(value), ({}, ""))
-        if not original or any(original.get(key) != value.get(key) for key in ("type", "role")):
-            return None
-        once = json.dumps(placeholder)[1:-1]
-        # The arguments of a call may be JSON inside a string.
-        twice = json.dumps(once)[1:-1]
-        there = json.dumps(value)
-        if once in there or twice in there:
-            return original
-        # The input of a built-in tool is an object of a fixed form.
-        is_read = is_message(value) and placeholder in (item.text for item in items_of([value]))
-        return original if is_read else None
+        key = None if value.keys() <= _TEXT_BLOCK else _key(value)
+        there = json.dumps(value) if key in self.blocks else ""
+        for original, placeholder in self.blocks.get(key, ()):
+            if key is None:
+                found = value.get("text") == placeholder
+            else:
+                is_alike = all(original.get(name) == value.get(name) for name in ("type", "role"))
+                found = is_alike and _holds(value, there, placeholder)
+            if found:
+                return original
+        return None
+
+
+def _holds(value: dict[str, JSON], there: str, placeholder: str) -> bool:
+    """Whether a block, of which this is the JSON, contains a placeholder."""
+    once = json.dumps(placeholder)[1:-1]
+    # The arguments of a call may be JSON inside a string.
+    twice = json.dumps(once)[1:-1]
+    if once in there or twice in there:
+        return True
+    # The input of a built-in tool is an object of a fixed form.
+    return is_message(value) and placeholder in (item.text for item in items_of([value]))
 
 
 def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
@@ -104,7 +123,7 @@ def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
 
     Raises `StoreError` for a content that is gone or that is not what was saved.
     """
-    blocks: dict[_Key, tuple[JSON, str]] = {}
+    blocks: dict[_Key, list[tuple[JSON, str]]] = {}
     found: dict[str, set[str | None]] = {}
     for store in stores:
         entries = (LedgerEntry.of(record) for record in store.records() if is_entry(record))
@@ -115,8 +134,9 @@ def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
             text = None if path is None else store.read(path)
             found.setdefault(entry.placeholder, set()).add(text)
             original = None if path is None else _original(store, path)
-            if original is not None and _key(original) is not None:
-                blocks[_key(original)] = original, entry.placeholder
+            if original is not None:
+                key = None if entry.key.kind in _MEDIA else _key(original)
+                blocks.setdefault(key, []).append((original, entry.placeholder))
     texts = {
         placeholder: text
         for placeholder, candidates in found.items()
@@ -127,8 +147,8 @@ def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
 
 def _original(store: ContextFileSystem, path: str) -> dict[str, JSON] | None:
     """Return the block that a content was; None where only its text is known."""
-    try:
-        original = store.restore(path)
-    except StoreError:
+    entry = store.find(path)
+    if entry is None or (entry.hollow is None and entry.rest is None):
         return None
+    original = store.restore(path)
     return original if isinstance(original, dict) else None

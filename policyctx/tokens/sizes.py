@@ -18,11 +18,13 @@ Schema: TypeAlias = Mapping[str, Any]
 
 
 def schemas_of(tools: object) -> Iterator[Schema]:
-    """Yield the schema of each tool in a list as a map.
+    """Yield the schema of each tool in a list, or in Bedrock's map with a list, as a map.
 
     An SDK's object becomes the map that it stands for, and a bare string a text block. Values that
     are neither are skipped.
     """
+    if isinstance(tools, Mapping):
+        tools = tools.get("tools")
     for tool in tools if isinstance(tools, list | tuple) else ():
         if type(tool) is dict or isinstance(tool, Mapping):  # the first test is the quick one
             yield tool
@@ -32,13 +34,22 @@ def schemas_of(tools: object) -> Iterator[Schema]:
             yield dump(mode="json")
 
 
+# Where a tool has its name in the requests of OpenAI's chat API and of Bedrock.
+_NAMED_IN = ("function", "toolSpec")
+# The lists of tools within a tool of Google's (a dict or an object) and of OpenAI's (a namespace).
+_LISTS = ("function_declarations", "functionDeclarations", "tools")
+
+
 def tool_names(tools: object) -> tuple[str, ...]:
-    """Return the name of each tool in a list that has one, nested in `function` or not."""
+    """Return the name of each tool that has one, also of those in a tool that holds several."""
     found = []
-    for schema in schemas_of(tools):
-        function = schema.get("function")
-        name = (function if isinstance(function, Mapping) else schema).get("name")
-        found += [name] if isinstance(name, str) else []
+    for tool in schemas_of(tools):
+        held = (schema for key in _LISTS for schema in schemas_of(tool.get(key)))
+        for schema in (tool, *held):
+            named = next(
+                (n for key in _NAMED_IN if isinstance(n := schema.get(key), Mapping)), schema
+            )
+            found += [name] if isinstance(name := named.get("name"), str) else []
     return tuple(found)
 
 

@@ -309,7 +309,7 @@ def blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Iterato
 # No text has more tokens for each of its characters, except a few that nobody writes.
 _TOKENS_PER_CHAR = 2
 _REMOTE = frozenset(name for name, one in TOKENIZERS.items() if one.is_remote)
-# What a step can offload as it arrives.
+# What a step can offload.
 _OFFLOADED = ("tool_result", "tool_call", "user_message", "assistant_message", "image", "document")
 
 
@@ -361,7 +361,11 @@ def _over_window(
     kept = conversation.policy.keeping_rule(largest.type, largest.tool, sizes)
     if kept is not None:
         return f"{what}, with {most:,} tokens; `{'.'.join(kept)}` of the policy keeps it"
+    # Only results arrive, and what was read back is not offloaded then.
+    is_recalled = "recalled" in conversation.policy.types.lineage(largest.type)
+    on = "on: arrival, " if largest.kind == "tool_result" and not is_recalled else ""
+    recent = ", keep_recent: 0" if is_recalled else ""
     return (
         f"{what}, with {most:,} tokens; with `items: {{{largest.type}: {{offload: true}}}}`, the"
-        f" step `{{on: arrival, do: offload, select: {{types: [{largest.type}]}}}}` takes it"
+        f" step `{{{on}do: offload, select: {{types: [{largest.type}]{recent}}}}}` takes it"
     )

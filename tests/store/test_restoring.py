@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.genai import types
 
-from policyctx import ContextFileSystem, Session
+from policyctx import ContextFileSystem, Session, Shape
 from policyctx.errors import CorruptContentError
+from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.integrations.google_contents import GoogleShape
 from policyctx.store.restoring import restorer
 from tests.cli.running import policyctx
-from tests.conversations import session_of
+from tests.conversations import calls, chat_calls, chat_result, picture, session_of, user
 from tests.policies import policy
 
 POLICY = """
@@ -37,6 +42,7 @@ CHAT: list[dict[str, Any]] = [
     {"role": "tool", "tool_call_id": "c1", "content": 'a "quoted"\n' * 300},
     {"role": "user", "content": "more"},
 ]
+PICTURE = "iVBORw0KGgoA" + "A" * 5000
 BLOCKS = session_of("first\n" * 400, "second\n" * 400)
 
 
@@ -85,3 +91,118 @@ def test_a_text_that_was_changed_is_not_restored(tmp_path: Path) -> None:
         file.write_text("planted", encoding="utf-8")
     with pytest.raises(CorruptContentError):
         restorer([ContextFileSystem(tmp_path, session="s")])
+
+
+LISTS: list[tuple[Any, ...]] = [
+    ({"type": "text", "text": "first\n" * 400}, picture(PICTURE)),
+    ({"type": "text", "text": "second\n" * 400}, picture(PICTURE), {"type": "text", "text": "end"}),
+]
+
+
+def in_chat(lists: list[tuple[Any, ...]]) -> list[Any]:
+    messages: list[Any] = [user()]
+    for blocks in lists:
+        messages += [chat_calls(("t", "look", "{}")), chat_result("t", list(blocks)), user()]
+    return messages
+
+
+def in_responses(lists: list[tuple[Any, ...]]) -> list[Any]:
+    messages: list[Any] = [user()]
+    for blocks in lists:
+        output = [
+            {"type": "input_image", "image_url": "data:image/png;base64," + PICTURE}
+            if block["type"] == "image"
+            else block | {"type": "input_text"}
+            for block in blocks
+        ]
+        messages += [
+            {"type": "function_call", "call_id": "t", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "t", "output": output},
+            user(),
+        ]
+    return messages
+
+
+def in_bedrock(lists: list[tuple[Any, ...]]) -> list[Any]:
+    messages: list[Any] = [{"role": "user", "content": [{"text": "go"}]}]
+    for blocks in lists:
+        content: list[Any] = [
+            {"image": {"format": "png", "source": {"bytes": base64.b64decode(PICTURE)}}}
+            if block["type"] == "image"
+            else {"text": block["text"]}
+            for block in blocks
+        ]
+        call = {"toolUse": {"toolUseId": "t", "name": "look", "input": {}}}
+        result = {"toolResult": {"toolUseId": "t", "content": content, "status": "success"}}
+        messages += [
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ]
+    return [*messages, messages[0]]
+
+
+def in_google(lists: list[tuple[Any, ...]], call_id: str | None = "t") -> list[Any]:
+    messages: list[Any] = [types.Content(role="user", parts=[types.Part(text="go")])]
+    for blocks in lists:
+        call = types.FunctionCall(id=call_id, name="look", args={})
+        response: dict[str, Any] = {"content": list(blocks), "isError": False}
+        answer = types.FunctionResponse(id=call_id, name="look", response=response)
+        messages += [
+            types.Content(role="model", parts=[types.Part(function_call=call)]),
+            types.Content(role="user", parts=[types.Part(function_response=answer)]),
+        ]
+    return [*messages, messages[0]]
+
+
+@pytest.mark.parametrize(
+    ("messages", "shape"),
+    [
+        ([m for blocks in LISTS for m in session_of(list(blocks))], None),
+        (in_chat(LISTS), None),
+        (in_responses(LISTS), None),
+        (in_bedrock(LISTS), BedrockShape()),
+        (in_google(LISTS), GoogleShape()),
+        (in_google(LISTS[:1], call_id=None), GoogleShape()),
+    ],
+    ids=["anthropic", "chat", "responses", "bedrock", "google", "google without ids"],
+)
+def test_lists_of_blocks_come_back_whole_also_under_one_id(
+    messages: list[Any], shape: Shape | None, tmp_path: Path
+) -> None:
+    shapes = [] if shape is None else [shape]
+    rules = policy("items: {tool_result: {offload: true}}\nsteps: [{name: a, do: offload}]")
+    with Session(rules, root=tmp_path, session_id="s", shapes=shapes) as session:
+        edited = list(session.apply(messages).messages)
+    before, after = (
+        json.loads(json.dumps([one if shape is None else shape.plain(one) for one in some]))
+        for some in (messages, edited)
+    )
+    assert PICTURE not in json.dumps(after)
+    found = restorer([ContextFileSystem(tmp_path, session="s")])
+    assert json.loads(found.lines(json.dumps(after))) == before
+
+
+def test_an_image_comes_back_in_the_place_of_its_text_block(tmp_path: Path) -> None:
+    said = {"type": "text", "text": "What is this?"}
+    messages = [{"role": "user", "content": [said, picture(PICTURE)]}, calls(), user()]
+    messages[1]["content"] = [{"type": "text", "text": "A cat."}]
+    rules = policy("items: {image: {offload: true}}\nsteps: [{name: a, do: offload}]")
+    with Session(rules, root=tmp_path, session_id="s") as session:
+        edited = list(session.apply(messages).messages)
+    assert PICTURE not in json.dumps(edited)
+    found = restorer([ContextFileSystem(tmp_path, session="s")])
+    assert json.loads(found.lines(json.dumps(edited))) == messages
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda file: file.write_text("{}", "utf-8")])
+def test_a_list_without_its_images_is_not_restored(
+    harm: Callable[[Path], object], tmp_path: Path
+) -> None:
+    with Session(policy(POLICY), root=tmp_path, session_id="s") as session:
+        edited = list(session.apply(session_of(list(LISTS[0]))).messages)
+    [file] = tmp_path.glob("tool_result/*/*.blocks.json")
+    harm(file)
+    (tmp_path / "messages.json").write_text(json.dumps(edited), "utf-8")
+    run = policyctx("store", "restore", tmp_path, tmp_path / "messages.json")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert file.name in run.stderr

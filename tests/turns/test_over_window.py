@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,16 @@ import pytest
 
 from policyctx import Session
 from policyctx.turns.reporting import fullness_ahead
-from tests.conversations import Message, calls, chat_calls, chat_result, results, session_of, user
+from tests.conversations import (
+    Message,
+    call,
+    calls,
+    chat_calls,
+    chat_result,
+    results,
+    session_of,
+    user,
+)
 from tests.policies import policy
 
 LARGE = "".join(f"line {i} of a log\n" for i in range(60_000))  # about 300,000 tokens
@@ -44,6 +54,35 @@ def test_the_step_that_the_warning_names_takes_the_result(tmp_path: Path) -> Non
     result = session(tmp_path, named).apply(session_of(LARGE))
     assert result.warnings == ()
     assert result.offloaded_count == 1
+
+
+ONE_CALL = call("c0", "Write", {"content": LARGE})
+READ_BACK = call("c0", "read_offloaded", {"path": "a.md"})
+DOCUMENT = {"type": "text", "media_type": "text/plain", "data": LARGE}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        session_of(LARGE),
+        [user(), ONE_CALL, results(("c0", "done"))],
+        [user(), READ_BACK, results(("c0", LARGE))],
+        [user(LARGE), {"role": "assistant", "content": "?"}, user()],
+        [user(), {"role": "assistant", "content": LARGE}, user()],
+        [{"role": "user", "content": [{"type": "document", "source": DOCUMENT}]}],
+    ],
+    ids=["result", "call", "read back", "older user message", "reply", "document"],
+)
+def test_what_the_warning_advises_helps(messages: list[Message], tmp_path: Path) -> None:
+    model = "model: {tokenizer: approximate}\n"
+    (warning,) = session(tmp_path / "a", policy(model)).apply(messages).warnings
+    found = re.search("with `(items: .*)`, the step `{(.*)}` takes it", warning)
+    assert found
+    advised = policy(f"{model}{found[1]}\nsteps: [{{name: advised, {found[2]}}}]")
+    running = session(tmp_path / "b", advised)
+    for end in range(1, len(messages) + 1):
+        running.apply(messages[:end])
+    assert not fullness_ahead(running.plan(messages))
 
 
 @pytest.mark.parametrize(

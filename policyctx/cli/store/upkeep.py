@@ -344,8 +344,9 @@ def restore(
     """Put offloaded texts back into a file of messages, in the places of their placeholders.
 
     The file may be any JSON, such as the session file of a host: a string that is a placeholder
-    becomes its text. Items that were cleared or dropped were not saved and do not come back;
-    messages that a compaction replaced are in its archive.
+    becomes its text. Items that were cleared were not saved, and no placeholder says where a
+    dropped item was, so they do not come back; messages that a compaction replaced are in its
+    archive.
 
     Example: policyctx store restore .offload messages.json -o restored.json
     """

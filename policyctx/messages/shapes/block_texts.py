@@ -1,7 +1,7 @@
 """The text of a list of content blocks, and the media in it: what is shown, counted and saved.
 
 It is the texts of the blocks, joined by a newline. A block without a text of its own is one line of
-compact JSON, and images, documents and sounds are not in it.
+compact JSON, and images, documents, sounds and videos are not in it.
 """
 
 import re
@@ -17,8 +17,8 @@ Block: TypeAlias = Mapping[str, Any]
 
 IMAGES = ("image", "image_url", "input_image")
 DOCUMENTS = ("document", "file", "input_file")
-SOUNDS = ("input_audio",)
-"""The types of the blocks of each kind."""
+SOUNDS = ("input_audio", "audio", "audio_url", "input_video", "video", "video_url")
+"""The types of the blocks of each kind; videos are sized as sounds."""
 
 _KINDS: dict[str, Literal["image", "document", "sound"]] = {
     **dict.fromkeys(IMAGES, "image"),
@@ -121,12 +121,17 @@ _PLACES: dict[str, tuple[tuple[str, ...], ...]] = {
     **dict.fromkeys(TEXT_BLOCKS, (("text",),)),
     "resource": (("resource", "text"),),
     "search_result": (("title",), ("source",), ("content",)),
+    "text-plain": (("text",),),
 }
 # Where a document has its text, by the form of its source.
 _TEXT_IN = {"text": "data", "content": "content"}
 _MEDIA = (*IMAGES, *DOCUMENTS, *SOUNDS)
-# The one key of a text in Bedrock's Converse API, whose blocks have no type.
-_TEXT_ONLY = frozenset({"text"})
+# The places of the texts in a block of Bedrock's Converse API, whose one key is its type.
+_CONVERSE: dict[str, tuple[tuple[str, ...], ...]] = {
+    "text": (("text",),),
+    "document": (("document", "source", "text"), ("document", "source", "content")),
+    "searchResult": tuple(("searchResult", *path) for path in _PLACES["search_result"]),
+}
 # The fields of a response of which a list of blocks may be the only value.
 _HOLDERS = frozenset({"content", "output", "result", "error"})
 # What MCP has beside its `content`: the same once more, and that it is complete.
@@ -217,7 +222,11 @@ def _is_medium(block: object) -> bool:
     """Whether a block without a text is an image, a document, a sound or another binary content."""
     fields = block if type(block) is dict else as_mapping(block)
     held = fields.get("resource")
-    return fields.get("type") in _MEDIA or (isinstance(held, Mapping) and "blob" in held)
+    return (
+        fields.get("type") in _MEDIA
+        or isinstance(fields.get("base64"), str)
+        or (isinstance(held, Mapping) and "blob" in held)
+    )
 
 
 def is_binary(value: object) -> bool:
@@ -253,5 +262,5 @@ def _places(fields: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
         field = _TEXT_IN.get(form) if isinstance(form, str) else None
         return () if field is None else (("source", field),)
     if kind is None:
-        return (("text",),) if fields.keys() == _TEXT_ONLY else ()
+        return _CONVERSE.get(next(iter(fields)), ()) if len(fields) == 1 else ()
     return _PLACES.get(kind, ()) if isinstance(kind, str) else ()
