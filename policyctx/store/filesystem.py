@@ -21,6 +21,7 @@ from policyctx.paths import File, item_path, path_parts, safe_part
 from policyctx.policy.models.steps import Store
 from policyctx.policy.templates import TemplateError, parsed_template
 from policyctx.store.backend import AwayError, Backend, Root, StoreUrl, absolute_root, store_root
+from policyctx.store.collector import CollectionReport, StoredFile
 from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
@@ -28,7 +29,6 @@ from policyctx.store.journal import JOURNAL, Event, events
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.read import ContentReader, FoundLine, Verification
 from policyctx.store.remote.backend import RemoteBackend
-from policyctx.store.retain import CollectionReport, StoredFile
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.sessions import (
     INDEX,
@@ -366,7 +366,7 @@ class ContextFileSystem:
         with a rule for the report: they are removed in place of what the limits say. With
         `compress: zstd`, contents that stay and are not named are compressed. Raises `StoreError`.
         """
-        from policyctx.store.retain import Collector, RetentionLimits, Terms  # noqa: PLC0415 - seldom needed
+        from policyctx.store.collector import Collector, RetentionLimits, Terms  # noqa: PLC0415 - seldom needed
 
         own = self._state.folder if only_own and self._state is not None else None
         terms = Terms(
@@ -396,7 +396,7 @@ class ContextFileSystem:
 
         Each says whether a placeholder may name it, by the rules of `collect`.
         """
-        from policyctx.store.retain import Collector, RetentionLimits, Terms  # noqa: PLC0415 - seldom needed
+        from policyctx.store.collector import Collector, RetentionLimits, Terms  # noqa: PLC0415 - seldom needed
 
         terms = Terms(RetentionLimits(), packs=False, ended=ended, idle=idle)
         with self._backend("read") as backend:

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from policyctx.errors import StoreError
+from policyctx.store.collector import live_paths  # noqa: F401 - loaded before the writers fork  # noqa: F401 - loaded before the writers fork
 from policyctx.store.content import PACKED, Content, Origin
 from policyctx.store.files import Format, text_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.journal import parse_lines
-from policyctx.store.retain import live_paths  # noqa: F401 - loaded before the writers fork  # noqa: F401 - loaded before the writers fork
 
 WRITERS = 3
 LONGEST_RUN_S = 0.03

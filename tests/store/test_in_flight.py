@@ -17,13 +17,13 @@ import pytest
 
 from policyctx.errors import StoreError
 from policyctx.store.backend import Backend
+from policyctx.store.collector import CollectionPlan, Collector, Terms
 from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.in_flight import OpenBatches
 from policyctx.store.local import lock
 from policyctx.store.local.write import Batch
 from policyctx.store.naming import PathAllocator
-from policyctx.store.retain import CollectionPlan, Collector, Terms
 from policyctx.store.state import State
 from tests.store.contents import DAY, HOUR, Clock, ids, names_below, refer, result
 

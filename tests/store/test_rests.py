@@ -9,8 +9,8 @@ import pytest
 
 from policyctx import Session
 from policyctx.integrations.tools import ReadBackTools
+from policyctx.store.collector import RetentionLimits
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.retain import RetentionLimits
 from policyctx.store.retention import collect_below
 from tests.conversations import picture, results, session_of
 from tests.policies import policy

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import StoreError
+from policyctx.store.collector import RetentionLimits
 from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.retain import RetentionLimits
 from policyctx.store.retention import StoreCollection, collect_below, store_places
 from tests.store.contents import DAY, Clock, names_below, result
 from tests.store.contract import offloaded

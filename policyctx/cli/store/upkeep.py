@@ -24,9 +24,9 @@ from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.policy.loading import load_policy
 from policyctx.resources import open_file
 from policyctx.store.backend import store_root
+from policyctx.store.collector import CollectionReport, RetentionLimits
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.restoring import restorer
-from policyctx.store.retain import CollectionReport, RetentionLimits
 from policyctx.store.retention import StoreCollection, collect_below
 from policyctx.store.uploading import upload_below
 
