@@ -15,7 +15,7 @@ from policyctx.errors import StoreError
 from policyctx.planning.arrival_rule import Place
 from policyctx.planning.ledger import Ledger, LedgerEntry, is_entry
 from policyctx.store.content import Content, Origin
-from policyctx.store.filesystem import session_store
+from policyctx.store.opening import session_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -25,10 +25,10 @@ from policyctx.policy.loading import load_policy
 from policyctx.resources import open_file
 from policyctx.store.backend import store_root
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.opening import upload_below
 from policyctx.store.restoring import restorer
 from policyctx.store.retain import CollectionReport, RetentionLimits
 from policyctx.store.retention import StoreCollection, collect_below
-from policyctx.store.uploading import upload_below
 
 _COLUMNS = ("store", "contents", "size", "removed", "compressed", "size after")
 
