@@ -22,7 +22,7 @@ from policyctx.policy.loading import load_policy
 from policyctx.policy.models import Policy
 from policyctx.policy.models.steps import Store
 from policyctx.session import Session
-from policyctx.store.filesystem import session_store
+from policyctx.store.opening import session_store
 from policyctx.turns.driving import run
 from policyctx.turns.effects import Turn
 from policyctx.turns.reporting import Reporting

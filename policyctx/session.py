@@ -35,7 +35,7 @@ from policyctx.planning.reapplying import taken_out
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
 from policyctx.policy.templates import parsed_template
-from policyctx.store.filesystem import session_store
+from policyctx.store.opening import session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.sizes import tool_names

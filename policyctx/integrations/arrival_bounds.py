@@ -18,11 +18,11 @@ import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import policyctx
-from policyctx.definitions.items import PlainValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from policyctx.definitions.items import PlainValue
     from policyctx.planning.compiled import OffloadPolicy, SizeThreshold
 
 # The form of the file. What was remembered in another form is found by nobody.

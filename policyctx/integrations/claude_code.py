@@ -19,12 +19,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
-from policyctx.definitions.items import PlainValue
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from policyctx.definitions.items import FileLines
+    from policyctx.definitions.items import FileLines, PlainValue
     from policyctx.planning.compiled import OffloadPolicy
 
 DEFAULT_POLICY = "claude-code"

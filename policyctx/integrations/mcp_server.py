@@ -22,7 +22,8 @@ from policyctx.integrations.tools import CHAR, LIMIT, OFFSET, PATH, QUERY, READ,
 from policyctx.paths import safe_part
 from policyctx.store.backend import store_root
 from policyctx.store.excerpts import MOST_LINES, Answer, read_offloaded, search_offloaded
-from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.opening import stores_in
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer

@@ -22,7 +22,8 @@ from policyctx.policy.models import Policy
 from policyctx.policy.models.rules import Placeholder
 from policyctx.proxy.history import owner_of
 from policyctx.store.excerpts import Answer, read_offloaded, search_offloaded
-from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.opening import stores_in
 
 Client = Literal["same", "other"]
 ReadBack = Literal["mcp", "tool"]

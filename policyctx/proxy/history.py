@@ -13,7 +13,8 @@ from typing import Any
 from policyctx.errors import StoreError
 from policyctx.planning.plan import Plan
 from policyctx.proxy.conversations import End
-from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.opening import stores_in
 
 TURN, END, OWNER = "proxy_turn", "proxy_end", "proxy_owner"
 

@@ -23,7 +23,7 @@ from policyctx.proxy.metrics import metrics
 from policyctx.proxy.money import Spent
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import Counts, Turning
-from policyctx.store.filesystem import stores_in
+from policyctx.store.opening import stores_in
 
 SECURITY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"

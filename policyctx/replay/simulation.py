@@ -50,7 +50,7 @@ from policyctx.replay.untouched import why_untouched
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from policyctx.store.backend import Root, store_root
-from policyctx.store.filesystem import written_root
+from policyctx.store.opening import written_root
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
 from policyctx.turns.result import Result

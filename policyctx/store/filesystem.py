@@ -8,36 +8,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.fields import ROOT_FIELDS
 from policyctx.definitions.items import Item
-from policyctx.errors import AmbiguousSessionError, InputError, StoreError
+from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.messages.json_text import JSON
-from policyctx.paths import File, item_path, path_parts, safe_part
-from policyctx.policy.models.steps import Store
-from policyctx.policy.templates import TemplateError, parsed_template
+from policyctx.paths import File, item_path, path_parts
 from policyctx.store.backend import AwayError, Backend, Root, StoreUrl, absolute_root, store_root
 from policyctx.store.collector import CollectionReport, StoredFile
-from policyctx.store.content import STATE_FOLDER, Content, Origin, Saved
+from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.journal import JOURNAL, Event, events
+from policyctx.store.journal import Event, events
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.read import ContentReader, FoundLine, Verification
 from policyctx.store.remote.backend import RemoteBackend
 from policyctx.store.save import Saver, SaveRules
-from policyctx.store.sessions import (
-    INDEX,
-    StateFolder,
-    lines_in,
-    session_ids,
-    session_of,
-    state_folders,
-)
+from policyctx.store.sessions import StateFolder, session_ids, state_folders
 from policyctx.store.state import Rebuilt, State
 
 __all__ = ["Content", "ContextFileSystem"]
@@ -45,11 +34,8 @@ __all__ = ["Content", "ContextFileSystem"]
 # The path that `offload` gives an item: the default of a policy's `store.path`.
 PATH = "{item_type}/{tool_name}/{item_id}.{ext}"
 
-_SESSION_FIELD = "{session_id}"
 # Seconds that a request to a URL may take, with its retries.
-_TIMEOUT_S = 30.0
-# How many prefixes below a URL are looked at for stores, to name them in an error.
-_MOST_BELOW = 20
+TIMEOUT_S = 30.0
 
 # Called with the number done and the total.
 Progress: TypeAlias = "Callable[[int, int], object]"
@@ -100,7 +86,7 @@ class ContextFileSystem:
         session: str | None = None,
         format: Format = "text",  # noqa: A002 - the policy's word
         compress: Literal["none", "zstd"] = "zstd",
-        timeout: float = _TIMEOUT_S,
+        timeout: float = TIMEOUT_S,
         spill_to: str | os.PathLike[str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -162,7 +148,7 @@ class ContextFileSystem:
         when it cannot be read.
         """
         place = store_root(root)
-        with _failing_as("read", place), _reading_at(place) as backend:
+        with failing_as("read", place), reading_at(place) as backend:
             return tuple(session_ids(backend))
 
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> _Files:
@@ -454,7 +440,7 @@ class ContextFileSystem:
         """The number of objects that wait in `spill_to`; segments of the journal count too."""
         if not isinstance(self.root, StoreUrl) or self._spill_to is None:
             return 0
-        with _failing_as("read", self.root, str(self._spill_to)):
+        with failing_as("read", self.root, str(self._spill_to)):
             return (self._remote or _remote_at(self.root, self._timeout, self._spill_to)).waiting
 
     def upload(self) -> None:
@@ -464,7 +450,7 @@ class ContextFileSystem:
         session meanwhile: its contents are uploaded then, and its segments are set aside.
         """
         if isinstance(self.root, StoreUrl):
-            with _failing_as("uploaded", self.root):
+            with failing_as("uploaded", self.root):
                 remote = self._remote or _remote_at(self.root, self._timeout, self._spill_to)
                 remote.upload()
 
@@ -497,7 +483,7 @@ class ContextFileSystem:
     @contextmanager
     def _backend(self, verb: str, path: str = "", *, making: bool = False) -> Iterator[Backend]:
         """Provide the store's files; an error says that `path` cannot be `verb`."""
-        with _failing_as(verb, self.root, path):
+        with failing_as(verb, self.root, path):
             if isinstance(self.root, StoreUrl):
                 try:
                     yield self._remote_backend(self.root, making=making)
@@ -575,133 +561,6 @@ class ContextFileSystem:
         self.remember([{"item_id": item_id, "path": path, "sha256": sha256, "state": state}])
 
 
-def written_root(template: str, session_id: str) -> str:
-    """Return the root of a session's store as a policy writes it; `~` is not expanded."""
-    return parsed_template(template, ROOT_FIELDS).render({"session_id": safe_part(session_id)})
-
-
-def session_store(
-    settings: Store,
-    session_id: str,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    timeout: float = _TIMEOUT_S,
-    clock: Callable[[], float] = time.time,
-) -> ContextFileSystem:
-    """Return the store of a session; `root` replaces the folder of the settings.
-
-    A session whose root has the field `{session_id}` owns the folder. A `root` without this field
-    is literal, also where it has braces. Raises `InputError` for one with wrong fields beside it.
-    """
-    folder = settings.spill_to
-    given = settings.root if root is None else os.fspath(root)
-    shared = True
-    if root is None or _SESSION_FIELD in given:
-        try:
-            template = parsed_template(given, ROOT_FIELDS)
-        except TemplateError as error:
-            raise InputError(f"the root {given!r}: {error}") from error
-        shared = not template.fields
-        root = template.render({"session_id": safe_part(session_id)})
-    return ContextFileSystem(
-        root,
-        on_conflict=settings.on_conflict,
-        sync=settings.sync,
-        mode=settings.mode,
-        state=settings.state,
-        session=session_id if shared else None,
-        format=settings.format,
-        compress=settings.compress,
-        timeout=timeout,
-        spill_to=None if folder is None else absolute_root(folder) / safe_part(session_id),
-        clock=clock,
-    )
-
-
-def stores_in(
-    root: str | os.PathLike[str],
-    *,
-    session: str | None = None,
-    compress: Literal["none", "zstd"] = "zstd",
-    clock: Callable[[], float] = time.time,
-) -> dict[str, ContextFileSystem]:
-    """Return every store of a folder by its session's id, "" for that of the folder itself.
-
-    With `session`, only that store. Raises `StoreError` when there is none, and names the folders
-    below that hold one.
-    """
-    place = store_root(root)
-    with _failing_as("read", place, str(place)), _reading_at(place) as backend:
-        found = {
-            session_of(folder): (_newest_format(backend, folder), _mode_of(backend, folder))
-            for folder in state_folders(backend)
-        }
-        stores = {
-            name: ContextFileSystem(
-                place,
-                session=name or None,
-                format=form,
-                compress=compress,
-                mode=mode,
-                clock=clock,
-            )
-            for name, (form, mode) in found.items()
-            if session in {None, name}
-        }
-        if not stores:
-            known = sorted(found)
-            raise StoreError(_nothing_found(backend, session, known), path=str(place))
-    return stores
-
-
-def _newest_format(backend: Backend, folder: str) -> Format:
-    """Return the format of a session's newest content; without any, by the snapshot's place."""
-    index = Index()
-    with suppress(OSError):  # damaged; the session repairs it when it is opened
-        for line in lines_in(backend, folder):
-            index.apply(line)
-    form: Format = "envelope" if folder == STATE_FOLDER and _has_open_index(backend) else "text"
-    for entry in index:
-        form = entry.format
-    return form
-
-
-def _has_open_index(backend: Backend) -> bool:
-    try:
-        return backend.status(INDEX).is_file
-    except FileNotFoundError:
-        return False
-
-
-def _mode_of(backend: Backend, folder: str) -> str:
-    """Return the permissions that the store's files have, as a policy writes them."""
-    if not isinstance(backend, LocalBackend):
-        return "0600"
-    return f"{backend.mode(f'{folder}/{JOURNAL}') | 0o600:04o}"
-
-
-def _nothing_found(backend: Backend, session: str | None, others: list[str]) -> str:
-    root = backend.root
-    if others:
-        known = ", ".join(name or "one without an id" for name in others)
-        return f"{root} holds no session {session!r}; there is {known}"
-    below = _stores_below(backend)
-    if below:
-        return f"{root} holds no store; the folders in it do: {', '.join(below)}"
-    return f"{root} holds no store"
-
-
-def _stores_below(backend: Backend) -> list[str]:
-    if isinstance(backend.root, Path):
-        return sorted(folder.parent.name for folder in backend.root.glob(f"*/{STATE_FOLDER}"))
-    found = []
-    for name in islice(backend.names(""), _MOST_BELOW):
-        with suppress(NotADirectoryError):  # an object, where folders stand for prefixes
-            if backend.names(f"{name}/{STATE_FOLDER}"):
-                found.append(name)
-    return found
-
-
 def _state_at(root: Root, place: StateFolder) -> State:
     if isinstance(root, Path):
         return State(root, place)
@@ -722,17 +581,17 @@ def _remote_at(url: StoreUrl, timeout: float, spill_to: Path | None = None) -> R
 
 
 @contextmanager
-def _reading_at(root: Root) -> Iterator[Backend]:
+def reading_at(root: Root) -> Iterator[Backend]:
     """Provide the files at a root, to look at them."""
     if isinstance(root, StoreUrl):
-        yield _remote_at(root, _TIMEOUT_S)
+        yield _remote_at(root, TIMEOUT_S)
         return
     with LocalBackend(root) as backend:
         yield backend
 
 
 @contextmanager
-def _failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
+def failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
     """Raise `StoreError` instead of `OSError` and `ValueError`: what cannot be `verb`, and why."""
     try:
         yield

@@ -17,7 +17,8 @@ from policyctx.errors import StoreError
 from policyctx.store.backend import StoreUrl, store_root
 from policyctx.store.collector import CollectionReport, RetentionLimits, StoredFile, chosen
 from policyctx.store.content import STATE_FOLDER
-from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.opening import stores_in
 from policyctx.store.remote.backend import RemoteBackend
 
 

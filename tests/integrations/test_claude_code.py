@@ -403,7 +403,7 @@ def test_a_small_result_needs_neither_the_library_nor_its_dependencies(project: 
     code = (
         "import sys; from policyctx.integrations.claude_code import run; run([]);"
         "print([n for n in ('pydantic', 'yaml', 'typer', 'rich', 'tiktoken', 'asyncio',"
-        " 'policyctx.session', 'pathlib') if n in sys.modules])"
+        " 'policyctx.session', 'dataclasses', 'pathlib') if n in sys.modules])"
     )
     run = subprocess.run(
         [*HOOK[:2], code, "claude-code"],

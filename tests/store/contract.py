@@ -18,7 +18,8 @@ import pytest
 from policyctx.errors import StoreError
 from policyctx.paths import File
 from policyctx.store.content import Content
-from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.opening import stores_in
 from tests.store.contents import DAY, Clock, result
 
 WRITER = """

@@ -17,7 +17,7 @@ from policyctx import Session
 from policyctx.errors import StoreError
 from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.uploading import upload_below
+from policyctx.store.opening import upload_below
 from tests.conversations import session_of
 from tests.policies import policy
 from tests.store.bucket import BUCKET, Bucket, serving

@@ -22,9 +22,10 @@ from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import AmbiguousSessionError, StoreError, UnknownArchiveError, nearest
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
-from policyctx.store.filesystem import ContextFileSystem, stores_in
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
 from policyctx.store.journal import Event
+from policyctx.store.opening import stores_in
 from policyctx.store.read import FoundLine
 from policyctx.tokens.counter import counter_for
 

@@ -26,9 +26,9 @@ from policyctx.resources import open_file
 from policyctx.store.backend import store_root
 from policyctx.store.collector import CollectionReport, RetentionLimits
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.opening import upload_below
 from policyctx.store.restoring import restorer
 from policyctx.store.retention import StoreCollection, collect_below
-from policyctx.store.uploading import upload_below
 
 _COLUMNS = ("store", "contents", "size", "removed", "compressed", "size after")
 

@@ -1,0 +1,202 @@
+"""The stores of a folder: a session's, all that are in it, and what waits there for a URL."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from policyctx.definitions.fields import ROOT_FIELDS
+from policyctx.errors import InputError, StoreError
+from policyctx.paths import safe_part
+from policyctx.policy.models.steps import Store
+from policyctx.policy.templates import TemplateError, parsed_template
+from policyctx.store.backend import Backend, absolute_root, store_root
+from policyctx.store.content import STATE_FOLDER, URL_FILE
+from policyctx.store.files import Format
+from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, failing_as, reading_at
+from policyctx.store.index import Index
+from policyctx.store.journal import JOURNAL
+from policyctx.store.local.backend import LocalBackend
+from policyctx.store.sessions import INDEX, lines_in, session_of, state_folders
+
+_SESSION_FIELD = "{session_id}"
+# How many prefixes below a URL are looked at for stores, to name them in an error.
+_MOST_BELOW = 20
+
+
+def written_root(template: str, session_id: str) -> str:
+    """Return the root of a session's store as a policy writes it; `~` is not expanded."""
+    return parsed_template(template, ROOT_FIELDS).render({"session_id": safe_part(session_id)})
+
+
+def session_store(
+    settings: Store,
+    session_id: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    timeout: float = TIMEOUT_S,
+    clock: Callable[[], float] = time.time,
+) -> ContextFileSystem:
+    """Return the store of a session; `root` replaces the folder of the settings.
+
+    A session whose root has the field `{session_id}` owns the folder. A `root` without this field
+    is literal, also where it has braces. Raises `InputError` for one with wrong fields beside it.
+    """
+    folder = settings.spill_to
+    given = settings.root if root is None else os.fspath(root)
+    shared = True
+    if root is None or _SESSION_FIELD in given:
+        try:
+            template = parsed_template(given, ROOT_FIELDS)
+        except TemplateError as error:
+            raise InputError(f"the root {given!r}: {error}") from error
+        shared = not template.fields
+        root = template.render({"session_id": safe_part(session_id)})
+    return ContextFileSystem(
+        root,
+        on_conflict=settings.on_conflict,
+        sync=settings.sync,
+        mode=settings.mode,
+        state=settings.state,
+        session=session_id if shared else None,
+        format=settings.format,
+        compress=settings.compress,
+        timeout=timeout,
+        spill_to=None if folder is None else absolute_root(folder) / safe_part(session_id),
+        clock=clock,
+    )
+
+
+def stores_in(
+    root: str | os.PathLike[str],
+    *,
+    session: str | None = None,
+    compress: Literal["none", "zstd"] = "zstd",
+    clock: Callable[[], float] = time.time,
+) -> dict[str, ContextFileSystem]:
+    """Return every store of a folder by its session's id, "" for that of the folder itself.
+
+    With `session`, only that store. Raises `StoreError` when there is none, and names the folders
+    below that hold one.
+    """
+    place = store_root(root)
+    with failing_as("read", place, str(place)), reading_at(place) as backend:
+        found = {
+            session_of(folder): (_newest_format(backend, folder), _mode_of(backend, folder))
+            for folder in state_folders(backend)
+        }
+        stores = {
+            name: ContextFileSystem(
+                place,
+                session=name or None,
+                format=form,
+                compress=compress,
+                mode=mode,
+                clock=clock,
+            )
+            for name, (form, mode) in found.items()
+            if session in {None, name}
+        }
+        if not stores:
+            known = sorted(found)
+            raise StoreError(_nothing_found(backend, session, known), path=str(place))
+    return stores
+
+
+def _newest_format(backend: Backend, folder: str) -> Format:
+    """Return the format of a session's newest content; without any, by the snapshot's place."""
+    index = Index()
+    with suppress(OSError):  # damaged; the session repairs it when it is opened
+        for line in lines_in(backend, folder):
+            index.apply(line)
+    form: Format = "envelope" if folder == STATE_FOLDER and _has_open_index(backend) else "text"
+    for entry in index:
+        form = entry.format
+    return form
+
+
+def _has_open_index(backend: Backend) -> bool:
+    try:
+        return backend.status(INDEX).is_file
+    except FileNotFoundError:
+        return False
+
+
+def _mode_of(backend: Backend, folder: str) -> str:
+    """Return the permissions that the store's files have, as a policy writes them."""
+    if not isinstance(backend, LocalBackend):
+        return "0600"
+    return f"{backend.mode(f'{folder}/{JOURNAL}') | 0o600:04o}"
+
+
+def _nothing_found(backend: Backend, session: str | None, others: list[str]) -> str:
+    root = backend.root
+    if others:
+        known = ", ".join(name or "one without an id" for name in others)
+        return f"{root} holds no session {session!r}; there is {known}"
+    below = _stores_below(backend)
+    if below:
+        return f"{root} holds no store; the folders in it do: {', '.join(below)}"
+    return f"{root} holds no store"
+
+
+def _stores_below(backend: Backend) -> list[str]:
+    if isinstance(backend.root, Path):
+        return sorted(folder.parent.name for folder in backend.root.glob(f"*/{STATE_FOLDER}"))
+    found = []
+    for name in islice(backend.names(""), _MOST_BELOW):
+        with suppress(NotADirectoryError):  # an object, where folders stand for prefixes
+            if backend.names(f"{name}/{STATE_FOLDER}"):
+                found.append(name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What was uploaded from the folder of one session."""
+
+    folder: str
+    url: str
+    objects: int
+    """Uploaded now; segments of the journal count too."""
+    left: int
+    """What still waits."""
+    error: str = ""
+    """Why something is left, or was set aside."""
+
+
+def upload_below(folder: str | os.PathLike[str], *, timeout: float) -> Iterator[Upload]:
+    """Upload what waits in a folder and in those below it, and yield what was done in each.
+
+    The session may run meanwhile, here or in another process. `timeout` is that of a request, in
+    seconds. Raises `StoreError` for a folder in which nothing ever waited.
+    """
+    found = [*_folders(absolute_root(folder))]
+    if not found:
+        raise StoreError(f"nothing ever waited in {folder}", path=os.fspath(folder))
+    for place, url in found:
+        store = ContextFileSystem(url, spill_to=place, state="none", timeout=timeout)
+        before, error = store.waiting, ""
+        try:
+            store.upload()
+        except StoreError as failed:
+            error = str(failed)
+        left = store.waiting
+        yield Upload(str(place), url, max(0, before - left), left, error)
+
+
+def _folders(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each folder that has waited for a store, with the URL of that store."""
+    for folder, below, _ in os.walk(root):
+        below.sort()
+        path = absolute_root(folder)
+        try:
+            url = (path / URL_FILE).read_text("utf-8")
+        except (OSError, ValueError):
+            continue
+        below.clear()
+        yield path, url
