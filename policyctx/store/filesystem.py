@@ -47,7 +47,7 @@ __all__ = ["Content", "ContextFileSystem"]
 # The path that `offload` gives an item: the default of a policy's `store.path`.
 PATH = "{item_type}/{tool_name}/{item_id}.{ext}"
 
-_SESSION_FIELD = "{session_id}"
+SESSION_FIELD = "{session_id}"
 # Seconds that a request to a URL may take, with its retries.
 _TIMEOUT_S = 30.0
 # How many prefixes below a URL are looked at for stores, to name them in an error.
@@ -634,7 +634,7 @@ def session_store(
     folder = settings.spill_to
     given = settings.root if root is None else os.fspath(root)
     shared = True
-    if root is None or _SESSION_FIELD in given:
+    if root is None or SESSION_FIELD in given:
         try:
             template = parsed_template(given, ROOT_FIELDS)
         except TemplateError as error:
