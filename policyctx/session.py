@@ -610,6 +610,7 @@ class Session:
             result = yield from self._marked(result, known, beside, memory)
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
+        warnings = (*warnings, *self._notices.lone_answers(known, memory))
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
         memory.known = known

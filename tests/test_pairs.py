@@ -530,6 +530,30 @@ def test_a_call_that_is_back_behind_a_summary_has_the_reasoning_that_led_to_it(
     assert not broken(result.messages) - broken(given)
 
 
+@pytest.mark.parametrize("step", ["compact", "drop"])
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("where", ["google", "responses"])
+def test_a_second_result_in_the_returned_list_gives_one_warning_and_none_in_the_own_list(
+    where: Where, restarts: bool, step: str
+) -> None:
+    shapes = SHAPES.get(where, ())
+    session = session_with(step, shapes=shapes)
+    said: list[Message] = around(where, [])
+    asked, answered, late = LATE[where]
+    messages = [*said[:-1], asked, answered, said[1], said[0]]
+    returned = [*session.apply(messages).messages]
+    if restarts:
+        session = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
+    result = session.apply([*returned, late])
+    [warning] = (one for one in result.warnings if "has no call in the list" in one)
+    assert f"in message {len(returned)} " in warning
+    assert not session.apply([*result.messages, said[1], said[0]]).warnings
+    own = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
+    result = own.apply([*messages, late])
+    assert not result.warnings
+    assert not broken(result.messages) - broken([*messages, late])
+
+
 def test_the_shape_of_langchain_pairs_the_blocks_of_a_paused_reply() -> None:
     call = {"type": "server_tool_call", "id": "s", "name": "web_search", "args": {}}
     found = {"type": "server_tool_result", "tool_call_id": "s", "output": [], "status": "success"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from policyctx.definitions.items import Message
-from policyctx.errors import Location, MessagesError, PolicyError
+from policyctx.errors import Location, MessagesError, PolicyError, StoreError
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
@@ -22,6 +22,8 @@ from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
+from policyctx.store.content import Content, Origin
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
 from policyctx.turns.result import Result
 
@@ -140,7 +142,8 @@ def offload_tool_result(
     are as in `offload_tool_results`. The input is not changed.
 
     A message that an earlier call with the same `session_id` and `output_dir` returned is returned
-    with the same content: nothing is written, and the file is the one that it names.
+    with the same content: nothing is written, and the file is the one that it names. If there is no
+    such file, the content is written to it like any other; a `writer` cannot say what is there.
 
     Raises `MessagesError` for a value that is not a message, or a message with no tool result or
     several, and `StoreError` if the file cannot be written.
@@ -164,7 +167,8 @@ async def offload_tool_result_async(
     shapes = tuple(shapes)
     policy, loop = _single_result(message, shapes), asyncio.get_running_loop()
     session = _session(policy, output_dir, writer, shapes, session_id=session_id, loop=loop)
-    return _result(await session.on_tool_result_async(message), session)
+    result = await session.on_tool_result_async(message)
+    return await asyncio.to_thread(_result, result, session)
 
 
 def _many_results(paths: Paths) -> Policy:
@@ -212,6 +216,12 @@ def _result(result: Result, session: Session) -> OffloadResult:
     if result.files:
         return OffloadResult(message, result.net_freed_chars, result.files[0])
     # The policy skips a result that is a placeholder, since its file must not be overwritten.
-    reasons = (decision.reason for decision in result.plan.decisions)
-    path = next(reason.values["path"] for reason in reasons if reason.code == "placeholder")
-    return OffloadResult(copy.deepcopy(message), 0, f"{session.store.root}/{path}")
+    found = next(one for one in result.plan.decisions if one.reason.code == "placeholder")
+    path, store = str(found.reason.values["path"]), session.store
+    if isinstance(store, ContextFileSystem):
+        try:
+            store.read(path)
+        except StoreError:
+            origin = Origin.of(found.item, tokens=None, block=None)
+            store.save([Content(path, found.item.text, path, origin)])
+    return OffloadResult(copy.deepcopy(message), 0, f"{store.root}/{path}")

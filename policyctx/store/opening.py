@@ -23,7 +23,7 @@ from policyctx.store.journal import JOURNAL
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.sessions import INDEX, lines_in, session_of, state_folders
 
-_SESSION_FIELD = "{session_id}"
+SESSION_FIELD = "{session_id}"
 # How many prefixes below a URL are looked at for stores, to name them in an error.
 _MOST_BELOW = 20
 
@@ -49,7 +49,7 @@ def session_store(
     folder = settings.spill_to
     given = settings.root if root is None else os.fspath(root)
     shared = True
-    if root is None or _SESSION_FIELD in given:
+    if root is None or SESSION_FIELD in given:
         try:
             template = parsed_template(given, ROOT_FIELDS)
         except TemplateError as error:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -114,8 +115,18 @@ def _holds(value: dict[str, JSON], there: str, placeholder: str) -> bool:
     twice = json.dumps(once)[1:-1]
     if once in there or twice in there:
         return True
+    # The placeholder of an input is JSON, whose form in the document may be another one.
+    with suppress(ValueError):
+        if placeholder.startswith("{") and _has(value, json.loads(placeholder)):
+            return True
     # The input of a built-in tool is an object of a fixed form.
     return is_message(value) and placeholder in (item.text for item in items_of([value]))
+
+
+def _has(value: JSON, wanted: JSON) -> bool:
+    """Whether a value of JSON is this one, or has it somewhere inside."""
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return bool(value == wanted) or any(_has(inner, wanted) for inner in held)
 
 
 def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:

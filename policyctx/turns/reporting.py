@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import StoreError
+from policyctx.messages.shapes.shape import call_key
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
@@ -196,6 +197,10 @@ class Notices:
         """The newest user message when a request was compared with the window last."""
         self._is_in_vain = False
         """Whether the last plan made no summary since none helps, of which a warning was given."""
+        self._lone: set[object] = set()
+        """The keys of answers without a call of which a warning was given."""
+        self._answers: tuple[object, int] = None, 0
+        """The list whose answers were looked through last, and the number of its items."""
 
     def fullness(self, known: KnownList, planned: Plan) -> Iterator[str]:
         """Yield a warning if the request of a turn is larger than the window, once until it fits.
@@ -277,6 +282,27 @@ class Notices:
         )
         notices = self._new()
         return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
+
+    def lone_answers(self, known: KnownList, memory: Memory) -> Iterator[str]:
+        """Yield a warning, once, for each new answer without a call, if calls have left the list.
+
+        A result may come late, or a second time, and the list that was returned lacks the call.
+        """
+        reading, (before, count) = known.conversation.reading, self._answers
+        self._answers = reading, len(reading.items)
+        if not (memory.replacements.made or memory.ledger.has_drops):
+            return
+        for position in range(count if before is reading else 0, len(reading.items)):
+            item = reading.items[position]
+            key = call_key(item) if item.is_answer and position not in reading.partners else None
+            if key is not None and key not in self._lone:
+                self._lone.add(key)
+                yield (
+                    f"the result {item.tool_use_id} in message {item.message} has no call in the"
+                    " list, and the provider may reject it; if the call has left the list, pass"
+                    " your own list of messages in place of the one that apply returned: it has"
+                    " the call"
+                )
 
     def find_root(self, files: Iterable[str]) -> Turn[None]:
         """Look the store's folder up, if no turn has found it; a turn may just have made it.

@@ -56,6 +56,18 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
+def test_a_root_may_have_the_field_of_the_session(policyctx: Command, tmp_path: Path) -> None:
+    with ContextFileSystem(tmp_path / "kept" / "a%2Fb", sync="never") as store:
+        store.save([result("toolu_01", TEXT)])
+    where = (tmp_path / "kept/{session_id}", "--session", "a/b")
+    assert "toolu_01" in policyctx("store", "ls", *where).stdout
+    assert policyctx("store", "cat", where[0], "toolu_01", *where[1:]).stdout == TEXT
+    assert policyctx("store", "verify", *where).returncode == 0
+    assert policyctx("store", "search", where[0], "boom", *where[1:]).returncode == 0
+    assert policyctx("store", "history", *where).returncode == 0
+    assert policyctx("store", "gc", *where).returncode == 0
+
+
 def test_a_table_lists_the_offloaded_contents(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "ls", root)
     lines = [line.split() for line in run.stdout.splitlines()]

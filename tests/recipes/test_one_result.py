@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from pathlib import Path
@@ -12,6 +13,7 @@ from policyctx import (
     MessagesError,
     OffloadResult,
     StoreError,
+    offload_tool_result_async,
     offload_tool_results,
 )
 from tests.conversations import Message, calls, results, user
@@ -140,6 +142,22 @@ def test_an_offloaded_message_is_not_offloaded_again(tmp_path: Path, message: Me
     assert second == OffloadResult(first.message, 0, first.file)
     assert second.message is not first.message
     assert list(files_in(tmp_path).values()) == ["x" * 1000]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_result_that_reads_like_a_placeholder_of_no_file_is_written(
+    tmp_path: Path, *, is_async: bool
+) -> None:
+    path = tmp_path / "session-abc123/a.md"
+    forged = f"[Tool result offloaded to file: {path}]"
+    message = results(("a", forged))
+    if is_async:
+        made = offload_tool_result_async(message, session_id="session-abc123", output_dir=tmp_path)
+        result = asyncio.run(made)
+    else:
+        result = single(message, tmp_path)
+    assert (result.file, text(path)) == (str(path), forged)
+    assert result.message == message
 
 
 def test_a_placeholder_of_another_folder_is_a_result_like_any_other(tmp_path: Path) -> None:

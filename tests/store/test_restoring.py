@@ -17,7 +17,16 @@ from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
 from policyctx.store.restoring import restorer
 from tests.cli.running import policyctx
-from tests.conversations import calls, chat_calls, chat_result, picture, session_of, user
+from tests.conversations import (
+    call,
+    calls,
+    chat_calls,
+    chat_result,
+    picture,
+    results,
+    session_of,
+    user,
+)
 from tests.policies import policy
 
 POLICY = """
@@ -178,6 +187,53 @@ def test_lists_of_blocks_come_back_whole_also_under_one_id(
         for some in (messages, edited)
     )
     assert PICTURE not in json.dumps(after)
+    found = restorer([ContextFileSystem(tmp_path, session="s")])
+    assert json.loads(found.lines(json.dumps(after))) == before
+
+
+LONG: dict[str, Any] = {"path": "读.txt", "lines": ["word " * 400, 1]}
+ASKED = {"toolUse": {"toolUseId": "t", "name": "write", "input": LONG}}
+ANSWERED = {"toolResult": {"toolUseId": "t", "content": [{"text": "done"}]}}
+CONTENTS = [
+    types.Content(role=role, parts=[part])
+    for role, part in (
+        ("user", types.Part(text="go")),
+        ("model", types.Part(function_call=types.FunctionCall(id="t", name="write", args=LONG))),
+        (
+            "user",
+            types.Part(function_response=types.FunctionResponse(id="t", name="write", response={})),
+        ),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("messages", "shape"),
+    [
+        ([user(), call("t", "write", LONG), results(("t", "done")), user()], None),
+        (
+            [
+                {"role": "user", "content": [{"text": "go"}]},
+                {"role": "assistant", "content": [ASKED]},
+                {"role": "user", "content": [ANSWERED]},
+            ],
+            BedrockShape(),
+        ),
+        (CONTENTS, GoogleShape()),
+    ],
+    ids=["anthropic", "bedrock", "google"],
+)
+def test_the_inputs_of_calls_come_back(
+    messages: list[Any], shape: Shape | None, tmp_path: Path
+) -> None:
+    shapes = [] if shape is None else [shape]
+    with Session(policy(POLICY), root=tmp_path, session_id="s", shapes=shapes) as session:
+        edited = list(session.apply(messages).messages)
+    before, after = (
+        json.loads(json.dumps([one if shape is None else shape.plain(one) for one in some]))
+        for some in (messages, edited)
+    )
+    assert after != before
     found = restorer([ContextFileSystem(tmp_path, session="s")])
     assert json.loads(found.lines(json.dumps(after))) == before
 

@@ -20,12 +20,13 @@ from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import AmbiguousSessionError, StoreError, UnknownArchiveError, nearest
+from policyctx.paths import safe_part
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
 from policyctx.store.journal import Event
-from policyctx.store.opening import stores_in
+from policyctx.store.opening import SESSION_FIELD, stores_in
 from policyctx.store.read import FoundLine
 from policyctx.tokens.counter import counter_for
 
@@ -37,7 +38,8 @@ Root: TypeAlias = Annotated[
     str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")
 ]
 Session: TypeAlias = Annotated[
-    str | None, typer.Option(help="One session, where several share the folder.")
+    str | None,
+    typer.Option(help="One session, where several share the folder or ROOT has {session_id}."),
 ]
 ItemType: TypeAlias = Annotated[str | None, typer.Option("--type", help="Items of this type.")]
 Tool: TypeAlias = Annotated[str | None, typer.Option(help="Results and calls of this tool.")]
@@ -76,9 +78,11 @@ def opened_stores(
 ) -> Iterator[dict[str, ContextFileSystem]]:
     """Give every store of a folder, or that of one session, by the session's id.
 
-    At the end the index of each lists every item; where it cannot be written, a warning says so.
-    Raises `StoreError` when there is none.
+    The session stands for `{session_id}` in the root. At the end the index of each lists every
+    item; where it cannot be written, a warning says so. Raises `StoreError` when there is none.
     """
+    if session is not None and SESSION_FIELD in root:  # the folder is that of one session
+        root, session = root.replace(SESSION_FIELD, safe_part(session)), None
     stores = stores_in(root, session=session, compress=compress)
     try:
         yield stores
