@@ -196,8 +196,9 @@ FINDINGS: dict[str, Code] = {
         "a type that its step can never take",
         "The step takes items of other types, but never one of this element of `types`: the action "
         "is not for it, it is pinned, it lacks `offload: true` or has `offload: false`, `tools` or "
-        "`except_tools` leave no tool of it, or a step before this one, without a gate, has always "
-        "taken the same items. Give the type `offload: true`, or take it out of `types`.",
+        "`except_tools` leave no tool of it, its `match` wants what no such item has, or a step "
+        "before this one, without a gate, has always taken the same items. Give the type "
+        "`offload: true`, or take it out of `types`.",
     ),
     "PC329": Code(
         "a step that loses what it replaces",

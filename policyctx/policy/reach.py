@@ -18,6 +18,7 @@ from policyctx.definitions.items import BUILT_IN_TYPES, WITH_TOOL, WITHOUT_TOOL,
 from policyctx.errors import Diagnostic
 from policyctx.policy.lookup import Level, RulePath, lineage, nearest_given, type_levels, why_never
 from policyctx.policy.models import Policy, Step
+from policyctx.policy.models.rules import Match
 from policyctx.policy.nodes import Node, Path, words
 from policyctx.policy.values import Share, byte_size, duration, ratio, share
 
@@ -308,6 +309,7 @@ class Checked:
         return str(amount)
 
 
+_MEDIA = frozenset({"image", "document"})
 NOT_OFFLOADED = "nothing says `offload: true`"
 
 
@@ -419,11 +421,20 @@ def _refusal(checked: Checked, step: Step, item_type: str) -> str | None:
     rule = checked.policy.items.get(item_type)
     if (why := why_never(step, checked.lineage(item_type))) is not None:
         return why
+    if rule and rule.match and (key := _unmatched(rule.match)) is not None:
+        return f"no {rule.match.type} has the `{key}` that its `match` wants"
     if rule and rule.match and rule.match.error and not step.select.errors:
         return "`errors: false` leaves failed results"
     if not may_meet(checked, step, item_type):
         return "`tools` selects none of its tools"
     return _refused_by_rules(checked, step, item_type)
+
+
+def _unmatched(match: Match) -> str | None:
+    """Return a key of a match that no item of its built-in type has a value for."""
+    if match.type in WITHOUT_TOOL and (match.tool is not None or match.error):
+        return "error" if match.tool is None else "tool"
+    return "media_type" if match.media_type is not None and match.type not in _MEDIA else None
 
 
 def _refused_by_rules(checked: Checked, step: Step, item_type: str) -> str | None:

@@ -39,10 +39,7 @@ class PolicySource:
         """Whether the user need not know what the file is: another file or a link leads to it."""
         if self.is_named_by_file or self.path is None:
             return self.is_named_by_file
-        named = os.path.abspath(self.name)  # noqa: PTH100 - which does not follow links
-        top = _project(named)
-        inner = os.path.relpath(named, top)
-        return self.path != os.path.join(os.path.realpath(top), inner)  # noqa: PTH118
+        return self.path != _without_links(self.name)
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -62,6 +59,18 @@ class PolicySource:
         except ValueError:
             return True
         return any(wanted.is_relative_to(os.path.realpath(_expanded(f))) for f in folders)
+
+
+def is_linked(name: PathName) -> bool:
+    """Return whether a link below the folder of its project leads to a file."""
+    return os.path.realpath(name) != _without_links(name)
+
+
+def _without_links(name: PathName) -> str:
+    """Return where a file is if no link below the folder of its project leads to it."""
+    named = os.path.abspath(name)  # noqa: PTH100 - which does not follow links
+    top = _project(named)
+    return os.path.join(os.path.realpath(top), os.path.relpath(named, top))  # noqa: PTH118
 
 
 def _project(path: str) -> str:

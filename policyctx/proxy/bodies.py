@@ -29,6 +29,8 @@ _REST = "the rest of the list"
 _SIGNS = (b",", b"[", b"{")
 _SIGN_OR_STRING = re.compile(rb'[,\[{]|"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _QUOTE = ord('"')
+# Of a character in memory, in a text that has others than ASCII.
+_BYTES_OF_CHAR = 4
 _LIMITS = ProxyLimits()
 
 
@@ -53,6 +55,8 @@ class Body:
     """How many JSON values the body has at most."""
     known: int = 0
     """How many messages at the beginning are the objects of the earlier body."""
+    text_bytes: int = 0
+    """How many bytes the text of the decoded body takes at most."""
 
     def bytes_of(self, message: int) -> memoryview:
         """Return the bytes of a message."""
@@ -73,6 +77,8 @@ def read_body(
     Messages that begin the list of an `earlier` body with the same bytes are its objects. A body
     above the limits is not decoded.
     """
+    if len(raw) * _BYTES_OF_CHAR > limits.body_bytes < _text_bytes(raw):
+        raise UntouchableError("the text of the body takes too much memory")
     if earlier is None or earlier.list_key != list_key:
         body = _read_whole(raw, list_key, limits)
     elif _begins_as(raw, earlier):
@@ -85,6 +91,15 @@ def read_body(
             start = body.list_span.start
             values_from(raw, start + first, limits.message_values, start + end)
     return body
+
+
+def _text_bytes(raw: bytes) -> int:
+    """Return how many bytes the text of some JSON takes at most when it is decoded.
+
+    One character outside of ASCII, also an escaped one, can make all others of its string wider.
+    """
+    is_narrow = raw.isascii() and b"\\u" not in raw
+    return len(raw) * (1 if is_narrow else _BYTES_OF_CHAR)
 
 
 def _check_counts(fields: Mapping[str, Any], messages: list[Message], limits: ProxyLimits) -> None:
@@ -212,6 +227,7 @@ def _continued(raw: bytes, earlier: Body, limits: ProxyLimits) -> Body:
         ends,
         values,
         known,
+        _text_bytes(raw),
     )
 
 
@@ -316,6 +332,7 @@ def _read_whole(raw: bytes, list_key: str, limits: ProxyLimits) -> Body:
         spans,
         [one.end for one in spans],
         count,
+        text_bytes=_text_bytes(raw),
     )
 
 

@@ -164,7 +164,7 @@ _log = logging.getLogger(__name__)
 # The conversations of one scope whose last bodies are compared with a body that names none.
 _MOST_COMPARED = 16
 # About what a session takes in memory, and what a value and a message add to the bytes of a body.
-_BYTES_KEPT, _BYTES_OF_VALUE, _BYTES_OF_MESSAGE = 2**12, 160, 300
+_BYTES_KEPT, _BYTES_OF_VALUE, _BYTES_OF_MESSAGE = 2**15, 160, 300
 # In place of the client, for those that no request names.
 _BEGINNING = "beginning"
 # The conversations that share one name.
@@ -256,9 +256,9 @@ class ProxyConversation:
         """About how many bytes the last turn keeps in memory."""
         if self.sent is None:
             return _BYTES_KEPT
-        # Decoded, a body takes about as much again, and what its values and messages need.
+        # Decoded, a body takes what its text needs, and its values and messages.
         body, sent = self.sent.body, self.sent.raw
-        decoded = len(body.raw) + _BYTES_OF_VALUE * body.values
+        decoded = body.text_bytes + _BYTES_OF_VALUE * body.values
         decoded += _BYTES_OF_MESSAGE * len(body.messages)
         return _BYTES_KEPT + len(body.raw) + decoded + len(sent)
 

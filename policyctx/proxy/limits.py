@@ -28,6 +28,8 @@ class ProxyLimits:
     """For the turn of a large body to begin. Later it is sent as it came."""
     question_bytes: int = 2**20
     """Of a request to the proxy's MCP server."""
+    question_values: int = 1_000
+    """Of the JSON of such a request. It is read in the event loop."""
     memory_bytes: int = 512 * 2**20
     """Of the last bodies of all conversations. Those used longest ago leave memory above it."""
     idle_seconds: float = 900

@@ -22,6 +22,7 @@ from multidict import CIMultiDict
 
 from policyctx.errors import present
 from policyctx.proxy.apis import Api, api_of, upstream_of
+from policyctx.proxy.bodies import values_from
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import AnswerProgress, Client, keep_header_bytes
 from policyctx.proxy.conversations import Registry, credential_of, scope_of
@@ -411,6 +412,10 @@ class Proxy:
             raise RefusedError(413, "request_too_large", text) from error
         if not isinstance(body, bytes):
             raise RefusedError(503, "overloaded_error", "too many bodies at once")
+        try:
+            values_from(body, 0, settings.limits.question_values)
+        except UntouchableError as error:
+            raise RefusedError(413, "request_too_large", str(error)) from error
         texts = OwnTexts(settings.root, scopes)
         status, answered, content = await endpoint.answer(request.raw_headers, body, texts)
         return web.Response(status=status, body=content, headers=CIMultiDict(_decoded(answered)))

@@ -17,7 +17,7 @@ from typing import Any
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
-from policyctx.errors import UsageError
+from policyctx.errors import MessagesError, UsageError
 from policyctx.messages.asked import model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import MARKER
@@ -180,6 +180,8 @@ class Turning:
             return (yield from self._turned(request))
         except UntouchableError as error:
             return self.left_alone(error)
+        except MessagesError:  # its text may have a part of the request
+            return self.left_alone(UntouchableError("its list is not one of messages of the API"))
         except Exception as error:  # noqa: BLE001 - the client gets its answer whatever happens
             self._note(error, "sent unchanged")
             self._count("failed_open")
@@ -294,7 +296,11 @@ class Turning:
             if last is None or again is None:
                 raise
             new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
-            self._note(error, "earlier decisions were applied again")
+            what = "earlier decisions were applied again"
+            if isinstance(error, MessagesError):
+                _log.info("a list is not one of messages of the API, and %s", what)
+            else:
+                self._note(error, what)
             self._count("reapplied")
             return Turned(_new(new, body))
 

@@ -21,6 +21,7 @@ from pytest_bdd.gherkin_parser import get_gherkin_document
 from pytest_bdd.parser import FeatureParser
 
 from policyctx.errors import Diagnostic, Location, nearest, present
+from policyctx.policy.sources import is_linked
 from policyctx.resources import open_file
 from policyctx.testing.step_definitions import Definitions
 
@@ -187,6 +188,8 @@ def read_feature(path: Path, shown: str) -> FeatureSource:
             text = file.read().decode("utf-8")
         document = get_gherkin_document(str(path.absolute()))
     except GherkinParseError as error:
+        if is_linked(path):  # the file may be any, and its lines secret
+            raise broken("a link leads to this file, and it is not a feature") from None
         raise BrokenFeatureError([_told(error, shown, _language(text))]) from error
     except (OSError, UnicodeDecodeError) as error:
         raise broken(f"cannot be read: {error}") from error

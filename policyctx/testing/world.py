@@ -52,6 +52,8 @@ from policyctx.turns.sources import position_of
 _READABLE = 0o444
 _LONGEST_WAIT = 10
 
+_NOTHING_YET = "nothing has happened yet; a When comes before a Then"
+
 
 @dataclass(slots=True)
 class ScriptedSummarizer:
@@ -459,11 +461,20 @@ class World:
         if error is not None and not self.error_is_known:
             raise OutcomeError("no error", f"{type(error).__name__}: {error}")
 
+    def require_event(self) -> None:
+        """Raise `OutcomeError` when the last event failed unexpectedly, or nothing has happened.
+
+        What a scenario says before anything happens holds whatever the engine does.
+        """
+        if self._files_before is None:
+            raise WordingError(_NOTHING_YET)
+        self.require_no_error()
+
     @property
     def last(self) -> TurnEvent:
         """The last event; raises `OutcomeError` when it failed unexpectedly, or there is none."""
         if not self.turns:
-            raise WordingError("nothing has happened yet; a When comes before a Then")
+            raise WordingError(_NOTHING_YET)
         self.require_no_error()
         return self.turns[-1]
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tty
 from functools import cache
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -454,3 +456,21 @@ def test_the_commands_take_a_url(policyctx: Command, tmp_path: Path) -> None:
     assert policyctx("store", "cat", tmp_path / "copy", files[0].path).stdout == TEXT
     missing = policyctx("store", "ls", f"file://{tmp_path}")
     assert "the folders in it do: copy, s1, s1-back" in missing.stderr
+
+
+@pytest.mark.parametrize("lines", [(), ("--lines", "1-2")])
+def test_a_text_does_not_control_the_terminal_on_which_it_is_shown(
+    tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    text = "one\ttwo\x1b[31mred\x07\nsix\u202eten\x9b2J\n"
+    ContextFileSystem(tmp_path / "root").save([result("toolu_01", text)])
+    arguments = [sys.executable, "-m", "policyctx", "store", "cat", "root", "toolu_01", *lines]
+    terminal, end = os.openpty()
+    tty.setraw(end)
+    subprocess.run(arguments, cwd=tmp_path, stdout=end, check=True, timeout=60)
+    shown = os.read(terminal, 4096).decode()
+    assert shown == "one\ttwo\\x1b[31mred\\x07\nsix\\u202eten\\x9b2J\n"
+    piped = subprocess.run(arguments, cwd=tmp_path, capture_output=True, check=True, timeout=60)
+    assert piped.stdout.decode() == text
+    os.close(end)
+    os.close(terminal)

@@ -330,6 +330,21 @@ def test_a_body_above_a_limit_is_untouchable(body: dict[str, Any]) -> None:
             read_body(raw, "messages", known, SMALL)
 
 
+@pytest.mark.parametrize("wide", ["\N{GRINNING FACE}", "\N{SNOWMAN}", "\u00e9"])
+@pytest.mark.parametrize("write", [orjson.dumps, lambda value: json.dumps(value).encode()])
+def test_the_text_of_a_body_is_measured_as_it_is_in_memory(wide: str, write: Any) -> None:
+    """A character outside of ASCII makes the others of its string up to four times as wide."""
+    limits = ProxyLimits(body_bytes=4_000)
+    narrow = write({"messages": [{"content": "a" * 3_000}]})
+    raw = write({"messages": [{"content": "a" * 3_000 + wide}]})
+    body = read_body(narrow, "messages", None, limits)
+    for known in (None, body):
+        with pytest.raises(UntouchableError, match="memory"):
+            read_body(raw, "messages", known, limits)
+    read_body(write({"messages": [{"content": "a" * 900 + wide}]}), "messages", body, limits)
+    assert body.text_bytes == len(narrow)
+
+
 def test_a_body_grows_up_to_the_limits_and_may_shrink_again() -> None:
     earlier, tail = None, orjson.dumps({"a": list(range(100))})[1:]
     for n in (5, 12, 5, 12, 20, 3, 9):

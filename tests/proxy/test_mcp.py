@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -133,7 +134,8 @@ def test_a_request_to_another_name_or_from_a_page_is_refused(
         (b"{", 400),
         (b"[]", 400),
         (b'{"jsonrpc":"2.0","id":1,"method":"nothing"}', 200),
-        (b"[" * 100_000, 400),
+        (b"[" * 900, 400),
+        (b"[" * 100_000, 413),
     ],
 )
 def test_a_wrong_request_gets_an_error(
@@ -143,6 +145,19 @@ def test_a_wrong_request_gets_an_error(
     assert found == status
     assert b"error" in text
     assert "sk-secret" not in pair[1].log.read_text()
+
+
+@pytest.mark.parametrize("value", ["[]", '{"a":{}}', "1", '""', '"\\""'])
+def test_a_request_of_many_values_is_refused_before_it_is_read(
+    pair: tuple[Upstream, Running], value: str
+) -> None:
+    """The server reads a request in the event loop, so all others would wait."""
+    raw = json.dumps({**PING, "params": {"a": "VALUES"}})
+    body = raw.replace('"VALUES"', "[" + ",".join([value] * 90_000) + "]").encode()
+    status, text = asked(pair[1], body, x_api_key="k")
+    assert (status, b"too many values" in text) == (413, True)
+    signs = raw.replace("VALUES", "f(a, [b], {c}) " * 9_000).encode()
+    assert asked(pair[1], signs, x_api_key="k")[0] == 200
 
 
 def test_a_large_request_is_refused(pair: tuple[Upstream, Running]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+import tracemalloc
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -126,11 +128,34 @@ def test_an_idle_session_leaves_memory_and_goes_on_from_the_store(tmp_path: Path
 
 
 def test_sessions_leave_memory_where_it_is_short(tmp_path: Path) -> None:
-    proxied = Proxied(tmp_path, memory_bytes=75_000)
+    proxied = Proxied(tmp_path, memory_bytes=130_000)
     for name in "abcdef":
         proxied.turn(session_of(*TEXTS[:4]), name)
     assert 0 < len(proxied.registry) < 4
     assert are_away(proxied.turn(session_of(*TEXTS[:4]), "a"), 3)
+
+
+@pytest.mark.parametrize("text", ["a", "a\N{SNOWMAN}", "a\N{GRINNING FACE}"])
+@pytest.mark.parametrize("size", [1, 200_000])
+def test_what_a_conversation_is_said_to_take_in_memory_is_what_it_takes(
+    tmp_path: Path, text: str, size: int
+) -> None:
+    proxied = Proxied(tmp_path)
+    raws = {
+        name: json.dumps({"messages": [{"role": "user", "content": name + text + "b" * size}]})
+        for name in map(str, range(20))
+    }
+    proxied.turned(raws["0"].encode(), "0")
+    tracemalloc.start()
+    try:
+        for name in list(raws)[1:]:
+            proxied.turned(raws[name].encode(), name)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    said = sum(one.bytes_kept for one in proxied.registry.live()[:-1])
+    assert taken <= said <= 6 * taken
 
 
 def test_lists_that_begin_alike_are_two_sessions(tmp_path: Path) -> None:
@@ -269,22 +294,49 @@ def test_a_body_that_is_nested_deep_is_no_error(tmp_path: Path, depth: int, plac
     assert not proxied.turning.counts.errors
 
 
-def test_the_log_says_that_decisions_were_applied_again_only_when_they_were(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"role": "user", "content": 7},
+        {"role": "user", "content": [[]]},
+        {"role": "user", "content": [{"type": 5}]},
+        {"role": 5, "content": "x"},
+        {"content": "x"},
+    ],
+)
+def test_a_list_that_no_api_takes_is_no_error_of_the_proxy(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: dict[str, Any]
 ) -> None:
-    wrong = {"role": "user", "content": 7}
+    caplog.set_level("INFO")
     proxied = Proxied(tmp_path)
-    proxied.turn([wrong])
-    proxied.turn([wrong])
+    assert proxied.turn([wrong]) == [wrong]
+    assert proxied.turn([wrong]) == [wrong]
     assert "sent unchanged" in caplog.text
     assert "applied again" not in caplog.text
-    assert proxied.turning.counts.errors == {"MessagesError": 2}
-    proxied.turn(session_of(*TEXTS[:3]), "t")
+    before = proxied.turn(session_of(*TEXTS[:3]), "t")
     caplog.clear()
-    proxied.turn([*session_of(*TEXTS[:3]), wrong], "t")
+    assert proxied.turn([*session_of(*TEXTS[:3]), wrong], "t") == [*before, wrong]
     assert "applied again" in caplog.text
     assert "sent unchanged" not in caplog.text
-    assert proxied.outcomes == {"failed_open": 2, "edited": 1, "reapplied": 1}
+    assert proxied.outcomes == {"untouchable": 2, "edited": 1, "reapplied": 1}
+    assert not proxied.turning.counts.errors
+    assert not [one for one in caplog.records if one.levelname != "INFO"]
+
+
+def test_the_log_says_that_decisions_were_applied_again_only_when_they_were(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxied = Proxied(tmp_path)
+    proxied.turn(session_of(*TEXTS[:3]), "t")
+    monkeypatch.setattr(proxied.policies, "policy_of", {}.__getitem__)
+    proxied.turn(session_of(*TEXTS[:3]))
+    assert "sent unchanged" in caplog.text
+    assert "applied again" not in caplog.text
+    caplog.clear()
+    proxied.turn(session_of(*TEXTS[:4]), "t")
+    assert "applied again" in caplog.text
+    assert "sent unchanged" not in caplog.text
+    assert proxied.outcomes == {"edited": 1, "failed_open": 1, "reapplied": 1}
 
 
 def test_the_log_names_each_model_without_a_price_once(

@@ -292,6 +292,22 @@ Feature: Outcomes that did not come
     Given no messages
     Then nothing is offloaded
 
+  Scenario: nothing has happened yet
+    Given no messages
+    Then no archive is written
+
+  Scenario: a When comes before a Then
+    Given no messages
+    Then no file is written
+
+  Scenario: nothing has happened yet; a When
+    Given no messages
+    Then no folder is made
+
+  Scenario: happened yet; a When comes before a Then
+    Given no messages
+    Then the input is not changed
+
   Scenario: no such policy: it is neither a file nor a preset; did you mean 'coding-agent'?
     When the policy is applied
     Then nothing is dropped

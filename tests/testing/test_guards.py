@@ -333,3 +333,29 @@ def test_a_file_that_is_not_a_feature_is_reported(
     write(pytester)
     (pytester.path / "mine.feature").write_bytes(raw)
     assert sentence in collected(pytester)
+
+
+@pytest.mark.parametrize("name", ["mine.feature", "sub/mine.feature"])
+@pytest.mark.parametrize("raw", [b"password: hunter2\n", b"-- KEY --\nhunter2\n", b"# hunter2"])
+def test_nothing_of_a_foreign_file_behind_a_link_is_shown(
+    pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory, raw: bytes, name: str
+) -> None:
+    """In a pull request a link may lead to any file of the machine that checks it."""
+    write(pytester)
+    (pytester.path / "mine.feature").unlink()
+    foreign = tmp_path_factory.mktemp("foreign")
+    (foreign / "mine.feature").write_bytes(raw)
+    if name.startswith("sub"):
+        (pytester.path / "sub").symlink_to(foreign)
+    else:
+        (pytester.path / name).symlink_to(foreign / "mine.feature")
+    out = collected(pytester)
+    assert "hunter2" not in out
+    assert "is not a feature" in out or "there is no feature in this file" in out
+
+
+def test_a_feature_behind_a_link_is_run(pytester: pytest.Pytester) -> None:
+    write(pytester, scenario())
+    (pytester.path / "mine.feature").rename(pytester.path / "real")
+    (pytester.path / "mine.feature").symlink_to(pytester.path / "real")
+    pytester.runpytest("mine.feature").assert_outcomes(passed=1)

@@ -325,6 +325,8 @@ def cat(
 ) -> None:
     """Print an offloaded text exactly as it was, checked by its hash.
 
+    On a terminal, characters that control it or hide text are shown as escapes.
+
     Example: policyctx store cat .offload toolu_01 --lines 1-40
     """
     wanted = line_range(lines)
@@ -334,6 +336,9 @@ def cat(
     if as_json:
         known = entry_report(entry, store, name) if entry else {"path": key}
         console().out(json_text({**known, "text": text}), highlight=False)
+        return
+    if sys.stdout.isatty():
+        console().out(text, end="")
         return
     sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
     sys.stdout.buffer.flush()

@@ -327,6 +327,7 @@ def _(policyctx_world: World, items: str) -> None:
 @then("no archive is written", "no archive is written")
 def _(policyctx_world: World) -> None:
     """No replaced messages were saved below the root folder."""
+    policyctx_world.require_event()
     if found := [path for path in policyctx_world.all_files() if "archive" in path]:
         raise OutcomeError("no archive", ", ".join(found))
 

@@ -24,7 +24,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
     """How many files the scenario's events have saved below the root folder, the store's own
     apart; with `no`, nothing is saved at all.
     """
-    policyctx_world.require_no_error()
+    policyctx_world.require_event()
     world = policyctx_world
     written = world.written if amount.number else world.all_written
     if not amount.holds_for(len(written)):
@@ -35,6 +35,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
 @then("no folder is made", "no folder is made")
 def _(policyctx_world: World) -> None:
     """The root folder does not exist."""
+    policyctx_world.require_event()
     if policyctx_world.root.exists():
         raise OutcomeError("no root folder", str(policyctx_world.root))
 

@@ -160,3 +160,23 @@ def test_many_large_bodies_at_once_take_bounded_memory(
     for client in clients:
         client.close()
     assert proxy.peak_memory() < 850 * 2**20
+
+
+@pytest.mark.parametrize("wide", ["\N{GRINNING FACE}", "\\ud83d\\ude00", "\N{SNOWMAN}"])
+@pytest.mark.parametrize("encoding", ["", "zstd"])
+def test_a_text_that_is_wide_in_memory_is_sent_as_it_came(
+    raw_pair: tuple[RawUpstream, Proxy], wide: str, encoding: str
+) -> None:
+    """One character makes the others four times as wide, in each of the copies of a long text."""
+    api, proxy = raw_pair
+    api.seen.clear()
+    before = proxy.peak_memory()
+    text = wide.encode() + os.urandom(500_000).hex().encode() + b"a b " * 10_000_000
+    raw = ENCODINGS[encoding](
+        b'{"model": "m", "messages": [{"role": "user", "content": "%b"}]}' % text
+    )
+    headers = b"Content-Encoding: %b\r\n" % encoding.encode() if encoding else b""
+    answer = answered(proxy.port, request(b"POST", b"/v1/messages", raw, CLOSE + headers))
+    assert statuses(answer) == [200]
+    assert raw in [sent for _, _, sent in api.seen]
+    assert proxy.peak_memory() - before < 150 * 2**20
