@@ -589,3 +589,28 @@ def test_the_input_of_a_call_that_the_provider_runs_stays_when_its_result_leaves
     left = Session(rules, store=MemoryStore(), session_id="s").apply(given).messages
     assert left[1] == given[1]
     assert left[2]["content"][0]["content"] == "[gone]"
+
+
+@pytest.mark.parametrize(
+    "led_to", [function("a"), REASONING[1], REASONING[2] | {"content": "other words"}]
+)
+def test_reasoning_that_left_the_end_of_a_list_is_back_when_its_reply_goes_on(
+    led_to: Message,
+) -> None:
+    """After a restart it is taken for equal reasoning that was dropped before."""
+    rules = policy(
+        """
+        min_chars: 0
+        items: {thinking: {offload: true}, assistant_message: {offload: true}}
+        steps: [{name: a, do: drop, select: {types: [thinking], unit: group}}]
+        """
+    )
+    store = MemoryStore()
+    session = Session(rules, store=store, session_id="s")
+    thoughts = [reasoning(1), reasoning(2)]
+    assert session.apply([GO, *thoughts, REASONING[2], GO]).messages == [GO, GO]
+    session = Session(rules, store=store, session_id="s")
+    given = [GO, GO, *thoughts]
+    assert session.apply(given).messages == [GO, GO]
+    given.append(led_to)
+    assert session.apply(given).messages == given

@@ -748,6 +748,20 @@ BINARY: list[tuple[str, Any]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    "block",
+    [{"type": "audio", "title": "Track", "duration": 3}, {"type": "video", "name": "Intro"}],
+)
+def test_a_list_of_sounds_by_name_is_a_text(block: dict[str, Any]) -> None:
+    assert joined_text([text("a"), block]) == f"a\n{compact_json(block)}"
+
+
+@pytest.mark.parametrize("kind", ["image", "video", "audio", "document"])
+def test_a_medium_of_bedrock_is_in_no_text(kind: str) -> None:
+    block = {kind: {"format": "x", "source": {"bytes": DATA}}}
+    assert joined_text([{"text": "a"}, block, {"text": "b"}]) == "a\nb"
+
+
 @pytest.mark.parametrize(("host", "block"), BINARY)
 def test_sounds_and_videos_are_not_in_the_text(tmp_path: Path, host: str, block: Any) -> None:
     made, content = HOSTS[host]
@@ -800,3 +814,48 @@ def test_documents_and_search_results_are_lines_of_the_text(
     [path] = one.apply(made(blocks)).files
     assert Path(path).read_text(encoding="utf-8") == f"{expected}\nend"
     assert contains(restored(one, path), blocks)
+
+
+def test_a_document_leaves_with_the_text_that_is_its_own_placeholder(tmp_path: Path) -> None:
+    data = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+    content = [text("ok"), {"type": "document", "source": data}]
+    compiled = policy("""\
+        min_chars: 0
+        items: {tool_result: {offload: true}}
+        store: {sync: never}
+        steps:
+          - name: old
+            do: offload
+            select: {types: [tool_result]}
+            placeholder: {text: "{head}", head: {chars: 4}}
+        """)
+    one = Session(compiled, root=tmp_path, session_id="s")
+    messages = session_of(content)
+    assert one.apply(messages).messages == session_of("ok")
+    assert restored(one, "c0")["content"] == content
+
+
+def test_a_message_whose_text_is_its_own_placeholder_stays_the_same_object(tmp_path: Path) -> None:
+    compiled = policy("""\
+        min_chars: 0
+        items: {tool_call: {offload: true}, assistant_message: {offload: true}}
+        store: {sync: never}
+        steps:
+          - name: words
+            do: clear
+            must_shrink: false
+            select: {types: [assistant_message], keep_recent: 1}
+            placeholder: {text: "{head}", head: {chars: 4}}
+          - {name: calls, do: clear, select: {types: [tool_call]}, placeholder: "-"}
+        """)
+    one = Session(compiled, root=tmp_path, session_id="s")
+    said = {
+        "role": "assistant",
+        "content": [text("I do"), *call("a", "Bash", {"command": LOG})["content"]],
+    }
+    back = one.apply([user(), said, results(("a", "done")), user()]).messages
+    assert back[1] != said
+    more = [{"role": "assistant", "content": "and so on"}, user()]
+    again = one.apply([*back, *more])
+    assert [d.item.text for d in again.plan.new] == ["I do"]
+    assert again.messages[1] is back[1]

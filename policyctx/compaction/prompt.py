@@ -15,7 +15,7 @@ from unicodedata import normalize
 
 from policyctx.compaction.assembly import History, SummaryRequest
 from policyctx.definitions.fields import PROMPT_FIELDS
-from policyctx.definitions.items import UNKNOWN, Item
+from policyctx.definitions.items import MEDIA_TYPES, UNKNOWN, Item
 from policyctx.errors import SummaryError
 from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary, SummaryCheck
@@ -527,7 +527,7 @@ def recorded_parts(history: History, settings: Summary) -> list[PromptPart]:
 
 
 def _parts(item: Item) -> Iterator[PromptPart]:
-    if item.kind in {"image", "document"}:
+    if item.kind in MEDIA_TYPES:
         yield PromptPart(
             "other", " ".join(filter(None, ("Attached", item.kind, item.media_type))), ""
         )

@@ -1,9 +1,8 @@
 """Gates: what is special about the number of each, how it is compared, and why there is none."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 # What kind of number a gate compares, which decides how it is shown and how it may be written.
 Kind: TypeAlias = Literal["tokens", "count", "ratio", "seconds"]
@@ -28,28 +27,6 @@ class Gate:
     sizes: Literal["", "freed", "of"] = ""
     needs_price: bool = False
     holds_gates: bool = False
-
-
-class _Noted(Protocol):
-    """A map of gates."""
-
-    def noted(self, kind: type[Gate]) -> Mapping[str, Gate]: ...
-
-
-def gates_in(gates: _Noted) -> Iterator[tuple[str, Any, Gate]]:
-    """Yield the name, the value and the definition of each gate that a map gives.
-
-    A gate in a gate that holds gates is named `outer.inner`.
-    """
-    for name, gate in gates.noted(Gate).items():
-        given = getattr(gates, name)
-        if given is None:
-            continue
-        if not gate.holds_gates:
-            yield name, given, gate
-            continue
-        for inner, value, definition in gates_in(given):
-            yield f"{name}.{inner}", value, definition
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,6 +285,8 @@ BUILT_IN_TYPES: tuple[BuiltInType, ...] = get_args(BuiltInType)
 # The kinds of items that never have a tool, and those that always have one.
 WITHOUT_TOOL = frozenset(name for name, it in ITEM_TYPES.items() if it.has_tool is False)
 WITH_TOOL = frozenset(name for name, it in ITEM_TYPES.items() if it.has_tool)
+MEDIA_TYPES = frozenset({"image", "document"})
+"""The kinds of items that a text may stand in the place of."""
 # What no step takes, with the reason; `unknown` is the kind of a block that is not understood.
 NEVER_TAKEN: dict[str, str] = {
     name: it.never_taken for name, it in ITEM_TYPES.items() if it.never_taken

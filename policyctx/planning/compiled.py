@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from policyctx.definitions.gates import Comparison, gates_in
+from policyctx.definitions.gates import Comparison
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
 from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.errors import Location
@@ -21,6 +21,7 @@ from policyctx.policy.agent_options import tree_of, with_options
 from policyctx.policy.loading import loaded, validated
 from policyctx.policy.models import KeepRecent, Model, Policy, Step
 from policyctx.policy.models.compaction import Compaction, FileSource
+from policyctx.policy.models.gates import gates_in
 from policyctx.policy.models.rules import ItemRule, LineFields, ToolRule
 from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.items import MEDIA_TYPES, Item, Message
 from policyctx.definitions.names import recall_tool
 from policyctx.messages.editing import strings_in
 from policyctx.messages.json_text import compact_json
@@ -469,7 +469,7 @@ class Conversation:
     ) -> LedgerEntry:
         """Return the entry of an item with this fate."""
         item = self.items[position]
-        is_medium = item.kind in {"image", "document"} and item.inside is None
+        is_medium = item.kind in MEDIA_TYPES and item.inside is None
         return LedgerEntry(
             key=self._identities.key(position),
             chars=len(item.text),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.gates import Comparison, Kind, Nothing, gates_in
+from policyctx.definitions.gates import Comparison, Kind, Nothing
 from policyctx.planning.facts import Added, Facts, Unit
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.select import Candidates
@@ -20,6 +20,7 @@ from policyctx.policy.models.gates import (
     Limits,
     RatioGate,
     TokensGate,
+    gates_in,
 )
 from policyctx.policy.values import Duration, Share
 from policyctx.pricing.dollars import calls_to_pay_back, prices_of

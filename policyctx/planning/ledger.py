@@ -539,11 +539,11 @@ def _times(text: str, result: Item) -> int:
     """Return how often a text is one of those in a result; by its lines if these are not known."""
     if result.blocks is not None and result.blocks.texts:
         return result.blocks.texts.count(text)
-    return _lines(result.text).count(_lines(text))
+    return _lines(result.text).count(_lines(text)) if text else 0
 
 
 def _lines(text: str) -> str:
-    """Return a text in which each line has two line feeds of its own around it."""
+    """Return a text in which each line has two line feeds of its own: neighbours share none."""
     return "\n" + text.replace("\n", "\n\n") + "\n"
 
 

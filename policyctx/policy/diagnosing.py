@@ -1,7 +1,5 @@
 """From what the models refused to what a person reads: place, mistake, nearest right word."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from pydantic_core import ErrorDetails
@@ -58,7 +56,7 @@ def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
             _, owner = root.deepest(path[:-1])
             found[path] = [_unknown_key(path, node, owner)]
             meant = [key_for_word(path, node, owner.value), nearest(path[-1], keys_at(path[:-1]))]
-            misspelt |= {(path[:-1], key) for key in meant}
+            misspelt |= {(path[:-1], key) for key in meant if key}
     for error in errors:
         path, node = root.deepest(error["loc"])
         if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:

@@ -14,7 +14,13 @@ from itertools import islice
 from math import ceil
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from policyctx.definitions.items import BUILT_IN_TYPES, WITH_TOOL, WITHOUT_TOOL, PlainValue
+from policyctx.definitions.items import (
+    BUILT_IN_TYPES,
+    MEDIA_TYPES,
+    WITH_TOOL,
+    WITHOUT_TOOL,
+    PlainValue,
+)
 from policyctx.errors import Diagnostic
 from policyctx.policy.lookup import Level, RulePath, lineage, nearest_given, type_levels, why_never
 from policyctx.policy.models import Policy, Step
@@ -309,7 +315,6 @@ class Checked:
         return str(amount)
 
 
-_MEDIA = frozenset({"image", "document"})
 NOT_OFFLOADED = "nothing says `offload: true`"
 
 
@@ -434,7 +439,7 @@ def _unmatched(match: Match) -> str | None:
     """Return a key of a match that no item of its built-in type has a value for."""
     if match.type in WITHOUT_TOOL and (match.tool is not None or match.error):
         return "error" if match.tool is None else "tool"
-    return "media_type" if match.media_type is not None and match.type not in _MEDIA else None
+    return "media_type" if match.media_type is not None and match.type not in MEDIA_TYPES else None
 
 
 def _refused_by_rules(checked: Checked, step: Step, item_type: str) -> str | None:

@@ -28,6 +28,8 @@ _REST = "the rest of the list"
 # Each value follows one of these signs, but the first. A string may lack its end.
 _SIGNS = (b",", b"[", b"{")
 _SIGN_OR_STRING = re.compile(rb'[,\[{]|"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+# An escape beyond U+00FF.
+_WIDE_ESCAPE = re.compile(rb"\\u(?!00)")
 _QUOTE = ord('"')
 # Of a character in memory, in a text that has others than ASCII.
 _BYTES_OF_CHAR = 4
@@ -96,9 +98,9 @@ def read_body(
 def _text_bytes(raw: bytes) -> int:
     """Return how many bytes the text of some JSON takes at most when it is decoded.
 
-    One character outside of ASCII, also an escaped one, can make all others of its string wider.
+    One character beyond U+00FF, also an escaped one, can make all others of its string wider.
     """
-    is_narrow = raw.isascii() and b"\\u" not in raw
+    is_narrow = raw.isascii() and _WIDE_ESCAPE.search(raw) is None
     return len(raw) * (1 if is_narrow else _BYTES_OF_CHAR)
 
 

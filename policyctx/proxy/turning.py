@@ -17,7 +17,7 @@ from typing import Any
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
-from policyctx.errors import MessagesError, UsageError
+from policyctx.errors import MessagesError, ShapeError, UsageError
 from policyctx.messages.asked import model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import MARKER
@@ -62,6 +62,7 @@ _MOST_NAMED, _NAME_CHARS = 64, 80
 # Bytes of a body, and of what is new in it, above which the first step of a turn would be long.
 LARGE, _MUCH_NEW = 2**20, 2**14
 _LIMITS = ProxyLimits()
+_NO_LIST = "its list is not one of messages of the API"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +181,9 @@ class Turning:
             return (yield from self._turned(request))
         except UntouchableError as error:
             return self.left_alone(error)
-        except MessagesError:  # its text may have a part of the request
-            return self.left_alone(UntouchableError("its list is not one of messages of the API"))
         except Exception as error:  # noqa: BLE001 - the client gets its answer whatever happens
+            if _is_of_the_client(error):
+                return self.left_alone(UntouchableError(_NO_LIST))
             self._note(error, "sent unchanged")
             self._count("failed_open")
         return Turned()
@@ -297,8 +298,8 @@ class Turning:
                 raise
             new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
             what = "earlier decisions were applied again"
-            if isinstance(error, MessagesError):
-                _log.info("a list is not one of messages of the API, and %s", what)
+            if _is_of_the_client(error):
+                _log.info("%s, and %s", _NO_LIST, what)
             else:
                 self._note(error, what)
             self._count("reapplied")
@@ -505,3 +506,8 @@ def dry_session(policy: OffloadPolicy, root: Path, name: str) -> Session:
         summarizer=summarizer,
         expects_usage=False,
     )
+
+
+def _is_of_the_client(error: Exception) -> bool:
+    """Return whether a list is none of the API's; its text may have a part of the request."""
+    return isinstance(error, MessagesError) and not isinstance(error, ShapeError)

@@ -221,7 +221,9 @@ def _result(result: Result, session: Session) -> OffloadResult:
     if isinstance(store, ContextFileSystem):
         try:
             store.read(path)
-        except StoreError:
-            origin = Origin.of(found.item, tokens=None, block=None)
-            store.save([Content(path, found.item.text, path, origin)])
+        except StoreError as error:
+            # A file that cannot be read may be the only copy.
+            if isinstance(error.__cause__, FileNotFoundError):
+                origin = Origin.of(found.item, tokens=None, block=None)
+                store.save([Content(path, found.item.text, path, origin)])
     return OffloadResult(copy.deepcopy(message), 0, f"{store.root}/{path}")

@@ -17,13 +17,25 @@ from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File, item_path, path_parts
 from policyctx.store.backend import AwayError, Backend, Root, StoreUrl, absolute_root, store_root
-from policyctx.store.collector import CollectionReport, StoredFile
+from policyctx.store.collector import (
+    CollectionReport,
+    Collector,
+    RetentionLimits,
+    StoredFile,
+    Terms,
+)
 from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import Event, events
 from policyctx.store.local.backend import LocalBackend
-from policyctx.store.read import ContentReader, FoundLine, Verification
+from policyctx.store.read import (
+    ContentReader,
+    FoundLine,
+    Verification,
+    matches,
+    verify_entries,
+)
 from policyctx.store.remote.backend import RemoteBackend
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.sessions import StateFolder, session_ids, state_folders
@@ -285,8 +297,6 @@ class ContextFileSystem:
         A match says where the text is; `read` returns it, verified. `item_type` and `tool` are
         exact. Raises `StoreError`, for an empty text too, and `AmbiguousSessionError` as `list`.
         """
-        from policyctx.store.read import matches  # noqa: PLC0415 - not to save
-
         with self._backend("read") as backend:
             entries = tuple(self._index(backend))
             chosen = (e for e in entries if e.is_of(item_type, tool) and not e.is_rest)
@@ -306,8 +316,6 @@ class ContextFileSystem:
 
     def verify(self, *, progress: Progress = _silently) -> Verification:
         """Read every content, compare it with its hash, and list the damaged ones."""
-        from policyctx.store.read import Verification, verify_entries  # noqa: PLC0415 - not to save
-
         with self._backend("verified") as backend:
             found = verify_entries(backend, tuple(self._index(backend)), progress)
             now = self._index(backend)
@@ -352,8 +360,6 @@ class ContextFileSystem:
         with a rule for the report: they are removed in place of what the limits say. With
         `compress: zstd`, contents that stay and are not named are compressed. Raises `StoreError`.
         """
-        from policyctx.store.collector import Collector, RetentionLimits, Terms  # noqa: PLC0415 - seldom needed
-
         own = self._state.folder if only_own and self._state is not None else None
         terms = Terms(
             RetentionLimits(max_age, max_bytes, max_contents),
@@ -382,8 +388,6 @@ class ContextFileSystem:
 
         Each says whether a placeholder may name it, by the rules of `collect`.
         """
-        from policyctx.store.collector import Collector, RetentionLimits, Terms  # noqa: PLC0415 - seldom needed
-
         terms = Terms(RetentionLimits(), packs=False, ended=ended, idle=idle)
         with self._backend("read") as backend:
             states = self._states(backend)
@@ -526,8 +530,6 @@ class ContextFileSystem:
             yield reader
 
     def _reader(self, backend: Backend) -> ContentReader:
-        from policyctx.store.read import ContentReader  # noqa: PLC0415 - not to save
-
         rules = self._saver.rules
         reserved = rules.reserved if self._state else None
         index = Index() if self._state is None else self._state.refresh(backend)
@@ -570,8 +572,6 @@ def _state_at(root: Root, place: StateFolder) -> State:
 
 
 def _remote_at(url: StoreUrl, timeout: float, spill_to: Path | None = None) -> RemoteBackend:
-    from policyctx.store.remote.backend import RemoteBackend  # noqa: PLC0415 - only for a URL
-
     if spill_to is None:
         return RemoteBackend(url, timeout=timeout)
     from policyctx.store.remote.spill import Spill  # noqa: PLC0415 - only for such a store

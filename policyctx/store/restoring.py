@@ -4,34 +4,49 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
+from policyctx.definitions.items import MEDIA_TYPES
 from policyctx.messages.reading import is_message, items_of
 from policyctx.planning.ledger import LedgerEntry, is_entry
 from policyctx.store.filesystem import ContextFileSystem
 
 JSON: TypeAlias = Any
-_Key: TypeAlias = tuple[str, str, str, str] | None
-# The fields that name the call of a block or of a message; the first that is there counts.
+_Key: TypeAlias = tuple[str, str, str, str]
+# The fields that name the call of a block or of a message; the first that is there counts. Google
+# may give the name of the tool alone.
 _IDS = ("tool_use_id", "tool_call_id", "call_id", "toolUseId", "id", "name")
 # A text block takes the place of an image or a document.
-_MEDIA = ("image", "document")
 _TEXT_BLOCK = frozenset({"type", "text", "cache_control"})
 
 
-def _key(value: dict[str, JSON]) -> _Key:
-    """Return where the field is that names the call, its value and the type, None without one.
+def _key(value: dict[str, JSON]) -> _Key | None:
+    """Return the field that names the call: its map's key, its own, its value and the type.
 
-    In the Responses API a call and its output have the same field. Bedrock and Google have it in
-    the only map of the block.
+    None without one. In the Responses API a call and its output have the same field. Bedrock and
+    Google have it in a map of the block.
     """
     maps = [("", value), *(pair for pair in value.items() if isinstance(pair[1], dict))]
     for holder, inner in maps:
-        if (
-            name := next((one for one in _IDS if isinstance(inner.get(one), str)), None)
-        ) is not None:
+        name = next((one for one in _IDS if isinstance(inner.get(one), str)), None)
+        if name is not None:
             return holder, name, inner[name], str(value.get("type"))
     return None
+
+
+class _Original(NamedTuple):
+    """A block that was offloaded, and its placeholder: as a text, as JSON, and as JSON in JSON."""
+
+    block: dict[str, JSON]
+    placeholder: str
+    once: str
+    twice: str
+
+    @classmethod
+    def of(cls, block: dict[str, JSON], placeholder: str) -> Self:
+        once = json.dumps(placeholder)[1:-1]
+        # The arguments of a call may be JSON inside a string.
+        return cls(block, placeholder, once, json.dumps(once)[1:-1])
 
 
 @dataclass(slots=True)
@@ -44,8 +59,10 @@ class Restorer:
     several files.
     """
 
-    blocks: dict[_Key, list[tuple[JSON, str]]]
-    """The originals and their placeholders, by what `_key` returns."""
+    blocks: dict[_Key, list[_Original]]
+    """The originals, by what `_key` returns."""
+    media: dict[str, JSON]
+    """The original blocks of images and documents, by the placeholder."""
     texts: dict[str, str]
     """The original text by its placeholder."""
     unsaved: frozenset[str]
@@ -96,31 +113,30 @@ class Restorer:
     def _block(self, value: dict[str, JSON]) -> JSON | None:
         """Return the original of a block that contains its placeholder, None for another value."""
         key = None if value.keys() <= _TEXT_BLOCK else _key(value)
-        there = json.dumps(value) if key in self.blocks else ""
-        for original, placeholder in self.blocks.get(key, ()):
-            if key is None:
-                found = value.get("text") == placeholder
-            else:
-                is_alike = all(original.get(name) == value.get(name) for name in ("type", "role"))
-                found = is_alike and _holds(value, there, placeholder)
-            if found:
-                return original
-        return None
+        if key is None:
+            text = value.get("text")
+            return self.media.get(text) if isinstance(text, str) else None
+        alike = [
+            one
+            for one in self.blocks.get(key, ())
+            if all(one.block.get(name) == value.get(name) for name in ("type", "role"))
+        ]
+        return _held_in(value, alike) if alike else None
 
 
-def _holds(value: dict[str, JSON], there: str, placeholder: str) -> bool:
-    """Whether a block, of which this is the JSON, contains a placeholder."""
-    once = json.dumps(placeholder)[1:-1]
-    # The arguments of a call may be JSON inside a string.
-    twice = json.dumps(once)[1:-1]
-    if once in there or twice in there:
-        return True
-    # The placeholder of an input is JSON, whose form in the document may be another one.
-    with suppress(ValueError):
-        if placeholder.startswith("{") and _has(value, json.loads(placeholder)):
-            return True
+def _held_in(value: dict[str, JSON], originals: list[_Original]) -> JSON | None:
+    """Return the first of the originals whose placeholder is in a block, None if none is."""
+    there = json.dumps(value)
     # The input of a built-in tool is an object of a fixed form.
-    return is_message(value) and placeholder in (item.text for item in items_of([value]))
+    texts = {item.text for item in items_of([value])} if is_message(value) else set()
+    for one in originals:
+        if one.once in there or one.twice in there or one.placeholder in texts:
+            return one.block
+        # The placeholder of an input is JSON, whose form in the document may be another one.
+        with suppress(ValueError):
+            if one.placeholder.startswith("{") and _has(value, json.loads(one.placeholder)):
+                return one.block
+    return None
 
 
 def _has(value: JSON, wanted: JSON) -> bool:
@@ -134,7 +150,8 @@ def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
 
     Raises `StoreError` for a content that is gone or that is not what was saved.
     """
-    blocks: dict[_Key, list[tuple[JSON, str]]] = {}
+    blocks: dict[_Key, list[_Original]] = {}
+    media: dict[str, JSON] = {}
     found: dict[str, set[str | None]] = {}
     for store in stores:
         entries = (LedgerEntry.of(record) for record in store.records() if is_entry(record))
@@ -145,15 +162,18 @@ def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
             text = None if path is None else store.read(path)
             found.setdefault(entry.placeholder, set()).add(text)
             original = None if path is None else _original(store, path)
-            if original is not None:
-                key = None if entry.key.kind in _MEDIA else _key(original)
-                blocks.setdefault(key, []).append((original, entry.placeholder))
+            if original is None:
+                continue
+            if entry.key.kind in MEDIA_TYPES:
+                media.setdefault(entry.placeholder, original)
+            elif (key := _key(original)) is not None:
+                blocks.setdefault(key, []).append(_Original.of(original, entry.placeholder))
     texts = {
         placeholder: text
         for placeholder, candidates in found.items()
         if len(candidates) == 1 and (text := next(iter(candidates))) is not None
     }
-    return Restorer(blocks, texts, frozenset(found.keys() - texts.keys()))
+    return Restorer(blocks, media, texts, frozenset(found.keys() - texts.keys()))
 
 
 def _original(store: ContextFileSystem, path: str) -> dict[str, JSON] | None:

@@ -440,11 +440,15 @@ class World:
     def _event(self) -> Iterator[None]:
         """Let something happen, on the scenario's disk and by its clock."""
         self.require_no_error()
-        if self._files_before is None:
-            self._files_before = frozenset(self.all_files())
+        self.begin()
         self.waits = []
         with self._disk(), passing_time(self._let_pass):
             yield
+
+    def begin(self) -> None:
+        """Note that something happens, and which files were there before anything did."""
+        if self._files_before is None:
+            self._files_before = frozenset(self.all_files())
 
     def _let_pass(self, seconds: float) -> None:
         self.seconds_passed += seconds
@@ -462,7 +466,7 @@ class World:
             raise OutcomeError("no error", f"{type(error).__name__}: {error}")
 
     def require_event(self) -> None:
-        """Raise `OutcomeError` when the last event failed unexpectedly, or nothing has happened.
+        """Raise `OutcomeError` when the last event failed, `WordingError` when there was none.
 
         What a scenario says before anything happens holds whatever the engine does.
         """

@@ -74,7 +74,7 @@ Found: TypeAlias = "SessionOutcome | Unpriced | Failure"
 
 
 class Tried(NamedTuple):
-    """A policy as text, under the digest of all its values."""
+    """A policy as text, under the digest of what it says."""
 
     digest: str
     text: str

@@ -245,7 +245,16 @@ class KnownList:
         if self._guessed_wrong(items) or conversation.may_drop_again_with(items):
             return True
         calls = (conversation.reading.call_of(item) for item in items if item.is_answer)
-        return any(call is not None and not conversation.is_there(call) for call in calls)
+        asked = any(call is not None and not conversation.is_there(call) for call in calls)
+        return asked or self._goes_on_without_thinking(more[0])
+
+    def _goes_on_without_thinking(self, message: Message) -> bool:
+        """Whether a message continues a reply whose thinking was removed when nothing followed."""
+        reading, is_there = self.conversation.reading, self.conversation.is_there
+        if not reading.items or self._shapes.role(message) != "assistant":
+            return False
+        newest = reading.thought_of(len(reading.items) - 1)
+        return any(reading.is_bound(i) and not is_there(i) for i in newest)
 
     def _as_decided(self, messages: Sequence[Message]) -> list[Item]:
         ledger = self.conversation.ledger
@@ -501,7 +510,7 @@ class KnownList:
 
     def _edits_by_message(self, new: Mapping[int, Decision]) -> dict[int, list[Edit]]:
         """Return the edits of each message that these decisions change, by its position."""
-        messages = sorted({decision.item.message for decision in new.values()})
+        messages = sorted({fate.item.message for fate in new.values() if not _is_as_left(fate)})
         earlier = self.conversation.fates
         fates = ChainMap(dict(new), earlier) if earlier else new
         edits = {message: list(self._edits(message, fates)) for message in messages}
@@ -512,10 +521,15 @@ class KnownList:
         conversation = self.conversation
         for position in conversation.items_of(message):
             fate, inside = fates.get(position), conversation.reading.items[position].inside
-            if fate is None or fate.placeholder == fate.item.text:
+            if fate is None or _is_as_left(fate):
                 continue
             if inside not in fates:
                 yield Edit(fate.item, fate.placeholder)
+
+
+def _is_as_left(fate: Decision) -> bool:
+    """Whether an item is already what the decision leaves of it."""
+    return fate.placeholder == fate.item.identity
 
 
 def _beginning(messages: Sequence[Message], count: int) -> list[Message]:

@@ -330,8 +330,18 @@ def test_a_body_above_a_limit_is_untouchable(body: dict[str, Any]) -> None:
             read_body(raw, "messages", known, SMALL)
 
 
-@pytest.mark.parametrize("wide", ["\N{GRINNING FACE}", "\N{SNOWMAN}", "\u00e9"])
-@pytest.mark.parametrize("write", [orjson.dumps, lambda value: json.dumps(value).encode()])
+ESCAPING = (orjson.dumps, lambda value: json.dumps(value).encode())
+
+
+def test_escapes_up_to_u00ff_do_not_make_a_text_wide() -> None:
+    """As in the output of a terminal, which has colours."""
+    raw = json.dumps({"messages": [{"content": "\x1b[0m\u00e9" * 300}]}).encode()
+    limits = ProxyLimits(body_bytes=len(raw))
+    assert read_body(raw, "messages", None, limits).text_bytes == len(raw)
+
+
+@pytest.mark.parametrize("wide", ["\N{GRINNING FACE}", "\N{SNOWMAN}"])
+@pytest.mark.parametrize("write", ESCAPING)
 def test_the_text_of_a_body_is_measured_as_it_is_in_memory(wide: str, write: Any) -> None:
     """A character outside of ASCII makes the others of its string up to four times as wide."""
     limits = ProxyLimits(body_bytes=4_000)

@@ -160,6 +160,15 @@ def test_a_result_that_reads_like_a_placeholder_of_no_file_is_written(
     assert result.message == message
 
 
+def test_a_file_that_cannot_be_read_is_not_overwritten_by_its_placeholder(tmp_path: Path) -> None:
+    first = single(results(("a", "x" * 1000)), tmp_path)
+    path = Path(first.file)
+    path.write_bytes(b"\xff" + b"x" * 1000)
+    again = single(first.message, tmp_path)
+    assert (again.file, again.freed_chars) == (str(path), 0)
+    assert path.read_bytes() == b"\xff" + b"x" * 1000
+
+
 def test_a_placeholder_of_another_folder_is_a_result_like_any_other(tmp_path: Path) -> None:
     first = single(results(("a", "x" * 1000)), tmp_path / "one")
     second = single(first.message, tmp_path / "two")

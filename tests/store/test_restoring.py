@@ -262,3 +262,17 @@ def test_a_list_without_its_images_is_not_restored(
     run = policyctx("store", "restore", tmp_path, tmp_path / "messages.json")
     assert (run.returncode, run.stdout) == (1, "")
     assert file.name in run.stderr
+
+
+def test_a_text_of_the_user_comes_back_as_text_in_a_list_of_blocks(tmp_path: Path) -> None:
+    """A host puts the message's text into a block, as for a cache breakpoint."""
+    said = "what to do " * 400
+    step = "{name: a, do: offload, select: {keep_recent: 1}}"
+    rules = policy(f"items: {{user_message: {{offload: true}}}}\nsteps: [{step}]")
+    with Session(rules, root=tmp_path, session_id="s") as session:
+        edited = list(session.apply([user(said), calls(), user("now")]).messages)
+    assert said not in json.dumps(edited)
+    block = {"type": "text", "text": edited[0]["content"], "cache_control": {"type": "ephemeral"}}
+    found = restorer([ContextFileSystem(tmp_path, session="s")])
+    text = found.lines(json.dumps([{"role": "user", "content": [block]}]))
+    assert json.loads(text) == [{"role": "user", "content": [{**block, "text": said}]}]

@@ -24,7 +24,7 @@ from policyctx.compaction.extractive.texts import (
     values_in,
     words_of,
 )
-from policyctx.definitions.items import Item
+from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.reading import Reading
 
 # Characters of an answer that is understood by its question alone, and of the question.
@@ -108,7 +108,7 @@ def _not_agents(
     elif item.kind == "system_prompt":
         for text, pasted in pieces_of(item.text):
             yield Quote(f"{item.role}: {text}", item.message, user=True, pasted=pasted)
-    elif item.kind in ("image", "document") and item.inside is None and item.role == "user":
+    elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 
 

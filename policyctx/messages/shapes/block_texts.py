@@ -132,6 +132,10 @@ _CONVERSE: dict[str, tuple[tuple[str, ...], ...]] = {
     "document": (("document", "source", "text"), ("document", "source", "content")),
     "searchResult": tuple(("searchResult", *path) for path in _PLACES["search_result"]),
 }
+# The fields that hold a sound or a video, or say where it is.
+_CONTENT = frozenset(
+    {"data", "url", "base64", "source", "source_type", "file_id", "file", "id", *SOUNDS}
+)
 # The fields of a response of which a list of blocks may be the only value.
 _HOLDERS = frozenset({"content", "output", "result", "error"})
 # What MCP has beside its `content`: the same once more, and that it is complete.
@@ -221,9 +225,15 @@ def shown_texts(blocks: Sequence[object], without: Collection[int] = ()) -> tupl
 def _is_medium(block: object) -> bool:
     """Whether a block without a text is an image, a document, a sound or another binary content."""
     fields = block if type(block) is dict else as_mapping(block)
-    held = fields.get("resource")
+    kind, held = fields.get("type"), fields.get("resource")
+    if kind is None and len(fields) == 1:  # as in Bedrock's Converse API
+        [(key, inner)] = fields.items()
+        if key in _MEDIA and isinstance(inner, Mapping) and "source" in inner:
+            return True
+    # A tool may list sounds and videos, by name.
+    is_held = kind not in SOUNDS or not _CONTENT.isdisjoint(fields)
     return (
-        fields.get("type") in _MEDIA
+        (kind in _MEDIA and is_held)
         or isinstance(fields.get("base64"), str)
         or (isinstance(held, Mapping) and "blob" in held)
     )

@@ -5,11 +5,10 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from policyctx.definitions.gates import gates_in
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import Diagnostic
 from policyctx.policy.models import Step
-from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate, TokensGate, Until
+from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate, TokensGate, Until, gates_in
 from policyctx.policy.nodes import Path
 from policyctx.policy.reach import Checked
 from policyctx.policy.values import Duration

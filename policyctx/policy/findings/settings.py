@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from policyctx.definitions.fields import PATH_FIELDS
-from policyctx.definitions.items import WITH_TOOL, WITHOUT_TOOL
+from policyctx.definitions.items import MEDIA_TYPES, WITH_TOOL, WITHOUT_TOOL
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
@@ -11,7 +11,7 @@ from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.templates import parsed_template
 
-_WITHOUT_OWN_CALL = WITHOUT_TOOL | {"image", "document"}
+_WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
 _OF_FOLDERS = {
     "sync": "an object is durable when the service says so",
     "mode": "the service decides who may read an object",

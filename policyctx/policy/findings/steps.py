@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from policyctx.definitions.fields import EXTENT_FIELDS, PLACEHOLDER_FIELDS
+from policyctx.definitions.items import MEDIA_TYPES
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.models import Step, Threshold
@@ -342,7 +343,7 @@ def _unordered(checked: reach.Checked, step: Step) -> Iterator[tuple[Path, str, 
 def _takes_all_in_any_order(checked: reach.Checked, step: Step) -> bool:
     """Is nothing left because of what went before, and nothing inside of another item."""
     kinds = set(map(checked.kind, reach.taken_types(checked, step)))
-    return step.action.leaves_placeholder and kinds.isdisjoint({"image", "document"})
+    return step.action.leaves_placeholder and kinds.isdisjoint(MEDIA_TYPES)
 
 
 def inputs_of_no_result(checked: reach.Checked) -> Iterator[Diagnostic]:

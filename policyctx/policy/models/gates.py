@@ -1,6 +1,7 @@
 """Conditions: when a step runs, and when it has done enough."""
 
-from typing import Annotated, ClassVar, Generic, Literal, TypeVar
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field, Strict
 
@@ -175,3 +176,19 @@ class Until(Section):
 # A map means all of its conditions, a list of maps any of them.
 When = Annotated[tuple[Gates, ...], Strict(strict=False), OneOrMore]
 Untils = Annotated[tuple[Until, ...], Strict(strict=False), OneOrMore]
+
+
+def gates_in(gates: Section) -> Iterator[tuple[str, Any, Gate]]:
+    """Yield the name, the value and the definition of each gate that a map gives.
+
+    A gate in a gate that holds gates is named `outer.inner`.
+    """
+    for name, gate in gates.noted(Gate).items():
+        given = getattr(gates, name)
+        if given is None:
+            continue
+        if not gate.holds_gates:
+            yield name, given, gate
+            continue
+        for inner, value, definition in gates_in(given):
+            yield f"{name}.{inner}", value, definition

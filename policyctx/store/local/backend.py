@@ -1,7 +1,5 @@
 """`LocalBackend`: the files of a store in a folder of this computer."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterator

@@ -110,18 +110,21 @@ def _(
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
 def _(policyctx_world: World, duration: float) -> None:
     """The session's clock moves on while the agent is idle or waits; nothing else happens."""
+    policyctx_world.begin()
     policyctx_world.seconds_passed += duration
 
 
 @when("the process restarts", "the process restarts")
 def _(policyctx_world: World) -> None:
     """A new session object takes over: the same folder, the same id, nothing else remembered."""
+    policyctx_world.begin()
     policyctx_world.restart()
 
 
 @when("the session is closed", "the session is closed")
 def _(policyctx_world: World) -> None:
     """The session ends as `Session.close` ends it: its index is brought up to date."""
+    policyctx_world.begin()
     policyctx_world.session.close()
 
 

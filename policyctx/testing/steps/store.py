@@ -22,6 +22,7 @@ def _(policyctx_world: World) -> None:
     compressed, as by `policyctx store gc`.
     """
     policyctx_world.require_no_error()
+    policyctx_world.begin()
     limits = policyctx_world.policy.store.retention
     age = limits.max_age.seconds if limits and limits.max_age else None
     size = limits.max_bytes.bytes if limits and limits.max_bytes else None
