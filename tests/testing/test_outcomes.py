@@ -33,6 +33,7 @@ def world_of(folder: Path, *turns: tuple[Sequence[Message], Sequence[Message]]) 
         plan = session.plan(given)
         turn = TurnEvent("model call", given, copy.deepcopy(given), plan, Result(out, plan))
         world.turns.append(turn)
+    world.begin()
     return world
 
 
