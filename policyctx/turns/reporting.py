@@ -284,7 +284,7 @@ class Notices:
         return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
     def lone_answers(self, known: KnownList, memory: Memory) -> Iterator[str]:
-        """Yield a warning, once, for each new answer without a call, if calls have left the list.
+        """Yield a warning, once, for each new answer that is sent without a call, if calls left.
 
         A result may come late, or a second time, and the list that was returned lacks the call.
         """
@@ -294,7 +294,8 @@ class Notices:
             return
         for position in range(count if before is reading else 0, len(reading.items)):
             item = reading.items[position]
-            key = call_key(item) if item.is_answer and position not in reading.partners else None
+            is_lone = item.is_answer and position not in reading.partners
+            key = call_key(item) if is_lone and known.conversation.is_there(position) else None
             if key is not None and key not in self._lone:
                 self._lone.add(key)
                 yield (
