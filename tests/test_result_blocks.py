@@ -750,7 +750,10 @@ BINARY: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(
     "block",
-    [{"type": "audio", "title": "Track", "duration": 3}, {"type": "video", "name": "Intro"}],
+    [
+        {"type": "audio", "title": "Track", "duration": 3},
+        {"type": "video", "id": "v1", "name": "Intro"},
+    ],
 )
 def test_a_list_of_sounds_by_name_is_a_text(block: dict[str, Any]) -> None:
     assert joined_text([text("a"), block]) == f"a\n{compact_json(block)}"

@@ -68,7 +68,7 @@ def _ranges(content: str, count: int, seen: Iterable[ShownLines | str]) -> Itera
 def _fitting(
     indices: Sequence[int], lines: Sequence[str], room: int, counter: TokenCounter
 ) -> list[int]:
-    """Return the first of these lines that fit into so many tokens together."""
+    """Return the first of these lines, as many as fit into a number of tokens."""
     taken: list[int] = []
     step = 200  # a range may be a whole large file: only as many lines are counted as may fit
     for start in range(0, len(indices), step):

@@ -410,11 +410,6 @@ def _current(
                 yield knob, value
 
 
-def has_prices_for(space: Space) -> bool:
-    """Return whether the space has the gate `pays_back`."""
-    return any(str(value).startswith("pays_back") for value in space.knobs[GATE])
-
-
 def tool_rules(tools_of_sessions: Iterable[frozenset[str]]) -> dict[str, tuple[Value, ...]]:
     """Return the rules for one tool that may be tried; each tool is in three sessions or more."""
     counts: dict[str, int] = {}

@@ -133,9 +133,7 @@ _CONVERSE: dict[str, tuple[tuple[str, ...], ...]] = {
     "searchResult": tuple(("searchResult", *path) for path in _PLACES["search_result"]),
 }
 # The fields that hold a sound or a video, or say where it is.
-_CONTENT = frozenset(
-    {"data", "url", "base64", "source", "source_type", "file_id", "file", "id", *SOUNDS}
-)
+_CONTENT = frozenset({"data", "url", "base64", "source", "source_type", "file_id", "file", *SOUNDS})
 # The fields of a response of which a list of blocks may be the only value.
 _HOLDERS = frozenset({"content", "output", "result", "error"})
 # What MCP has beside its `content`: the same once more, and that it is complete.

@@ -63,7 +63,7 @@ def _(
     seconds: int | None = None,
 ) -> None:
     """So many tries from here on give no summary. With a status, each is the refusal of a provider,
-    which may ask to wait so many seconds.
+    which may ask for a wait of this many seconds.
     """
     scripted = policyctx_world.script_summarizer()
     scripted.failures, scripted.why = times, why
@@ -72,7 +72,7 @@ def _(
 
 @given("each try is billed {tokens:number} tokens", "each try is billed 1000 tokens")
 def _(policyctx_world: World, tokens: int) -> None:
-    """The provider bills so many input tokens for each try at a summary, failed or not."""
+    """The provider bills this many input tokens for each try at a summary, failed or not."""
     policyctx_world.script_summarizer().billed = tokens
 
 
