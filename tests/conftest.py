@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -21,13 +22,19 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # ones all night. `HYPOTHESIS_PROFILE` chooses.
 SLOW = [HealthCheck.too_slow]
 settings.register_profile(
-    "ci", max_examples=40, deadline=None, derandomize=True, suppress_health_check=SLOW
+    "ci", max_examples=25, deadline=None, derandomize=True, suppress_health_check=SLOW
 )
 settings.register_profile(
     "quick", max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW
 )
 settings.register_profile("long", max_examples=10_000, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of every later collection of garbage: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -32,6 +33,8 @@ COMPACTING = """\
     steps: [{name: compact, do: compact, when: {messages: {over: 4}}}]
     """
 LARGE = "x" * 400
+# The long profile interrupts more turns.
+INTERRUPTS = 259 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 65
 FULL = session_of(LARGE, LARGE)
 
 
@@ -133,7 +136,7 @@ def test_an_error_keeps_the_conversation_of_the_session(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_no_descriptor_stays_open_after_interrupts_at_random_moments(seed: str) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "tests.interrupting", "259", seed],
+        [sys.executable, "-m", "tests.interrupting", str(INTERRUPTS), seed],
         capture_output=True,
         text=True,
         check=False,

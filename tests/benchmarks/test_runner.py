@@ -314,6 +314,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "wait": no_wait,
     },
     "replay": {"RESULTS": 8, "TIMES": (2, 4)},
+    "sessions": {"MESSAGES": 60, "TIMES": 2},
     "storing": {
         "FILES": 20,
         "FILES_OF_A_PLAN": 5,

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import json
 import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
 from typing import Literal
@@ -28,6 +29,7 @@ from policyctx.policy.sources import read_source
 
 REPOSITORY = Path(__file__).parents[2]
 MUTATIONS = Path(__file__).with_suffix(".yaml")
+SERVER = Path(__file__).with_name("running_features.py")
 # Large and no code: linked rather than copied.
 _DATA = "vocabularies"
 _FAILED, _PASSED = 1, 0
@@ -64,6 +66,7 @@ class PackageCopy:
     """A copy of the package, with the presets and the features beside it, that may be changed."""
 
     folder: Path
+    _servers: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @classmethod
     def in_folder(cls, folder: Path) -> PackageCopy:
@@ -114,21 +117,45 @@ class PackageCopy:
         report.unlink(missing_ok=True)
         plugins = ("-p", "pytest-bdd", "-p", "policyctx", "--policyctx-only")
         paths = [f"features/{name}" for name in features]
-        run = subprocess.run(
-            [sys.executable, "-m", "pytest", *plugins, "-q", "-x", f"--junit-xml={report}", *paths],
-            cwd=self.folder,  # so `-m` finds the copy before any installed package
-            env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-            | {"PYTHONPATH": str(self.folder)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        code = self._pytest(*plugins, "-q", "-x", f"--junit-xml={report}", *paths)
         failed = _failures(report) if report.exists() else []
-        if run.returncode == _PASSED and not failed:
+        if code == _PASSED and not failed:
             return None
-        if run.returncode == _FAILED and failed:
+        if code == _FAILED and failed:
             return failed[0]
-        raise RuntimeError(f"the features cannot be run:\n{run.stdout}{run.stderr}")
+        raise RuntimeError(f"the features cannot be run:\n{self._printed.read_text()}")
+
+    def _pytest(self, *arguments: str) -> int:
+        """Return the exit code of pytest, run in a fork that imports this copy of the package."""
+        if not self._servers:
+            self._servers.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", SERVER.read_text(encoding="utf-8"), self._printed],
+                    cwd=self.folder,  # so the copy is found before any installed package
+                    env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+                    | {"PYTHONPATH": str(self.folder)},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        [server] = self._servers
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(arguments) + "\n")
+        server.stdin.flush()
+        return int(server.stdout.readline())
+
+    def close(self) -> None:
+        """End the server that runs the features, if there is one."""
+        for server in self._servers:
+            server.communicate()
+        self._servers.clear()
+
+    @property
+    def _printed(self) -> Path:
+        """The file that has what the last run printed."""
+        return self.folder / "printed.txt"
 
     @property
     def _misfit(self) -> Path:

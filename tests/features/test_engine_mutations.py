@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,8 +20,10 @@ RUN = [mutation for mutation in mutations() if _ALL or mutation.profile == "shor
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> PackageCopy:
-    return PackageCopy.in_folder(tmp_path_factory.mktemp("engine"))
+def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackageCopy]:
+    package = PackageCopy.in_folder(tmp_path_factory.mktemp("engine"))
+    yield package
+    package.close()
 
 
 @pytest.mark.slow

@@ -21,8 +21,9 @@ from tests.store.contents import result
 from tests.store.damaging import WRITTEN_BY_0_1
 from tests.store.playing import TURNS_MADE, Clock, played, session
 
-# `POLICYCTX_DAMAGES=10000` looks longer.
-RUNS = int(os.environ.get("POLICYCTX_DAMAGES", "120"))
+# `POLICYCTX_DAMAGES=10000` and the long profile look longer.
+IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+RUNS = int(os.environ.get("POLICYCTX_DAMAGES", "2000" if IS_LONG else "60"))
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -64,18 +65,20 @@ def environment(requirements: tuple[str, ...], cache: Path, *, layered: bool) ->
             [packages] = folder.glob("lib/python*/site-packages")
             line = f"import site; site.addsitedir({base!r})\n"
             (packages / "base.pth").write_text(line, encoding="utf-8")
-        pip: list[str | Path] = [
-            python,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ]
         tests: list[str] = [] if layered else ["--editable", *TESTS]
-        subprocess.run([*pip, *tests, *requirements], cwd=ROOT, check=True)
+        _install(python, [*tests, *requirements])
         done.touch()
     return python
+
+
+def _install(python: Path, wanted: list[str]) -> None:
+    """Install with uv where it is, which takes a thirtieth of the time, or else with pip."""
+    if shutil.which("uv"):
+        uv = ["uv", "pip", "install", "--quiet", "--python", str(python), *wanted]
+        if subprocess.run(uv, cwd=ROOT, check=False).returncode == 0:
+            return
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+    subprocess.run(pip, cwd=ROOT, check=True)
 
 
 def outcome(host: Environment, requirements: tuple[str, ...], cache: Path) -> Outcome:

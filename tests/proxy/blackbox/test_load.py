@@ -21,8 +21,8 @@ from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-STREAMS = int(os.environ.get("POLICYCTX_STREAMS", "1000" if IS_LONG else "200"))
-SESSIONS = int(os.environ.get("POLICYCTX_SESSIONS", "200" if IS_LONG else "40"))
+STREAMS = int(os.environ.get("POLICYCTX_STREAMS", "1000" if IS_LONG else "100"))
+SESSIONS = int(os.environ.get("POLICYCTX_SESSIONS", "200" if IS_LONG else "20"))
 MEGABYTES = int(os.environ.get("POLICYCTX_BODY_MB", "50"))
 
 
