@@ -3,7 +3,8 @@
 A fork starts with every module of the command imported, its commands and options built and the
 vocabulary read, which is most of what a short command costs. Each run still has a process, a
 working directory, an environment and descriptors of its own. `running.py` starts the server; the
-two exchange one line of JSON for each run.
+two exchange one line of JSON for each run. A run with `ended` goes on in the background: the answer
+is its process, and its exit code goes to the named pipe `ended`.
 """
 
 from __future__ import annotations
@@ -37,11 +38,44 @@ def serve() -> None:
     _preload()
     for line in sys.stdin:
         request = json.loads(line)
+        _reap()
         child = os.fork()
         if child == 0:
-            _run(request)
-        _, status = os.waitpid(child, 0)
-        print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)  # noqa: T201
+            if "ended" in request:
+                _watch(request)
+            _run(request, _opened(request))
+        if "ended" not in request:
+            _, status = os.waitpid(child, 0)
+            print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)  # noqa: T201
+    _reap()
+
+
+def _reap() -> None:
+    """Let those end that watched a run in the background."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _watch(request: dict[str, Any]) -> NoReturn:
+    """Start a run, answer with its process, and tell its exit code when it has ended."""
+    streams = _opened(request)  # before the answer, as who reads them would see an end
+    child = os.fork()
+    if child == 0:
+        _run(request, streams)
+    os.write(1, f"{child}\n".encode())
+    for number in (0, 1, *streams):
+        os.close(number)
+    _, status = os.waitpid(child, 0)
+    with suppress(OSError):  # nobody waits for it
+        ended = os.open(request["ended"], os.O_WRONLY | os.O_NONBLOCK)
+        os.write(ended, f"{os.waitstatus_to_exitcode(status)}".encode())
+    os._exit(0)
+
+
+def _opened(request: dict[str, Any]) -> list[int]:
+    flags = (os.O_RDONLY, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_APPEND)
+    return [os.open(path, flag) for path, flag in zip(request["streams"], flags, strict=True)]
 
 
 def _preload() -> None:
@@ -79,13 +113,13 @@ def _build_command_once() -> None:
     typer.main.get_command(app)
 
 
-def _run(request: dict[str, Any]) -> NoReturn:
+def _run(request: dict[str, Any], streams: list[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["cwd"])
-    for number, path in enumerate(request["streams"]):
-        flags = os.O_RDONLY if number == 0 else os.O_WRONLY
-        os.dup2(os.open(path, flags), number)
+    for number, opened in enumerate(streams):
+        os.dup2(opened, number)
+        os.close(opened)
     sys.stdin = _stream(0, "r")
     sys.stdout = _stream(1, "w")
     sys.stderr = _stream(2, "w")
@@ -118,7 +152,8 @@ def _stream(number: int, mode: str) -> io.TextIOWrapper:
     raw = io.FileIO(number, mode, closefd=False)
     buffer = io.BufferedReader(raw) if mode == "r" else io.BufferedWriter(raw)
     errors = "backslashreplace" if number == 2 else "surrogateescape"
-    return io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=number == 2)
+    by_line = number == 2 or bool(os.environ.get("PYTHONUNBUFFERED"))
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors=errors, line_buffering=by_line)
 
 
 if __name__ == "__main__":

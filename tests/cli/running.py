@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
+from select import select
 from typing import IO
 
 SERVER = Path(__file__).with_name("forking.py")
@@ -47,6 +51,94 @@ def policyctx(
         code = _answer(json.dumps(request))
         printed = (stream.read_bytes().decode() for stream in streams[1:])
         return subprocess.CompletedProcess(words, code, *printed)
+
+
+class Started:
+    """The command, started in a fork that goes on; it is waited for as for a `Popen`."""
+
+    def __init__(self, words: list[str], log: Path, environment: Mapping[str, str]) -> None:
+        folder = Path(tempfile.mkdtemp())
+        ended, printed = folder / "ended", folder / "stdout"
+        for pipe in (ended, printed):
+            os.mkfifo(pipe)
+        self._ended = os.open(ended, os.O_RDONLY | os.O_NONBLOCK)
+        out = os.open(printed, os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(out, True)
+        self.stdout: IO[str] | None = os.fdopen(out, encoding="utf-8")
+        log.touch()
+        request = {
+            "arguments": words,
+            "cwd": str(Path.cwd()),
+            "environment": dict(environment),
+            "streams": [os.devnull, str(printed), str(log)],
+            "ended": str(ended),
+        }
+        self.pid = _answer(json.dumps(request))
+        self.returncode: int | None = None
+        self._process: int | None = None
+        with suppress(ProcessLookupError):  # it has ended
+            self._process = os.pidfd_open(self.pid)
+        self._folder = folder
+
+    def poll(self) -> int | None:
+        """Return the exit code, None as long as there is none."""
+        return self._code(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end, at most so many seconds, and return the exit code."""
+        code = self._code(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired("policyctx", timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None and self._process is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._process, number)
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process."""
+        self.send_signal(signal.SIGKILL)
+
+    def _code(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select([self._ended], [], [], timeout)[0]:
+            self.returncode = int(os.read(self._ended, 16))
+            os.close(self._ended)
+            if self._process is not None:
+                os.close(self._process)
+            shutil.rmtree(self._folder)
+        return self.returncode
+
+
+def started(
+    words: list[str], log: Path, environment: Mapping[str, str]
+) -> Started | subprocess.Popen[str]:
+    """Start the command so that it goes on; its standard error stream is added to `log`.
+
+    It is a fork as for `policyctx`, unless the system or the environment does not allow one.
+    """
+    read_at_start = {name: value for name, value in environment.items() if _is_read(name)}
+    own = {name: value for name, value in READ_AT_START.items() if _is_read(name)}
+    if hasattr(os, "pidfd_open") and read_at_start == own:
+        return Started(words, log, environment)
+    with log.open("a") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-c", "from policyctx.cli import main; main()", *words],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=dict(environment),
+        )
+
+
+def _is_read(name: str) -> bool:
+    """Return whether the interpreter itself reads a variable that a fork cannot follow."""
+    return name.startswith("PYTHON") and name not in {"PYTHONUTF8", "PYTHONUNBUFFERED"}
 
 
 def _in_new_process(

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,8 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-PROGRAM = "from policyctx.cli import main; main()"
+from tests.cli.running import Started, started
+
 OFFLOADS_OLD = """\
 apiVersion: policyctx/v1
 name: old
@@ -92,7 +92,7 @@ class Running:
     """A proxy in a process of its own."""
 
     url: str
-    process: subprocess.Popen[str]
+    process: Started | subprocess.Popen[str]
     log: Path
 
     def kill(self) -> None:
@@ -111,23 +111,16 @@ def proxy(folder: Path, to: str, *options: str, policy: str = OFFLOADS_OLD) -> I
     log = folder / "log.txt"
     words = ["proxy", "--policy", str(folder / "p.yaml"), "--port", "0"]
     words += ["--root", str(folder / "root"), "--upstream", f"anthropic={to},openai={to}", *options]
-    with (
-        log.open("a") as errors,
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *words],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        ) as process,
-    ):
+    process = started(words, log, {**os.environ, "PYTHONUNBUFFERED": "1"})
+    assert process.stdout is not None
+    with process.stdout:
         try:
-            assert process.stdout is not None
             line = process.stdout.readline()
             assert line.startswith("policyctx proxy listens on http://"), log.read_text()
             yield Running(line.split()[-1], process, log)
         finally:
             process.kill()
+            process.wait()
 
 
 async def post(url: str, body: Any, **headers: str) -> tuple[int, bytes]:

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from pathlib import Path
 from select import select
 from time import monotonic
 from typing import IO
+
+from tests.cli.running import Started, started
 
 PLACEHOLDER = "[Offloaded to "
 SUMMARY = "[Conversation compressed]"
@@ -54,7 +55,6 @@ steps:
     select: {{types: [tool_result], keep_recent: {{items: 1}}}}
 """
 NOTHING = "apiVersion: policyctx/v1\nname: nothing\n"
-_COMMAND = (sys.executable, "-c", "from policyctx.cli import main; main()", "proxy")
 _LISTENS = re.compile(r"policyctx proxy listens on (http://\S+)")
 # The longest that a start and a stop may take, in seconds.
 _LONGEST = 120
@@ -66,7 +66,7 @@ class Proxy:
 
     url: str
     root: Path
-    process: subprocess.Popen[str]
+    process: Started | subprocess.Popen[str]
     log: Path
 
     @property
@@ -130,7 +130,7 @@ def process(
     *options: str,
     policy: str = POLICY,
     environment: Mapping[str, str] | None = None,
-) -> Iterator[subprocess.Popen[str]]:
+) -> Iterator[Started | subprocess.Popen[str]]:
     """Start the command, and end it with the block; it need not come to listen."""
     folder.mkdir(exist_ok=True)
     (folder / "policy.yaml").write_text(policy)
@@ -141,14 +141,8 @@ def process(
         *(() if "--port" in options else ("--port", "0")),
         *options,
     ]
-    with (folder / "log.txt").open("a") as log:
-        running = subprocess.Popen(
-            [*_COMMAND, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            env={**os.environ, **own, **(environment or {})},
-        )
+    variables = {**os.environ, **own, **(environment or {})}
+    running = started(["proxy", *arguments], folder / "log.txt", variables)
     try:
         yield running
     finally:
@@ -164,7 +158,7 @@ def process(
             _out(running).close()
 
 
-def _url(running: subprocess.Popen[str]) -> str:
+def _url(running: Started | subprocess.Popen[str]) -> str:
     """Return the URL in the line that the command prints when it listens."""
     end = monotonic() + _LONGEST
     out, printed = _out(running), ""
@@ -180,7 +174,7 @@ def _url(running: subprocess.Popen[str]) -> str:
     raise AssertionError(message)
 
 
-def _out(running: subprocess.Popen[str]) -> IO[str]:
+def _out(running: Started | subprocess.Popen[str]) -> IO[str]:
     if running.stdout is None:
         raise AssertionError
     return running.stdout
