@@ -791,7 +791,8 @@ class Session:
         found = None if earlier is None else earlier.gone_from(messages)
         summarised = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
-            gone = taken_out(messages, memory.ledger, summarised, self._shapes)
+            as_json = self.policy.policy.store.blocks == "json"
+            gone = taken_out(messages, memory.ledger, summarised, self._shapes, as_json=as_json)
             found = gone, memory.ledger.has_drops
         gone, is_guess = found
         known = self._new_list(memory, gone | summarised, is_guess=is_guess)

@@ -38,6 +38,14 @@ OLD_CALLS = """\
     """
 
 
+REPLIES = """\
+    items: {assistant_message: {offload: true}}
+    store: {sync: never}
+    steps:
+      - {name: replies, do: drop, select: {types: [assistant_message], keep_recent: 1}}
+    """
+
+
 def said(text: str) -> Message:
     return {"role": "assistant", "content": text}
 
@@ -46,6 +54,12 @@ def turn(number: int) -> list[Message]:
     """A call, and a result with a text and an image of its own."""
     content = [{"type": "text", "text": f"result {number}"}, picture(f"AAAA{number}")]
     return [calls((f"c{number}", "Bash")), results((f"c{number}", content))]
+
+
+def conversation(*numbers: int) -> list[Message]:
+    """Questions, and the answer to each."""
+    turns = [(user(f"question {i}"), said(f"answer {i}")) for i in numbers]
+    return [message for one in turns for message in one]
 
 
 def applied(session: Session, messages: Sequence[Message]) -> Result:
@@ -398,6 +412,44 @@ def test_words_stay_dropped_when_the_returned_list_is_cut_and_goes_on_with_them(
     live = applied(session, mixed)
     assert live.messages == anew.messages == back
     assert live.plan.new == ()
+
+
+def test_words_stay_dropped_after_a_restart_when_the_own_list_is_cut(tmp_path: Path) -> None:
+    """What was dropped later is missing because the list ends before it."""
+    session = Session(policy(REPLIES), root=tmp_path, session_id="s")
+    own = conversation(0, 1, 2, 3)
+    applied(session, own[:4])
+    applied(session, own)
+    for length in range(3, 8):
+        cut = applied(restarted(session), own[:length])
+        assert cut.messages == [*own[:length:2], *own[7:length]]
+        assert cut.plan.new == ()
+
+
+def test_words_dropped_from_returned_lists_stay_dropped_when_the_own_list_is_cut(
+    tmp_path: Path,
+) -> None:
+    """Some of the items that they follow were dropped, others are the results of tools."""
+    session = Session(policy(REPLIES), root=tmp_path, session_id="s")
+    own = [said("hello"), *conversation(0, 1), *turn(0), said("so far"), *conversation(2, 3)]
+    back: list[Message] = []
+    for message in own:
+        back = list(applied(session, [*back, message]).messages)
+    for length in range(1, len(own)):
+        cut = applied(restarted(session), own[:length])
+        assert [d.item.text for d in cut.plan.new] == []
+
+
+def test_words_said_again_stay_when_the_first_of_them_and_more_has_gone(tmp_path: Path) -> None:
+    """Behind the same words of the user, too."""
+    session = Session(policy(REPLIES), root=tmp_path, session_id="s")
+    own = conversation(0, 1, 2, 3)
+    back = applied(session, own).messages
+    again = [*back, own[0], own[1], user("thanks")]
+    anew = applied(restarted(session), again)
+    live = applied(session, again)
+    assert live.messages == anew.messages
+    assert own[1] in anew.messages
 
 
 ARRIVED_THEN_COMPACTED = """\
