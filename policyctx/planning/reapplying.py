@@ -68,6 +68,8 @@ def may_apply_with(reading: Reading, held: Mapping[int, Reason], more: Sequence[
         is_answered = call_key(reading.items[position]) in answered
         if what in _UNTIL_MORE or (is_newest if what == _NEWEST else is_answered):
             return True
+        if what == _LONE_THINKING and reading.thought_of(position).stop == len(reading.items):
+            return True
     return False
 
 

@@ -452,6 +452,34 @@ def test_words_said_again_stay_when_the_first_of_them_and_more_has_gone(tmp_path
     assert own[1] in anew.messages
 
 
+THINKING_THEN_WORDS = """\
+    items: {assistant_message: {offload: true}}
+    store: {sync: never}
+    steps:
+      - {name: words, do: drop, select: {types: [assistant_message], keep_recent: 0}}
+    """
+
+
+def test_words_leave_again_once_their_thinking_has_led_to_more(tmp_path: Path) -> None:
+    """The own list is cut off behind words that would leave their thinking alone."""
+    session = Session(policy(THINKING_THEN_WORDS), root=tmp_path, session_id="s")
+    own: list[Message] = [
+        {"type": "message", "role": "user", "content": "go"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"},
+        {"type": "message", "role": "assistant", "content": "I look into it."},
+        {"type": "function_call", "call_id": "c1", "name": "Read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "text"},
+    ]
+    without = [message for message in own if message is not own[2]]
+    assert applied(session, own).messages == without
+    for one in (restarted(session), session):
+        assert applied(one, own[:3]).messages == own[:3]
+        grown = applied(one, own[:4])
+        assert grown.messages == without[:3]
+        assert grown.plan.new == ()
+        assert applied(one, own).messages == without
+
+
 ARRIVED_THEN_COMPACTED = """\
     items: {{tool_result: {{offload: true}}}}
     store: {{sync: never, {store}}}
@@ -487,6 +515,26 @@ def test_a_list_that_ends_before_a_compaction_has_the_placeholders_of_before(
     for one in (restarted(session), session):
         assert applied(one, full[:3]).messages == before[:3]
         assert applied(one, full[:5]).messages == before
+
+
+@pytest.mark.parametrize("store", ["", "blocks: json"])
+def test_a_list_that_grows_again_has_its_placeholders_and_then_its_summary(
+    store: str, tmp_path: Path
+) -> None:
+    """The caller goes back in its own list, and sends it once more message by message."""
+    text = ARRIVED_THEN_COMPACTED.format(store=store, over=6)
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [*session_of(*map(large, "xyz")), user("go on"), said("done"), user("more")]
+    before = [*applied(session, full[:5]).messages, full[5]]
+    compacted = applied(session, full)
+    assert compacted.compacted
+    for length in range(1, len(before) + 1):
+        grown = applied(session, full[:length])
+        assert grown.messages == before[:length]
+        assert grown.plan.new == ()
+    assert applied(session, full).messages == compacted.messages
+    live = applied(session, [*full, said("done"), user("and now?")])
+    assert live.messages == [*compacted.messages, said("done"), user("and now?")]
 
 
 @pytest.mark.parametrize("store", ["", "blocks: json"])
