@@ -9,7 +9,7 @@ part of what is recognised: the kept messages have those of the list that is giv
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise, repeat
@@ -425,14 +425,16 @@ class Replacements:
             if not _thinking_of(place, whole) <= here:
                 begun |= {m for m in _led_to_with(place, whole) if m < place}
         begun = whole.bound_messages(begun)
-        kept = [at for at, one in enumerate(places) if one not in begun]
-        messages, sources = [replaced.messages[at] for at in kept], [places[at] for at in kept]
-        for i in sorted(begun | whole.bound_messages(lone).difference(places)):
-            behind = (at for at, one in enumerate(sources) if one is not None and one > i)
-            at = next(behind, len(sources))
-            messages.insert(at, given[i])
-            sources.insert(at, i)
-        return Replaced(messages, joined(None if i is None else range(i, i + 1) for i in sources))
+        back = deque(sorted(begun | whole.bound_messages(lone).difference(places)))
+        found: list[tuple[int | None, Message]] = []
+        for place, message in zip(places, replaced.messages, strict=True):
+            if place not in begun:
+                while place is not None and back and back[0] < place:
+                    found.append((back[0], given[back.popleft()]))
+                found.append((place, message))
+        found += [(i, given[i]) for i in back]
+        sources = joined(None if i is None else range(i, i + 1) for i, _ in found)
+        return Replaced([message for _, message in found], sources)
 
     def _parted(
         self, places: Sequence[int | None], given: Sequence[Message]
