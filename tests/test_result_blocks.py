@@ -862,3 +862,41 @@ def test_a_message_whose_text_is_its_own_placeholder_stays_the_same_object(tmp_p
     again = one.apply([*back, *more])
     assert [d.item.text for d in again.plan.new] == ["I do"]
     assert again.messages[1] is back[1]
+
+
+@pytest.mark.parametrize("leaves", ["tool_result", "image"])
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_a_file_in_a_result_of_pydantic_ai_is_saved_once(
+    leaves: str, is_listed: bool, tmp_path: Path
+) -> None:
+    rules = policy(
+        f"""
+        min_chars: 0
+        items: {{tool_result: {{offload: true}}, image: {{offload: true}}}}
+        store: {{sync: never}}
+        steps: [{{name: a, do: offload, select: {{types: [{leaves}]}}}}]
+        """
+    )
+    shape = PydanticAIShape()
+    shot = BinaryContent(data=b"picture" * 900, media_type="image/png")
+    part = ToolReturnPart("shot", [shot] if is_listed else shot, "c0")
+    given = [ModelResponse([ToolCallPart("shot", {}, "c0")]), ModelRequest([part])]
+    with Session(rules, root=tmp_path, session_id="s", shapes=[shape]) as session:
+        [new] = session.apply(given).plan.new
+    assert new.file is not None
+    path = (0, 0) if leaves == "image" else (0,)
+    store = ContextFileSystem(tmp_path, session="s")
+    assert store.restore(new.file.path) == shape.block(given[1], path)
+    shown = base64.b64encode(shot.data)
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert sum(file.read_bytes().count(shown) for file in files) == 1
+
+
+@pytest.mark.parametrize("form", [{}, {"indent": 1}, {"separators": (",", ":")}])
+@pytest.mark.parametrize("value", [{"a": [1, "é", None]}, ["\ud800", {"b": 1.0}], [], [True]])
+def test_a_block_has_no_copy_of_what_is_in_its_text_as_json(value: Any, form: Any) -> None:
+    for is_ascii in (False, True):
+        shown = json.dumps(value, ensure_ascii=is_ascii, **form)
+        bare = hollow({"id": "c0", "content": value}, shown)
+        assert (bare.block, bare.kind) == ({"id": "c0", "content": None}, "json")
+        assert bare.filled(shown) == {"id": "c0", "content": value}

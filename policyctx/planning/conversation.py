@@ -214,32 +214,22 @@ class Conversation:
         """Return the entry of a decision for the ledger."""
         position, action = decision.position, decision.action
         path = decision.file.relative_path if decision.file else None
-        alike = self._identities.alike(position) if action.leaves_nothing else 0
-        earlier = self._identities.replaced(position)
-        if earlier is None:
-            return self._known(
-                position,
-                action=action,
-                step=decision.step,
-                placeholder=decision.placeholder,
-                relative_path=path,
-                alike=alike,
-            )
-        return earlier._replace(
+        leaves_nothing = action.leaves_nothing
+        return self._known(position)._replace(
             action=action,
             step=decision.step,
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=path,
-            alike=alike,
+            alike=self._identities.alike(position) if leaves_nothing else 0,
+            behind=self._identities.behind(position) if leaves_nothing else None,
             rewritten=None,
         )
 
     def rewritten(self, position: int, text: str) -> LedgerEntry:
         """Return the entry by which a result is recognised when only this text is left of it."""
-        earlier = self._identities.replaced(position)
-        known = self._known(position) if earlier is None else earlier
-        return known._replace(action=Action.KEEP, placeholder=None, rewritten=content_hash(text))
+        known, rewritten = self._known(position), content_hash(text)
+        return known._replace(action=Action.KEEP, placeholder=None, rewritten=rewritten)
 
     def entries(self) -> dict[int, LedgerEntry]:
         """Return the ledger's entry of each item that is out, by position."""
@@ -457,17 +447,10 @@ class Conversation:
             return self.policy.typed(item, "recalled")
         return self.policy.typed(item, self._written_type(item))
 
-    def _known(
-        self,
-        position: int,
-        *,
-        action: Action = Action.KEEP,
-        step: str = "",
-        placeholder: str | None = None,
-        relative_path: str | None = None,
-        alike: int = 0,
-    ) -> LedgerEntry:
-        """Return the entry of an item with this fate."""
+    def _known(self, position: int) -> LedgerEntry:
+        """Return the entry of what an item stands for, or one without a decision."""
+        if (earlier := self._identities.replaced(position)) is not None:
+            return earlier
         item = self.items[position]
         is_medium = item.kind in MEDIA_TYPES and item.inside is None
         return LedgerEntry(
@@ -475,12 +458,9 @@ class Conversation:
             chars=len(item.text),
             item_id=item.item_id,
             item_type=item.type,
-            action=action,
-            step=step,
+            action=Action.KEEP,
+            step="",
             policy=self.policy.digest,
-            placeholder=placeholder,
-            relative_path=relative_path,
-            alike=alike,
             tool=item.tool,
             reads_as=kind_of_text(item.role) if is_medium else "",
             names_file=item.kind == "tool_call" and self._names_file(item.text),

@@ -63,6 +63,7 @@ DECISION = fields_of(
         "tokens?": "whole number or nothing",
         "rewritten?": "text or nothing",
         "saved?": "text or nothing",
+        "behind?": "text",
     }
 )
 
@@ -133,6 +134,8 @@ class LedgerEntry(NamedTuple):
     decision; it only identifies the result by that text."""
     saved: str | None = None
     """The SHA-256 of the text in its file, where the key has another: of a result with media."""
+    behind: str | None = None
+    """Of a dropped item: the SHA-256 of the item before it in the list then, empty without any."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -158,6 +161,7 @@ class LedgerEntry(NamedTuple):
             **({} if self.tokens is None else {"tokens": self.tokens}),
             **({} if self.rewritten is None else {"rewritten": self.rewritten}),
             **({} if self.saved is None else {"saved": self.saved}),
+            **({} if self.behind is None else {"behind": self.behind}),
         }
 
     @classmethod
@@ -183,6 +187,7 @@ class LedgerEntry(NamedTuple):
             record.get("tokens"),
             record.get("rewritten"),
             record.get("saved"),
+            record.get("behind"),
         )
 
     @property
@@ -485,6 +490,12 @@ class Identities:
         kind, call, found, _ = self.key(position)
         gone = self._gone.get((kind, call, found), ())
         return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
+
+    def behind(self, position: int) -> str:
+        """Return the hash of the item before this one, empty without any; none is in a result."""
+        before = (i for i in range(position - 1, -1, -1) if self._items[i].inside is None)
+        nearest = next(before, None)
+        return "" if nearest is None else self._hash(nearest)
 
     def _next_of(self, found: dict[ItemKey, LedgerEntry]) -> LedgerEntry | None:
         """Return the first of equal placeholders that is not in the list yet, else the last.

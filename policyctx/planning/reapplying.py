@@ -16,7 +16,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
-from policyctx.planning.ledger import Identities, ItemKey, Ledger, Mark
+from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Mark
 
 _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
@@ -67,6 +67,8 @@ def may_apply_with(reading: Reading, held: Mapping[int, Reason], more: Sequence[
         what = reason.values["what"]
         is_answered = call_key(reading.items[position]) in answered
         if what in _UNTIL_MORE or (is_newest if what == _NEWEST else is_answered):
+            return True
+        if what == _LONE_THINKING and reading.thought_of(position).stop == len(reading.items):
             return True
     return False
 
@@ -272,32 +274,75 @@ def taken_out(
     ledger: Ledger,
     summarised: frozenset[ItemKey] = frozenset(),
     shapes: Shapes = BUILT_IN,
+    *,
+    as_json: bool = False,
 ) -> frozenset[ItemKey]:
     """Return the keys of the dropped items that are missing from an unknown list.
 
     A dropped item is missing when the list has fewer equal ones than the list that it was dropped
     from. Where it has as many, they may have been said since. A call or result with an id was not;
-    words were when something that was dropped later is missing, and more is missing than is there.
-    What was `summarised` is in no list and tells nothing.
+    words were when something that was dropped later is missing, and more is missing than is there,
+    unless the list ends before all that is missing; see `_ends_early`. What was `summarised` is in
+    no list and tells nothing. `as_json` is the form of a result in blocks that is not decided.
     """
     entries = ledger.entries.values()
     dropped = [e for e in entries if e.action.leaves_nothing and e.key not in summarised]
     if not dropped:
         return frozenset()
-    items = list(map(ledger.as_decided, items_of(messages, shapes)))
+    items = [ledger.as_decided(item, as_json=as_json) for item in items_of(messages, shapes)]
     identities = Identities(items, ledger)
     known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
     present = Counter(key[:3] for key in summarised)
     present.update(identities.key(i)[:3] for i in known)
-    missing = {entry.key for entry in dropped if present[entry.key[:3]] < entry.alike}
-    said_since: list[ItemKey] = []
-    unsure: list[ItemKey] = []
+    missing = {e.key: e for e in dropped if present[e.key[:3]] < e.alike}
+    said_since: list[LedgerEntry] = []
+    unsure: list[LedgerEntry] = []
     for entry in dropped:
         if entry.key in missing:
             said_since += unsure
             unsure.clear()
         elif entry.key.tool_use_id is None:
-            unsure.append(entry.key)
+            unsure.append(entry)
         else:
             break
-    return frozenset(missing.union(said_since if len(said_since) <= len(missing) else ()))
+    found = frozenset(missing)
+    if not said_since or len(said_since) > len(missing):
+        return found
+    outermost = [identities.key(i) for i, item in enumerate(items) if item.inside is None]
+    if _ends_early(outermost, ledger, missing.values(), said_since):
+        return found
+    return found.union(entry.key for entry in said_since)
+
+
+def _ends_early(
+    keys: Sequence[ItemKey],
+    ledger: Ledger,
+    missing: Collection[LedgerEntry],
+    there: Collection[LedgerEntry],
+) -> bool:
+    """Return whether a list ends before the `missing` items, and has the others from the start.
+
+    What is missing was behind an item that the list lacks too, or ends with. What is `there` stands
+    where it stood, but for what was dropped between. Alone, at the end of the list, it may be new.
+    """
+    before_last = {"", *(key.sha256 for key in keys[:-1])}
+    if any(entry.behind is None or entry.behind in before_last for entry in missing):
+        return False
+    at = {key: position for position, key in enumerate(keys)}
+    if [entry.key for entry in there] == list(keys[-1:]):
+        return False
+    return all(e.key in at and _is_behind(e, keys, at[e.key], ledger) for e in there)
+
+
+def _is_behind(entry: LedgerEntry, keys: Sequence[ItemKey], position: int, ledger: Ledger) -> bool:
+    """Return whether a dropped item at this position follows the one that it followed then.
+
+    Others may be between that were dropped.
+    """
+    for i in range(position - 1, -1, -1):
+        key = keys[i]
+        if key.sha256 == entry.behind:
+            return True
+        if not ledger.is_dropped(key):
+            return False
+    return entry.behind == ""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from policyctx.messages.json_text import JSON, compact_json, stringified
+from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.markers import unmarked_block
 from policyctx.messages.shapes.block_texts import BlockPath, is_binary, texts_in
 
@@ -22,7 +23,7 @@ class Hollow:
     block: JSON
     place: BlockPath | None = None
     kind: Kind = "text"
-    """How the text was there: as it is, as the value whose compact JSON it is, or as blocks."""
+    """How the text was there: as it is, as the value whose JSON it is, or as blocks."""
     runs: tuple[dict[str, JSON], ...] = ()
     """The blocks, of which equal ones in a row that differ only in their texts are one run."""
 
@@ -85,14 +86,19 @@ def hollow(block: JSON, text: str) -> Hollow:
             return Hollow(_block_with(block, place, None), place)
         if isinstance(value, list) and (runs := _runs(value, text)) is not None:
             return Hollow(_block_with(block, place, None), place, "blocks", tuple(runs))
-    if text[:1] in {"{", "["}:
+    if (as_compact := _compact(text)) is not None:
         for place, value in values:
-            if isinstance(value, (list, dict)) and text in {
-                compact_json(value),
-                stringified(value),
-            }:
+            if isinstance(value, (list, dict)) and compact_json(value) == as_compact:
                 return Hollow(_block_with(block, place, None), place, "json")
     return Hollow(block, None)
+
+
+def _compact(text: str) -> str | None:
+    """Return the JSON of a list or a map as compact JSON, None for another text."""
+    if text[:1] in {"{", "["}:
+        with suppress(ValueError, RecursionError):
+            return compact_json(json.loads(text))
+    return None
 
 
 def _runs(blocks: list[JSON], text: str) -> list[dict[str, JSON]] | None:

@@ -17,7 +17,7 @@ from policyctx.errors import StoreError
 from policyctx.store.backend import StoreUrl, store_root
 from policyctx.store.collector import CollectionReport, RetentionLimits, StoredFile, chosen
 from policyctx.store.content import STATE_FOLDER
-from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem
 from policyctx.store.opening import stores_in
 from policyctx.store.remote.backend import RemoteBackend
 
@@ -75,7 +75,7 @@ def store_places(root: str | os.PathLike[str]) -> list[str]:
     place = store_root(root)
     if isinstance(place, StoreUrl):
         try:
-            found = [*RemoteBackend(place, timeout=_TIMEOUT_S).stores()]
+            found = [*RemoteBackend(place, timeout=TIMEOUT_S).stores()]
         except OSError as error:
             reason = error.strerror or error
             raise StoreError(f"{place} cannot be read: {reason}", path=str(place)) from error
@@ -87,10 +87,6 @@ def store_places(root: str | os.PathLike[str]) -> list[str]:
             below.clear()
             places.append(folder)
     return places
-
-
-# Seconds that a request may take while stores are looked for.
-_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ part of what is recognised: the kept messages have those of the list that is giv
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise, repeat
@@ -260,30 +260,34 @@ class Replacements:
         """The ledger's keys of all replaced items."""
         return frozenset(key for one in self.made for key in one.gone)
 
-    def gone_from(self, messages: Sequence[Message], ledger: Ledger) -> frozenset[ItemKey]:
-        """Return the ledger's keys of the replaced items that a list lacks which was just seen.
+    def gone_from(
+        self, messages: Sequence[Message], ledger: Ledger
+    ) -> tuple[frozenset[ItemKey], bool]:
+        """Return the keys of the replaced items that this list lacks, and if that is a guess.
 
         Those of a compaction that was applied to it are gone, and those of which it came with the
         summary or a later one. A list that has items of another compaction ends before that, or is
-        another branch than the one that was compacted, so that all are there that it reaches.
+        another branch than the one that was compacted, so that all are there that it reaches. If it
+        has none of them, they may still follow.
         """
         texts = set(map(self.shapes.text, self._given))
         came = (i for i, one in enumerate(self.made) if not texts.isdisjoint(one.summaries))
         last = max(came, default=-1)
         sure = [i <= last or i in self._used for i in range(len(self.made))]
         if all(sure):
-            return self.gone
+            return self.gone, False
         try:
             items = map(ledger.as_decided, items_of(messages, self.shapes))
         except MessagesError:  # raised again, with its place in the whole list, when it is read
-            return self.gone
+            return self.gone, True
         there = {(one.kind, one.tool_use_id, content_hash(one.identity)) for one in items}
-        return frozenset(
+        gone = (
             key
             for one, is_sure in zip(self.made, sure, strict=True)
             if is_sure or there.isdisjoint(key[:3] for key in one.gone)
             for key in one.gone
         )
+        return frozenset(gone), True
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -330,7 +334,8 @@ class Replacements:
         differing = (
             None if not known or is_cut else differences(given[:known], self._given, self.shapes)
         )
-        if differing is None or self._answer_hidden_calls(given[known:]):
+        new = given[known:]
+        if differing is None or self._complete_history(new) or self._answer_hidden_calls(new):
             self._hidden = None
             self._replaced = self._applied(given)
         else:
@@ -371,6 +376,13 @@ class Replacements:
                 last = self.shapes.text(found.messages[-1])
                 self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
         return replaced if replaced.messages is messages else self._reunited(replaced, messages)
+
+    def _complete_history(self, new: Sequence[Message]) -> bool:
+        """Whether new messages may complete the history of a compaction that was not applied."""
+        seen, reached = self._replaced.messages, len(self._replaced.messages) + len(new)
+        head = head_of(map(self.shapes.role, chain(seen, new)))
+        unused = (one for i, one in enumerate(self.made) if i not in self._used)
+        return any(len(seen) <= head + one.skipped + one.count <= reached for one in unused)
 
     def _answer_hidden_calls(self, new: Sequence[Message]) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""
@@ -413,14 +425,16 @@ class Replacements:
             if not _thinking_of(place, whole) <= here:
                 begun |= {m for m in _led_to_with(place, whole) if m < place}
         begun = whole.bound_messages(begun)
-        kept = [at for at, one in enumerate(places) if one not in begun]
-        messages, sources = [replaced.messages[at] for at in kept], [places[at] for at in kept]
-        for i in sorted(begun | whole.bound_messages(lone).difference(places)):
-            behind = (at for at, one in enumerate(sources) if one is not None and one > i)
-            at = next(behind, len(sources))
-            messages.insert(at, given[i])
-            sources.insert(at, i)
-        return Replaced(messages, joined(None if i is None else range(i, i + 1) for i in sources))
+        back = deque(sorted(begun | whole.bound_messages(lone).difference(places)))
+        found: list[tuple[int | None, Message]] = []
+        for place, message in zip(places, replaced.messages, strict=True):
+            if place not in begun:
+                while place is not None and back and back[0] < place:
+                    found.append((back[0], given[back.popleft()]))
+                found.append((place, message))
+        found += [(i, given[i]) for i in back]
+        sources = joined(None if i is None else range(i, i + 1) for i, _ in found)
+        return Replaced([message for _, message in found], sources)
 
     def _parted(
         self, places: Sequence[int | None], given: Sequence[Message]

@@ -38,6 +38,14 @@ OLD_CALLS = """\
     """
 
 
+REPLIES = """\
+    items: {assistant_message: {offload: true}}
+    store: {sync: never}
+    steps:
+      - {name: replies, do: drop, select: {types: [assistant_message], keep_recent: 1}}
+    """
+
+
 def said(text: str) -> Message:
     return {"role": "assistant", "content": text}
 
@@ -46,6 +54,12 @@ def turn(number: int) -> list[Message]:
     """A call, and a result with a text and an image of its own."""
     content = [{"type": "text", "text": f"result {number}"}, picture(f"AAAA{number}")]
     return [calls((f"c{number}", "Bash")), results((f"c{number}", content))]
+
+
+def conversation(*numbers: int) -> list[Message]:
+    """Questions, and the answer to each."""
+    turns = [(user(f"question {i}"), said(f"answer {i}")) for i in numbers]
+    return [message for one in turns for message in one]
 
 
 def applied(session: Session, messages: Sequence[Message]) -> Result:
@@ -400,6 +414,72 @@ def test_words_stay_dropped_when_the_returned_list_is_cut_and_goes_on_with_them(
     assert live.plan.new == ()
 
 
+def test_words_stay_dropped_after_a_restart_when_the_own_list_is_cut(tmp_path: Path) -> None:
+    """What was dropped later is missing because the list ends before it."""
+    session = Session(policy(REPLIES), root=tmp_path, session_id="s")
+    own = conversation(0, 1, 2, 3)
+    applied(session, own[:4])
+    applied(session, own)
+    for length in range(3, 8):
+        cut = applied(restarted(session), own[:length])
+        assert cut.messages == [*own[:length:2], *own[7:length]]
+        assert cut.plan.new == ()
+
+
+def test_words_dropped_from_returned_lists_stay_dropped_when_the_own_list_is_cut(
+    tmp_path: Path,
+) -> None:
+    """Some of the items that they follow were dropped, others are the results of tools."""
+    session = Session(policy(REPLIES), root=tmp_path, session_id="s")
+    own = [said("hello"), *conversation(0, 1), *turn(0), said("so far"), *conversation(2, 3)]
+    back: list[Message] = []
+    for message in own:
+        back = list(applied(session, [*back, message]).messages)
+    for length in range(1, len(own)):
+        cut = applied(restarted(session), own[:length])
+        assert [d.item.text for d in cut.plan.new] == []
+
+
+def test_words_said_again_stay_when_the_first_of_them_and_more_has_gone(tmp_path: Path) -> None:
+    """Behind the same words of the user, too."""
+    session = Session(policy(REPLIES), root=tmp_path, session_id="s")
+    own = conversation(0, 1, 2, 3)
+    back = applied(session, own).messages
+    again = [*back, own[0], own[1], user("thanks")]
+    anew = applied(restarted(session), again)
+    live = applied(session, again)
+    assert live.messages == anew.messages
+    assert own[1] in anew.messages
+
+
+THINKING_THEN_WORDS = """\
+    items: {assistant_message: {offload: true}}
+    store: {sync: never}
+    steps:
+      - {name: words, do: drop, select: {types: [assistant_message], keep_recent: 0}}
+    """
+
+
+def test_words_leave_again_once_their_thinking_has_led_to_more(tmp_path: Path) -> None:
+    """The own list is cut off behind words that would leave their thinking alone."""
+    session = Session(policy(THINKING_THEN_WORDS), root=tmp_path, session_id="s")
+    own: list[Message] = [
+        {"type": "message", "role": "user", "content": "go"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"},
+        {"type": "message", "role": "assistant", "content": "I look into it."},
+        {"type": "function_call", "call_id": "c1", "name": "Read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "text"},
+    ]
+    without = [message for message in own if message is not own[2]]
+    assert applied(session, own).messages == without
+    for one in (restarted(session), session):
+        assert applied(one, own[:3]).messages == own[:3]
+        grown = applied(one, own[:4])
+        assert grown.messages == without[:3]
+        assert grown.plan.new == ()
+        assert applied(one, own).messages == without
+
+
 ARRIVED_THEN_COMPACTED = """\
     items: {{tool_result: {{offload: true}}}}
     store: {{sync: never, {store}}}
@@ -435,6 +515,26 @@ def test_a_list_that_ends_before_a_compaction_has_the_placeholders_of_before(
     for one in (restarted(session), session):
         assert applied(one, full[:3]).messages == before[:3]
         assert applied(one, full[:5]).messages == before
+
+
+@pytest.mark.parametrize("store", ["", "blocks: json"])
+def test_a_list_that_grows_again_has_its_placeholders_and_then_its_summary(
+    store: str, tmp_path: Path
+) -> None:
+    """The caller goes back in its own list, and sends it once more message by message."""
+    text = ARRIVED_THEN_COMPACTED.format(store=store, over=6)
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    full = [*session_of(*map(large, "xyz")), user("go on"), said("done"), user("more")]
+    before = [*applied(session, full[:5]).messages, full[5]]
+    compacted = applied(session, full)
+    assert compacted.compacted
+    for length in range(1, len(before) + 1):
+        grown = applied(session, full[:length])
+        assert grown.messages == before[:length]
+        assert grown.plan.new == ()
+    assert applied(session, full).messages == compacted.messages
+    live = applied(session, [*full, said("done"), user("and now?")])
+    assert live.messages == [*compacted.messages, said("done"), user("and now?")]
 
 
 @pytest.mark.parametrize("store", ["", "blocks: json"])
