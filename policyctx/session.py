@@ -315,9 +315,9 @@ class Session:
         object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; if it
         is edited, a dict that can be sent replaces it. A message that is the same object as in the
         previous turn is not read again, and so is a tool or a block of the system prompt: pass
-        `changed=True` if one was changed in place. `system` and `tools` are those of the request:
-        they count towards its size, and where one of the tools reads offloaded files, new
-        placeholders in the default wording name it.
+        `changed=True` if one was changed in place. `request` says what is true of this call, such
+        as the model that is called; `system` and `tools` make a `Request` of these two. Raises
+        `InputError` for both forms at once.
 
         Each list begins with the bytes of the one before, up to the first new decision and without
         `cache_control` markers. The markers of the output are those of `messages`, on all that is
