@@ -75,7 +75,6 @@ class PolicyHook:
 
     def __init__(self, session):
         self.session = session
-        session.takes_markers = False  # Haystack's messages have no cache markers
 
     def run(self, state):
         messages = state.data["messages"]

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
     from policyctx.tokens.counter import register_tokenizer
     from policyctx.turns.before_compaction import BeforeCompaction, CompactionAhead
+    from policyctx.turns.request import Request
     from policyctx.turns.result import ContextItem, Result
 
 __version__ = "0.2.0"
@@ -89,6 +90,7 @@ _HOMES = {
     "PolicyError": "policyctx.errors",
     "PolicyctxError": "policyctx.errors",
     "Reason": "policyctx.planning.decisions",
+    "Request": "policyctx.turns.request",
     "Result": "policyctx.turns.result",
     "Session": "policyctx.session",
     "Shape": "policyctx.messages.shapes.shape",
@@ -148,6 +150,7 @@ __all__ = [
     "PolicyError",
     "PolicyctxError",
     "Reason",
+    "Request",
     "Result",
     "Session",
     "Shape",

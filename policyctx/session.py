@@ -41,13 +41,14 @@ from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, count
 from policyctx.tokens.sizes import tool_names
 from policyctx.tokens.usage import Correction, Usage, usage_of
 from policyctx.turns.before_compaction import BeforeCompaction
-from policyctx.turns.breakpoints import Beside, Placing
+from policyctx.turns.breakpoints import Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
 from policyctx.turns.driving import LockedStore, Steps, in_steps, run, run_async
 from policyctx.turns.effects import Recall, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory, Totals
 from policyctx.turns.reporting import Notices, Reporting, Writes, blindness, note
+from policyctx.turns.request import MovedToRequest, Request
 from policyctx.turns.result import ContextItem, Result, carry_out, context_items
 
 T = TypeVar("T")
@@ -88,6 +89,9 @@ class Session:
     session in two threads at once. A session cannot be copied or pickled: make another one with the
     same `session_id` and root. Policies, plans and results can be copied and pickled.
     """
+
+    context_window, called_model = MovedToRequest("window"), MovedToRequest("model")
+    takes_markers, reads_once = MovedToRequest("takes_markers"), MovedToRequest("reads_once")
 
     @checks_options
     def __init__(
@@ -139,16 +143,9 @@ class Session:
         self._before_compaction = before_compaction
         self._shapes = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
         self._on_invalid = on_invalid
-        self.context_window: int | None = None
-        """Tokens that the called model can see, for the gates; None for `model.context_window` of
-        the policy if it is written there, else for the window of `called_model`."""
-        self.called_model: str | None = None
-        """The model that is called, as the request spells its name; None for the policy's
-        `model.name`. From the next call on, gates and `until` see its window, 200,000 tokens if it
-        is not in the table of models."""
+        self._known = Request()
+        """What requests do not say: the model of the last one that named it."""
         self._expects_usage = expects_usage
-        self.takes_markers = True
-        """Whether the API takes `cache_control` markers, if the lists do not show another one."""
         self._notices = Notices(store)
         self._reporting = Reporting(self.session_id, self.policy.name)
         self._memory: Memory | None = None
@@ -158,9 +155,6 @@ class Session:
             or self.policy.compacting_step is not None
         )
         """Whether nothing of a call matters to the next one."""
-        self.reads_once = True
-        """Whether calls that stand alone share what they read; the plan's conversation then does
-        not have the decisions of the plan."""
         self._read_before: KnownList | None = None
         """The list that the last call read, if each call stands alone."""
         self._announced_tool = ""
@@ -235,17 +229,28 @@ class Session:
         return context_items(conversation, memory.ledger, str(self.store.root))
 
     def plan(
-        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+        self,
+        messages: Sequence[Message],
+        *,
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
     ) -> Plan:
         """Return what `apply` would do; nothing is written and nothing is decided."""
-        self._note_tools(tools)
+        request = self._request(system, tools, request)
+        self._note(request)
         memory = self._run(self._recall())
         known, _ = self._list_of(messages, memory)
-        facts = self._facts(memory, system, tools)
+        facts = self._facts(memory, request)
         return known.planner.plan(facts, comes_back=known.comes_back)
 
     def breakpoints(
-        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+        self,
+        messages: Sequence[Message],
+        *,
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
     ) -> tuple[Breakpoint, ...]:
         """Return the cache breakpoints that `apply` would set; nothing is written or decided.
 
@@ -253,34 +258,45 @@ class Session:
         place breakpoints, and for an API without `cache_control`. A compaction that is due is not
         made.
         """
-        if not (self.policy.places_breakpoints and self.takes_markers):
+        if not self.policy.places_breakpoints:
             return ()
-        self._note_tools(tools)
+        request = self._request(system, tools, request)
+        self._note(request)
         memory = self._run(self._recall())
         known, _ = self._list_of(messages, memory)
-        planned = known.planner.plan(self._facts(memory, system, tools))
+        if not request.may_have_markers(known):
+            return ()
+        planned = known.planner.plan(self._facts(memory, request))
         placed = _placing(known, memory).placed(
-            Beside(system, tools), memory.anchors, planned.new, write_ttl=memory.write_ttl
+            request, memory.anchors, planned.new, write_ttl=memory.write_ttl
         )
-        return () if placed is None else placed.breakpoints
+        return placed.breakpoints
 
     def preview(
-        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+        self,
+        messages: Sequence[Message],
+        *,
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
     ) -> Sequence[Message]:
         """Return the list that `apply` would return; nothing is written and nothing is decided.
 
         A compaction that is due is not made, since it needs a summary. A path in a new placeholder
         is the one that the file would get. Markers are those of `messages`.
         """
-        self._note_tools(tools)
-        return self._run(self._preview(messages, (system, tools)))
+        return self._run(self._preview(messages, self._request(system, tools, request)))
 
     async def preview_async(
-        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+        self,
+        messages: Sequence[Message],
+        *,
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
     ) -> Sequence[Message]:
         """Return the list that `preview` returns, with the store read in a thread."""
-        self._note_tools(tools)
-        return await self._run_async(self._preview(messages, (system, tools)))
+        return await self._run_async(self._preview(messages, self._request(system, tools, request)))
 
     def apply(
         self,
@@ -288,6 +304,7 @@ class Session:
         *,
         system: object = None,
         tools: object = None,
+        request: Request | None = None,
         changed: bool = False,
     ) -> Result:
         """Edit a message list before it is sent to a model.
@@ -298,9 +315,9 @@ class Session:
         object that a provider's SDK returned, such as OpenAI's `response.choices[0].message`; if it
         is edited, a dict that can be sent replaces it. A message that is the same object as in the
         previous turn is not read again, and so is a tool or a block of the system prompt: pass
-        `changed=True` if one was changed in place. `system` and `tools` are those of the request:
-        they count towards its size, and where one of the tools reads offloaded files, new
-        placeholders in the default wording name it.
+        `changed=True` if one was changed in place. `request` says what is true of this call, such
+        as the model that is called; `system` and `tools` make a `Request` of these two. Raises
+        `InputError` for both forms at once.
 
         Each list begins with the bytes of the one before, up to the first new decision and without
         `cache_control` markers. The markers of the output are those of `messages`, on all that is
@@ -317,7 +334,7 @@ class Session:
         After any other exception, such as an interrupt, the next turn reads from the store which
         decisions were made.
         """
-        turn = self._apply(messages, Beside(system, tools), changed=changed)
+        turn = self._apply(messages, self._request(system, tools, request), changed=changed)
         return self._run(self._reporting.turn("apply", turn))
 
     async def apply_async(
@@ -326,14 +343,20 @@ class Session:
         *,
         system: object = None,
         tools: object = None,
+        request: Request | None = None,
         changed: bool = False,
     ) -> Result:
         """Edit a message list as `apply` does, with the files written in a thread."""
-        turn = self._apply(messages, Beside(system, tools), changed=changed)
+        turn = self._apply(messages, self._request(system, tools, request), changed=changed)
         return await self._run_async(self._reporting.turn("apply", turn))
 
     def apply_in_steps(
-        self, messages: Sequence[Message], *, system: object = None, tools: object = None
+        self,
+        messages: Sequence[Message],
+        *,
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
     ) -> Steps[Result]:
         """Edit a message list as `apply` does, by a generator that returns the result.
 
@@ -342,7 +365,7 @@ class Session:
         """
         if self._reporting.is_traced:
             yield  # a span ends in the thread where it began
-        turn = self._apply(messages, Beside(system, tools), changed=False)
+        turn = self._apply(messages, self._request(system, tools, request), changed=False)
         return (yield from self._in_steps(self._reporting.turn("apply", turn)))
 
     def on_tool_result(
@@ -530,8 +553,11 @@ class Session:
         if not isinstance(error, PolicyctxError):
             self._memory = self._read_before = None
 
-    def _note_tools(self, tools: object) -> None:
-        """Find the tool that reads offloaded files; a request without tools changes nothing."""
+    def _note(self, request: Request) -> None:
+        """Remember the model, and the tool that reads offloaded files if there are tools."""
+        if request.model != self._known.model:
+            self._known = replace(self._known, model=request.model)
+        tools = request.tools
         given = tuple(tools) if isinstance(tools, list | tuple) else (tools,) if tools else ()
         if len(given) == len(self._tools) and all(map(is_, given, self._tools)):
             return
@@ -568,46 +594,45 @@ class Session:
         every = (*notices, *warnings, *result.warnings, *self.writes.news())
         return replace(result, warnings=every) if every else result
 
-    def _preview(
-        self, messages: Sequence[Message], beside: tuple[object, ...]
-    ) -> Turn[Sequence[Message]]:
+    def _preview(self, messages: Sequence[Message], request: Request) -> Turn[Sequence[Message]]:
+        self._note(request)
         memory = yield from self._recall()
         known, seen = self._list_of(messages, memory)
-        planned = known.planner.plan(self._facts(memory, *beside), comes_back=known.comes_back)
+        planned = known.planner.plan(self._facts(memory, request), comes_back=known.comes_back)
         return known.previewed(seen, planned)
 
     def _apply(
         self,
         messages: Sequence[Message],
-        beside: Beside,
+        request: Request,
         *,
         changed: bool,
     ) -> Turn[Result]:
         if changed:
             self._tools = ()
             self._parts.forget()
-        self._note_tools(beside.tools)
+        self._note(request)
         self._check_door()
         memory = yield from self._recall()
-        if self._stands_alone and self.reads_once:
+        if self._stands_alone and request.reads_once:
             known, seen = self._list_alone(messages, memory, changed=changed), messages
         else:
             known, seen = self._list_of(messages, memory, changed=changed)
         warnings = yield from self._notices.of_root(known, memory)
-        facts = self._facts(memory, *beside)
+        facts = self._facts(memory, request)
         result = yield from self._decide(known, seen, BOTH, facts)
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compact(
-                known, result, replacing, messages, memory, beside=beside
+                known, result, replacing, messages, memory, request=request
             )
         elif memory.replacements.made:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
         if result.plan.to_save or result.compacted:
             yield from self._notices.find_root(() if self._keeps_state else result.files)
-        result = replace(result, system=beside.system, tools=beside.tools)
-        if self.policy.places_breakpoints and self.takes_markers:
-            result = yield from self._marked(result, known, beside, memory)
+        result = replace(result, system=request.system, tools=request.tools)
+        if self.policy.places_breakpoints and request.may_have_markers(known):
+            result = yield from self._marked(result, known, request, memory)
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
@@ -629,17 +654,15 @@ class Session:
         return (yield from self._with_warnings(result, warnings, memory))
 
     def _marked(
-        self, result: Result, known: KnownList, beside: Beside, memory: Memory
+        self, result: Result, known: KnownList, request: Request, memory: Memory
     ) -> Turn[Result]:
         """Set the cache breakpoints of the request, and remember where they are."""
         placing = _placing(known, memory)
-        placed = placing.placed(beside, memory.anchors, write_ttl=memory.write_ttl)
-        if placed is None:
-            return result
+        placed = placing.placed(request, memory.anchors, write_ttl=memory.write_ttl)
         memory.placing, memory.anchors = placing, placed.sent
         if self._keeps_state:
             yield from note(placed.sent.record())
-        system, tools = placed.beside(beside)
+        system, tools = placed.beside(request)
         return replace(
             result,
             messages=placing.marked(result.messages, placed),
@@ -656,7 +679,7 @@ class Session:
         messages: Sequence[Message],
         memory: Memory,
         *,
-        beside: Beside,
+        request: Request,
     ) -> Turn[tuple[KnownList, Result]]:
         """Replace history by a summary, after the turn's other decisions were carried out."""
         compacting = Compacting(
@@ -667,7 +690,7 @@ class Session:
             settings=self.policy.policy,
             summarizer=self._summarizer or _summarizer_of(self.policy),
             reader=self._reader,
-            beside=beside,
+            request=request,
             hook=self._before_compaction,
             writes_fail=bool(self.writes.problem),
         )
@@ -822,18 +845,29 @@ class Session:
             is_guess=is_guess,
         )
 
+    def _request(
+        self, system: object = None, tools: object = None, given: Request | None = None
+    ) -> Request:
+        """Return the request of a call, with what is known of the session where it says nothing."""
+        if given is None:
+            given = Request(system, tools)
+        elif system is not None or tools is not None:
+            raise InputError("a request has its own system and tools: pass them in the Request")
+        return given.over(self._known)
+
     def _facts(
         self,
         memory: Memory,
-        *beside: object,
+        request: Request | None = None,
         sources: Mapping[str, FileLines] | None = None,
     ) -> Facts:
         model, called_at = self.policy.model, memory.called_at
+        request = request or self._request()
         return Facts(
             session_id=self.session_id,
             root=str(self.store.root),
             counter=self._counter,
-            beside=tuple(part for part in beside if part),
+            beside=request.beside,
             token_scale=model.token_scale,
             language_model=model.name,
             correction=memory.correction,
@@ -843,8 +877,8 @@ class Session:
             sources=sources or {},
             attempt=memory.attempt,
             parts=self._parts,
-            context_window=self.context_window,
-            called_model=self.called_model,
+            context_window=request.window,
+            called_model=request.model,
             cache_ttl=memory.write_ttl,
         )
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyctx import Session
+from policyctx import Request, Session
 from policyctx.definitions.items import Message
 from policyctx.messages.markers import bare, marker_of, markers_of, with_markers
 from policyctx.testing.strategies import message_lists
@@ -42,6 +42,7 @@ min_tokens: 20
 items: {{tool_result: {{offload: true}}, tool_call: {{offload: true}}}}
 steps: [{{name: s, do: {do}, select: {{types: [tool_result], min_tokens: 20, keep_recent: 2}}}}]
 """
+CLAUDE = Request(model="claude-sonnet-4-5")
 LARGE, SMALL = "x" * 400, "x" * 40
 SYSTEM, TOOLS = "be good", [{"name": "Bash"}, {"name": "Read"}]
 
@@ -221,7 +222,7 @@ def test_a_list_that_begins_anew_has_no_old_anchor(tmp_path: Path) -> None:
 
 def test_a_list_of_one_message_is_marked_once(tmp_path: Path) -> None:
     loop = session(tmp_path)
-    result = loop.apply([user("do it")])
+    result = loop.apply([user("do it")], request=CLAUDE)
     assert result.messages == [
         {"role": "user", "content": [{"type": "text", "text": "do it", "cache_control": MARKER}]}
     ]
@@ -230,7 +231,7 @@ def test_a_list_of_one_message_is_marked_once(tmp_path: Path) -> None:
 
 def test_a_text_that_became_a_block_still_continues_the_known_list(tmp_path: Path) -> None:
     loop = session(tmp_path)
-    first = loop.apply([user("do it")])
+    first = loop.apply([user("do it")], request=CLAUDE)
     second = loop.apply([*first.messages, *session_of(SMALL)[1:]])
     third = loop.apply([user("do it"), *session_of(SMALL, SMALL)[1:]])
     assert first.plan.conversation is second.plan.conversation is third.plan.conversation
@@ -245,8 +246,73 @@ def test_a_list_of_another_api_has_no_markers(tmp_path: Path) -> None:
     asked = [user()]
     functions = [{"type": "function", "function": {"name": "Bash"}}]
     assert loop.apply(asked, tools=functions).messages is asked
-    loop.takes_markers = False
-    assert loop.apply(asked, system=SYSTEM).system is SYSTEM
+    blocks: Any = [{"type": "text", "text": SYSTEM}]
+    other = Request(blocks, takes_markers=False)
+    assert loop.apply(session_of(SMALL), request=other).system is blocks
+
+
+SCHEMA = {"name": "Bash", "input_schema": {"type": "object"}}
+TEXT = [{"type": "text", "text": "List."}]
+PLAIN = [{"role": "user", "content": "List."}]
+IMAGE_URL = {"type": "image_url", "image_url": {"url": "https://a.org/b.png"}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "request_"),
+    [
+        (PLAIN, Request()),
+        (PLAIN, Request(model="gpt-4o")),
+        (PLAIN, Request(model="openrouter/google/gemini-2.5-pro")),
+        (PLAIN, Request(model="a-model-of-ours")),
+        (PLAIN, Request("the instructions of the Responses API")),
+        (PLAIN, Request(tools=[{"type": "web_search"}])),
+        (PLAIN, Request(tools=[{"type": "custom", "name": "run"}])),
+        (PLAIN, Request([TEXT[0]], [SCHEMA], takes_markers=False)),
+        (PLAIN, Request(model="claude-sonnet-4-5", takes_markers=False)),
+        ([{"role": "user", "content": TEXT}], Request()),
+        ([*PLAIN, {"role": "assistant", "content": "a b"}, user("more")], Request()),
+        (
+            [
+                {
+                    "role": "user",
+                    "content": [*TEXT, IMAGE_URL],
+                }
+            ],
+            Request(),
+        ),
+    ],
+)
+def test_a_list_that_may_be_of_another_api_is_sent_as_it_is(
+    messages: list[Message], request_: Request, tmp_path: Path
+) -> None:
+    loop = session(tmp_path)
+    assert loop.breakpoints(messages, request=request_) == ()
+    result = loop.apply(messages, request=request_)
+    assert result.messages is messages
+    assert (result.system, result.tools) == (request_.system, request_.tools)
+    assert loop.apply([*messages, user("and")], request=request_).messages[0] is messages[0]
+
+
+@pytest.mark.parametrize(
+    ("messages", "request_"),
+    [
+        (PLAIN, Request(takes_markers=True)),
+        (PLAIN, Request(model="claude-sonnet-4-5")),
+        (PLAIN, Request(model="us.anthropic.claude-sonnet-4-5-20250929-v1:0")),
+        (PLAIN, Request([TEXT[0]])),
+        (PLAIN, Request(tools=[SCHEMA])),
+        ([{"role": "user", "content": [{**TEXT[0], "cache_control": MARKER}]}], Request()),
+        ([{"role": "user", "content": [*TEXT, picture()]}], Request()),
+        (session_of(SMALL), Request()),
+    ],
+)
+def test_a_list_of_an_api_that_takes_markers_gets_them(
+    messages: list[Message], request_: Request, tmp_path: Path
+) -> None:
+    loop = session(tmp_path)
+    foreseen = loop.breakpoints(messages, request=request_)
+    assert loop.apply(messages, request=request_).breakpoints == foreseen
+    assert foreseen
 
 
 def test_breakpoints_are_known_before_they_are_set(tmp_path: Path) -> None:
@@ -285,7 +351,8 @@ def test_a_turn_visits_what_is_new_of_a_hundred_thousand_items(
 ) -> None:
     loop = session(tmp_path)
     full = [user(), *[{"role": "user", "content": "so"}] * 100_000]
-    loop.apply(full, system=SYSTEM)
+    claude = Request(SYSTEM, model="claude-sonnet-4-5")
+    loop.apply(full, request=claude)
     memory = loop._memory
     assert memory is not None
     assert memory.known is not None
@@ -297,7 +364,7 @@ def test_a_turn_visits_what_is_new_of_a_hundred_thousand_items(
         return visit(known, message, ttls)
 
     monkeypatch.setattr(type(memory.known), "with_markers", counted)
-    loop.apply([*full, user("more")], system=SYSTEM)
+    assert loop.apply([*full, user("more")], request=claude).breakpoints
     assert len(visited) < 20
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from policyctx import Session
+from policyctx import Request, Session
+from policyctx.errors import InputError
 from policyctx.integrations.host_sessions import AgentLoop
 from policyctx.messages.asked import Asked
 from policyctx.planning.gates import GateVerdict
@@ -23,6 +24,7 @@ UNTIL = """\
     items: {tool_result: {offload: true}}
     steps: [{name: s, do: offload, select: {until: {tokens: {under: 50%}}}}]
     """
+CLAUDE, GPT = Request(model="claude-opus-4-8"), Request(model="gpt-4o")
 WRITTEN = GATED.replace("model: {", "model: {context_window: 300000, ")
 NAMED = GATED.replace("model: {", "model: {name: gpt-4o, ")
 
@@ -31,9 +33,13 @@ def session(tmp_path: Path, text: str = GATED) -> Session:
     return Session(policy(text), root=tmp_path, session_id="s")
 
 
-def gate_of(session: Session, tokens: int = 10) -> GateVerdict:
+def gate_of(
+    session: Session, tokens: int = 10, *, model: str | None = None, window: int | None = None
+) -> GateVerdict:
     """The verdict of the gate on a list of a little more tokens."""
-    [verdict] = session.plan(session_of("x" * 4 * tokens)).gates
+    [verdict] = session.plan(
+        session_of("x" * 4 * tokens), request=Request(model=model, window=window)
+    ).gates
     return verdict
 
 
@@ -51,8 +57,7 @@ def test_a_gate_opens_at_a_share_of_the_window_of_the_called_model(
     tmp_path: Path, model: str | None, tokens: int, *, opens: bool, limit: int
 ) -> None:
     live = session(tmp_path)
-    live.called_model = model
-    verdict = gate_of(live, tokens)
+    verdict = gate_of(live, tokens, model=model)
     assert (verdict.opens, verdict.limit) == (opens, limit)
     assert f"{limit:,} tokens" in verdict.sentence
 
@@ -61,33 +66,26 @@ def test_a_written_window_and_that_of_the_caller_come_before_the_called_model(
     tmp_path: Path,
 ) -> None:
     live = session(tmp_path, WRITTEN)
-    live.called_model = "gpt-4o"
-    assert gate_of(live).limit == 240_000
-    live.context_window = 10_000
-    assert gate_of(live).limit == 8_000
+    assert gate_of(live, model="gpt-4o").limit == 240_000
+    assert gate_of(live, model="gpt-4o", window=10_000).limit == 8_000
 
 
 def test_the_called_model_comes_before_that_of_the_policy(tmp_path: Path) -> None:
     live = session(tmp_path, NAMED)
     assert gate_of(live).limit == 102_400
-    live.called_model = "claude-opus-4-8"
-    assert gate_of(live).limit == 800_000
+    assert gate_of(live, model="claude-opus-4-8").limit == 800_000
 
 
 def test_another_model_has_its_own_window_from_its_first_call_on(tmp_path: Path) -> None:
     live, messages = session(tmp_path), session_of("x" * 4 * 110_000)
-    live.called_model = "claude-opus-4-8"
-    assert live.apply(messages).messages is messages
-    live.called_model = "gpt-4o"
-    assert live.apply(messages).offloaded_count == 1
+    assert live.apply(messages, request=CLAUDE).messages is messages
+    assert live.apply(messages, request=GPT).offloaded_count == 1
 
 
 def test_until_is_a_share_of_the_window_of_the_called_model(tmp_path: Path) -> None:
     live, messages = session(tmp_path, UNTIL), session_of(*["x" * 4 * 20_000] * 5)
-    live.called_model = "claude-opus-4-8"
-    assert live.plan(messages).new == ()
-    live.called_model = "gpt-4o"
-    assert len(live.plan(messages).new) == 2
+    assert live.plan(messages, request=CLAUDE).new == ()
+    assert len(live.plan(messages, request=GPT).new) == 2
 
 
 def test_a_loop_names_the_model_of_each_request(tmp_path: Path) -> None:
@@ -99,4 +97,26 @@ def test_a_loop_names_the_model_of_each_request(tmp_path: Path) -> None:
     assert sent.messages is messages
     assert loop.apply(live, Asked("c", messages, model="gpt-4o")).messages is not messages
     loop.apply(live, Asked("d", messages))
-    assert live.called_model == "gpt-4o"
+    assert gate_of(live).limit == 102_400
+    live.apply(messages, request=CLAUDE)
+    assert gate_of(live).limit == 800_000
+
+
+def test_a_request_has_its_own_system_and_tools(tmp_path: Path) -> None:
+    live, messages = session(tmp_path), session_of("x")
+    result = live.apply(messages, request=Request("be good", []))
+    assert (result.system, result.tools) == ("be good", [])
+    with pytest.raises(InputError, match="in the Request"):
+        live.apply(messages, system="be good", request=GPT)
+
+
+def test_the_attributes_of_version_0_2_still_count_and_warn(tmp_path: Path) -> None:
+    live = session(tmp_path)
+    with pytest.warns(DeprecationWarning, match=r"pass request=Request\(model=…\)"):
+        live.called_model = "gpt-4o"
+    assert gate_of(live).limit == 102_400
+    with pytest.warns(DeprecationWarning, match="context_window"):
+        live.context_window = 10_000
+    assert gate_of(live).limit == 8_000
+    with pytest.warns(DeprecationWarning, match="takes_markers"):
+        assert live.takes_markers is None

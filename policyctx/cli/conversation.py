@@ -19,6 +19,7 @@ from policyctx.replay.reading import recordings_of
 from policyctx.replay.recording import ModelCall, Recording
 from policyctx.resources import open_file
 from policyctx.session import Session
+from policyctx.turns.request import Request as CallRequest
 
 _LISTED = 50
 
@@ -60,15 +61,17 @@ class Given:
         """The schemas of the tools on offer; of a recording, those of its last call."""
         return self.request.tools if self._last is None else self._last.tools
 
-    def teach(self, session: Session, *, quiet: bool = False) -> None:
-        """Let a session know which model is called, and what was billed for the calls before.
+    def teach(self, session: Session, *, quiet: bool = False) -> CallRequest:
+        """Let a session know what was billed for the calls before, and return what is sent.
 
         The window is that of `window_of`, as in a replay. If it is not `model.context_window` and
         the policy has shares of it, stderr says so, unless all is to be `quiet`. So it does if
         calls were billed more than the window.
         """
         recording, name = self.recording, self._named(session)
-        window = session.context_window = self._window(session)
+        window = self._window(session)
+        takes = self.request.takes_markers
+        asked = CallRequest(self.system, self.tools, name, window, takes_markers=takes)
         own = session.policy.model.context_window
         if window != own and session.policy.asks_for_window and not quiet:
             console(stderr=True).print(
@@ -78,8 +81,8 @@ class Given:
                 markup=False,
             )
         if recording is None or not recording.calls:
-            return
-        facts = session.plan([]).facts
+            return asked
+        facts = session.plan([], request=CallRequest(window=window)).facts
         correction = learnt(self.whole or recording, self.learns_from, facts)
         if correction.last is not None:
             session.take_over(correction)
@@ -93,6 +96,7 @@ class Given:
                 soft_wrap=True,
                 markup=False,
             )
+        return asked
 
     def report(self, session: Session) -> dict[str, Any]:
         """Return which recording was read as plain values, for `--json`."""

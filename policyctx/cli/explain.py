@@ -59,9 +59,9 @@ def plan(
     nobody = ExtractiveSummarizer()
     session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
     given = read_messages(messages, RecordedChoice(recorded, call))
-    given.teach(session)
-    planned = session.plan(given.messages, system=given.system, tools=given.tools)
-    placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
+    request = given.teach(session)
+    planned = session.plan(given.messages, request=request)
+    placed = session.breakpoints(given.messages, request=request)
     out = output.console()
     if as_json:
         report = output.plan_report(planned) | given.report(session)
@@ -126,9 +126,9 @@ def apply(
     session = Session(policy, root=root, session_id=session_id)
     # With `--json` stderr is a report for programs.
     given = read_messages(messages, RecordedChoice(recorded, call), quiet=as_json)
-    given.teach(session, quiet=as_json)
+    asked = given.teach(session, quiet=as_json)
     with _opened(path) as write:
-        result = session.apply(given.messages, system=given.system, tools=given.tools)
+        result = session.apply(given.messages, request=asked)
         if any(reason.code == "not_saved" for o in result.plan.outcomes for _, reason in o.left):
             raise StoreError(session.writes.problem, path=str(session.store.root))
         request = given.request
@@ -270,10 +270,10 @@ def explain(
     hints = dict(map(_hint, ephemeral or ()))
     session = Session(policy, root=root, session_id=session_id, summarizer=nobody, hints=hints)
     given = read_messages(messages, RecordedChoice(recorded, call))
-    given.teach(session)
-    planned = session.plan(given.messages, system=given.system, tools=given.tools)
+    request = given.teach(session)
+    planned = session.plan(given.messages, request=request)
     positions = _chosen(planned, item, why_not=why_not, largest=largest)
-    placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
+    placed = session.breakpoints(given.messages, request=request)
     out = output.console()
     if as_json:
         report = _report(planned, positions) | given.report(session)

@@ -137,7 +137,8 @@ class PolicyMiddleware(anthropic.Middleware):
             return None
         key = request.options.idempotency_key or ""
         model = model_name(fields.get("model"))
-        asked = Asked(key, messages, body.get("system"), body.get("tools"), model=model)
+        system, tools = body.get("system"), body.get("tools")
+        asked = Asked(key, messages, system, tools, model=model, takes_markers=True)
         if not (is_given or loop.is_own(session, asked)):
             return None
         return _Call(loop, session, asked, is_count=path == _COUNT)

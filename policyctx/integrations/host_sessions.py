@@ -25,6 +25,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Policy
 from policyctx.session import Session
 from policyctx.tokens.usage import BodyUsage
+from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 
 _log = logging.getLogger(__name__)
@@ -106,8 +107,8 @@ class AgentLoop:
         """Return what to send for a request, by a turn of the session or as it was sent before."""
         with self._in_turn():
             if (sent := self._sent_before(asked)) is None:
-                self._begin(session, asked)
-                result = session.apply(asked.messages, system=asked.system, tools=asked.tools)
+                self._begin(asked)
+                result = session.apply(asked.messages, request=_request(asked))
                 sent = self._keep(session, asked, result)
             return sent
 
@@ -115,26 +116,20 @@ class AgentLoop:
         """Return what to send as `apply` does, without blocking the event loop."""
         async with self._in_turn_async():
             if (sent := self._sent_before(asked)) is None:
-                self._begin(session, asked)
-                result = await session.apply_async(
-                    asked.messages, system=asked.system, tools=asked.tools
-                )
+                self._begin(asked)
+                result = await session.apply_async(asked.messages, request=_request(asked))
                 sent = self._keep(session, asked, result)
             return sent
 
     def preview(self, session: Session, asked: Asked) -> Sequence[Message]:
         """Return the list that a turn would send now; nothing is decided."""
         with self._in_turn():
-            _name_model(session, asked)
-            return session.preview(asked.messages, system=asked.system, tools=asked.tools)
+            return session.preview(asked.messages, request=_request(asked))
 
     async def preview_async(self, session: Session, asked: Asked) -> Sequence[Message]:
         """Return the list as `preview` does, without blocking the event loop."""
         async with self._in_turn_async():
-            _name_model(session, asked)
-            return await session.preview_async(
-                asked.messages, system=asked.system, tools=asked.tools
-            )
+            return await session.preview_async(asked.messages, request=_request(asked))
 
     def finish(self, asked: Asked) -> None:
         """Forget what was sent for a request that was answered: no attempt follows."""
@@ -160,8 +155,7 @@ class AgentLoop:
             finally:
                 self._lock.release()
 
-    def _begin(self, session: Session, asked: Asked) -> None:
-        _name_model(session, asked)
+    def _begin(self, asked: Asked) -> None:
         self._turn += 1
         self._last = asked
         self._is_established = self._is_established or asked.has_reply()
@@ -223,10 +217,8 @@ class AgentLoop:
             _applying.reset(token)
 
 
-def _name_model(session: Session, asked: Asked) -> None:
-    """Let a session know which model is called; a host that does not say it changes nothing."""
-    if asked.model is not None:
-        session.called_model = asked.model
+def _request(asked: Asked) -> Request:
+    return Request(asked.system, asked.tools, asked.model, takes_markers=asked.takes_markers)
 
 
 PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy

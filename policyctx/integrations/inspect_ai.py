@@ -265,12 +265,13 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
         session, first = self._chosen(messages)
         if session is None or (loop := AgentLoop.of(session)).is_applying:
             return messages, None
-        session.takes_markers = False
         schemas = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
         given = messages
         for is_last in (False, True):
             name = model_name(model.name)
-            asked = Asked(uuid4().hex, given, None, schemas, plain=_compared, model=name)
+            asked = Asked(
+                uuid4().hex, given, None, schemas, plain=_compared, model=name, takes_markers=False
+            )
             is_given = callable(self._session) and not isinstance(self._session, Session)
             if not (is_given or loop.is_own(session, asked)):
                 return messages, None

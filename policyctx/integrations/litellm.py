@@ -146,11 +146,10 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         session = self._chosen(user_api_key_dict, data)
         if session is None or (loop := AgentLoop.of(session)).is_applying:
             return data
-        if not kind.takes_markers:
-            session.takes_markers = False
         system, tools = data.get(kind.system) or None, data.get("tools") or None
         model = model_name(data.get("model"))
-        asked = Asked(uuid4().hex, messages, system, tools, model=model)
+        takes = kind.takes_markers
+        asked = Asked(uuid4().hex, messages, system, tools, model=model, takes_markers=takes)
         if not (callable(self._session) or loop.is_own(session, asked)):
             return data
         sent = await loop.apply_async(session, asked)

@@ -210,10 +210,10 @@ class _Policy:
         session = self._session(given) if callable(self._session) else self._session
         if session is None or (loop := AgentLoop.of(session)).is_applying:
             return None
-        session.takes_markers = False
         tools = given.get("tools") or None
         model = model_name(extra.get("model"), given.get("model"))
-        asked = Asked(uuid4().hex, messages, given.get(kind.system) or None, tools, model=model)
+        system = given.get(kind.system) or None
+        asked = Asked(uuid4().hex, messages, system, tools, model=model, takes_markers=False)
         if not (is_function or loop.is_own(session, asked)):
             return None
         return _EditedRequest(loop, session, asked, kind)

@@ -80,7 +80,6 @@ class PolicyFilter(agents.RunHooks[Any]):
         if session is None or not items or self._is_held(items):
             return given
         loop = AgentLoop.of(session)
-        session.takes_markers = False
         tools = [*map(_schema, data.agent.tools)]
         asked = Asked(
             uuid4().hex,
@@ -89,6 +88,7 @@ class PolicyFilter(agents.RunHooks[Any]):
             tools,
             data.agent.name,
             model=_model(data.agent),
+            takes_markers=False,
         )
         is_own = callable(self._session) or loop.is_own(session, asked)
         if loop.is_applying or not is_own:

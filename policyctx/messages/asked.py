@@ -19,7 +19,8 @@ class Asked:
 
     `agent` is the agent that asks, in a framework that names it. `plain` returns a message as the
     dict by which it is compared with those of other requests. `model` is the model that is called,
-    as the request spells its name, None where the host does not say it.
+    as the request spells its name, None where the host does not say it. `takes_markers` says
+    whether the API takes `cache_control` markers, None where the host does not know.
     """
 
     key: str
@@ -29,6 +30,7 @@ class Asked:
     agent: str | None = None
     plain: Callable[[Message], Message] = as_message
     model: str | None = None
+    takes_markers: bool | None = None
 
     def heads(self) -> list[Message]:
         """Return the leading system messages, which OpenAI's APIs have in the list."""

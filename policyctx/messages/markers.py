@@ -8,7 +8,7 @@ A marker that is None counts as none.
 """
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import is_
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -187,6 +187,10 @@ BlockKind: TypeAlias = Literal["tool_use", "tool_result", "other", "unmarkable"]
 """`unmarkable`: thinking or an empty text, on which a provider takes no marker."""
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 _TTLS = {"5m": 300, "1h": 3600}
+# What OpenAI's APIs write in another way, or beside the content. A text is alike in both.
+_ANTHROPIC = frozenset(
+    {*_THINKING, "tool_use", "tool_result", "server_tool_use", "image", "document", "search_result"}
+)
 
 
 class CacheBlock(NamedTuple):
@@ -285,6 +289,18 @@ def blocks_of_tools(tools: object) -> list[Any] | None:
     if found is None or any(_field(tool, "type") == "function" for tool in found):
         return None
     return found
+
+
+def has_schemas(tools: Iterable[object]) -> bool:
+    """Return whether one of the tools is in Anthropic's form, or has a marker."""
+    return any(
+        _field(tool, "input_schema") is not None or marker_of(tool) is not None for tool in tools
+    )
+
+
+def is_anthropic(message: Message) -> bool:
+    """Return whether a message has a block that only Anthropic's API knows."""
+    return any(_field(block, "type") in _ANTHROPIC for block in _blocks(message.get("content")))
 
 
 def places_for_text(blocks: list[Any]) -> list[int]:

@@ -12,9 +12,9 @@ from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
 from policyctx.errors import MessagesError, ShapeError
-from policyctx.messages.markers import MARKER
+from policyctx.messages.markers import MARKER, is_anthropic
 from policyctx.messages.shapes.blocks import named
-from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import Part, Shape, call_key
 
 
@@ -50,6 +50,8 @@ class Reading:
         self._starts: list[int] = []  # the position of the first item, by message
         self.takes_markers = True
         """Whether every message is of a shape that takes `cache_control` markers."""
+        self.shows_markers = False
+        """Whether one of these messages has a block that only an API with markers knows."""
         self._newest_reply = range(0)  # the positions of its items
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[tuple[int, Item]]] = {}
@@ -192,6 +194,7 @@ class Reading:
         self.opening_roles += new.opening_roles
         self.staying += new.staying
         self.takes_markers = self.takes_markers and new.takes_markers
+        self.shows_markers = new.shows_markers
         self._starts += new.starts
         self.message_count += len(messages)
 
@@ -261,6 +264,7 @@ class _New:
         self.opening_roles: list[str] = []
         self.staying: list[int] = []
         self.takes_markers = True
+        self.shows_markers = reading.shows_markers
         self.replies: dict[int, int] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
@@ -280,6 +284,8 @@ class _New:
         self.starts.append(self._before + len(self.items))
         self.roles.append(role)
         self.takes_markers = self.takes_markers and shape.takes_markers
+        if not self.shows_markers and shape is ANTHROPIC:
+            self.shows_markers = is_anthropic(message)
         may_open = role == "assistant" and shape.splits_replies
         self.opening_roles.append("" if may_open else role)
         if role == "user" and _begins_turn(parts):
@@ -399,6 +405,14 @@ class Request:
     def tools(self) -> object:
         """The schemas of the available tools, or None."""
         return self.body and self.body.get("tools")
+
+    @property
+    def takes_markers(self) -> bool | None:
+        """Whether the fields are of an API with `cache_control` markers, None if they are not."""
+        body = self.body or {}
+        if "messages" not in body:
+            return False if "input" in body else None
+        return True if "system" in body or MARKER in body else None
 
     @property
     def notes(self) -> list[str]:

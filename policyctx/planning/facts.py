@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import is_
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from policyctx.definitions.items import FileLines, Item
 from policyctx.errors import MessagesError
@@ -14,6 +14,9 @@ from policyctx.messages.json_text import compact_json
 from policyctx.policy.models import Model
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Correction
+
+if TYPE_CHECKING:
+    from policyctx.pricing.rows import ModelRow
 
 
 def window_of(model: Model, called: str | None = None, *, at: float | None = None) -> int:
@@ -26,15 +29,21 @@ def window_of(model: Model, called: str | None = None, *, at: float | None = Non
     name = called or model.name
     if not name or "context_window" in model.model_fields_set:
         return model.context_window
-    return _of_row(name, at) or model.context_window
+    row = _row(name, at)
+    return model.context_window if row is None else row.context_window
+
+
+def takes_markers_of(name: str | None) -> bool | None:
+    """Return whether the provider of a model takes `cache_control` markers, None if unknown."""
+    row = _row(name) if name else None
+    return None if row is None else row.cache is not None and row.cache.kind == "anthropic"
 
 
 @lru_cache(maxsize=256)  # a session names the same model in every call
-def _of_row(name: str, at: float | None) -> int | None:
+def _row(name: str, at: float | None = None) -> ModelRow | None:
     from policyctx.pricing.rows import row_of  # noqa: PLC0415 - it reads the table of models
 
-    row = row_of(name, at=at)
-    return None if row is None else row.context_window
+    return row_of(name, at=at)
 
 
 Unit = Literal["tokens", "chars"]

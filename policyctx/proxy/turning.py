@@ -45,6 +45,7 @@ from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.driving import Steps, finished
 from policyctx.turns.effects import Record
+from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import Sources, joined
 
@@ -284,8 +285,7 @@ class Turning:
             session = conversation.session
             if (session and session.policy is not policy) or is_remote(policy.model.tokenizer):
                 yield
-            session = self._session(conversation, api, policy)
-            session.called_model = model_name(body.fields.get("model"))
+            session = self._session(conversation, policy)
             if self._dry_run and not api.decides:
                 self._count("counted")
                 return Turned()
@@ -308,10 +308,10 @@ class Turning:
     def _applied(
         self, conversation: ProxyConversation, session: Session, api: Api, body: Body
     ) -> Steps[Turned]:
-        system, tools = _beside(api, body)
+        request = _request(api, body)
         conversation.turn += 1
         try:
-            result = yield from session.apply_in_steps(body.messages, system=system, tools=tools)
+            result = yield from session.apply_in_steps(body.messages, request=request)
         finally:
             failed = session.writes.failed
             self.counts.fail_writes(failed - conversation.failed_writes)
@@ -341,7 +341,7 @@ class Turning:
         self, conversation: ProxyConversation, session: Session, body: Body, result: Result
     ) -> Steps[None]:
         """Keep what a turn decided, with reasons; raises nothing, since the turn was made."""
-        conversation.model = session.called_model or ""
+        conversation.model = model_name(body.fields.get("model")) or ""
         conversation.at, conversation.calls = self._clock(), conversation.calls + 1
         plan = result.plan
         records: list[dict[str, Any]] = []
@@ -373,8 +373,7 @@ class Turning:
 
     def _counted(self, session: Session, api: Api, body: Body) -> Turned:
         """Return a request that counts tokens with the list that would be sent."""
-        system, tools = _beside(api, body)
-        messages = session.preview(body.messages, system=system, tools=tools)
+        messages = session.preview(body.messages, request=_request(api, body))
         self._count("counted")
         if messages is body.messages:
             return Turned()
@@ -384,7 +383,7 @@ class Turning:
         new = spliced(body, messages, tuple(sources), fields={}, writer=ListWriter())
         return Turned(_new(new, body))
 
-    def _session(self, conversation: ProxyConversation, api: Api, policy: OffloadPolicy) -> Session:
+    def _session(self, conversation: ProxyConversation, policy: OffloadPolicy) -> Session:
         """Return the session of a conversation, under the policy that its agent has now."""
         session = conversation.session
         if session is None or session.policy is not policy:
@@ -396,7 +395,6 @@ class Turning:
                 records = session.store.records()
                 conversation.calls = last_call(records)
                 conversation.is_owned = owner_of(records) == conversation.scope
-        session.takes_markers = api.takes_markers
         return session
 
     def _new_session(self, policy: OffloadPolicy, name: str) -> Session:
@@ -439,10 +437,16 @@ def _is_read_after(body: Body, last: Body) -> bool:
     return shared_messages(body.raw, last) == 0
 
 
-def _beside(api: Api, body: Body) -> tuple[Any, Any]:
-    """Return the system prompt and the tools of a request, None where it has none."""
-    system = body.fields.get(api.system) if api.system else None
-    return system or None, body.fields.get("tools") or None
+def _request(api: Api, body: Body) -> Request:
+    """Return what a request says beside its messages."""
+    fields = body.fields
+    system = fields.get(api.system) if api.system else None
+    return Request(
+        system or None,
+        fields.get("tools") or None,
+        model_name(fields.get("model")),
+        takes_markers=api.takes_markers,
+    )
 
 
 def _fields(api: Api, result: Result) -> dict[str, object]:

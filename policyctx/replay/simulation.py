@@ -53,6 +53,7 @@ from policyctx.store.backend import Root, store_root
 from policyctx.store.opening import written_root
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
+from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import position_of
 
@@ -323,9 +324,6 @@ class _Simulation:
             expects_usage=False,  # a recording may have none
         )
         self._session.cwd = str(_WORKING_DIRECTORY)
-        # Breakpoints are priced by their layout; markers would make each message another object.
-        self._session.takes_markers = False
-        self._session.reads_once = False
         self._blocks = common.blocks(self._facts())
         self._whole = self._edited = SentList(self._blocks)
         """One list for both until a call is sent another one than the recorded."""
@@ -378,9 +376,12 @@ class _Simulation:
             self._parts += 1
         if call.at is not None:
             self._clock.now = call.at
-        self._session.context_window = terms.window
+        # Breakpoints are priced by their layout; markers would make each message another object.
+        request = Request(
+            call.system, call.tools, window=terms.window, takes_markers=False, reads_once=False
+        )
         began = perf_counter()
-        result = self._session.apply(context, system=call.system, tools=call.tools)
+        result = self._session.apply(context, request=request)
         seconds = perf_counter() - began
         if result.warnings:
             self._warnings.update(result.warnings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from policyctx.definitions.items import Message, Path, Ttl
 from policyctx.messages.markers import (
@@ -20,7 +20,6 @@ from policyctx.messages.markers import (
     ttls_of,
     with_ttls,
 )
-from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.anchors import (
     Anchors,
     Breakpoint,
@@ -32,6 +31,7 @@ from policyctx.planning.anchors import (
 )
 from policyctx.planning.decisions import Decision
 from policyctx.turns.known_list import KnownList
+from policyctx.turns.request import Request
 from policyctx.turns.sources import position_of
 
 _HOUR = 3600
@@ -74,13 +74,6 @@ class SentAnchors:
         return (prefix for prefix in found if prefix is not None)
 
 
-class Beside(NamedTuple):
-    """What is sent beside the messages, without markers of the policy or with them."""
-
-    system: object = None
-    tools: object = None
-
-
 @dataclass(frozen=True, slots=True)
 class Placed:
     """The breakpoints of one request, of which those in the messages are on items."""
@@ -92,13 +85,13 @@ class Placed:
         """Return the lifetimes in one part of the request, by place."""
         return {each.place: each.ttl for each in self.breakpoints if each.part == part}
 
-    def beside(self, given: Beside) -> Beside:
+    def beside(self, given: Request) -> tuple[object, object]:
         """Return the system prompt and the tools with markers at the breakpoints alone.
 
         What changes is a copy, and a text that gets a marker becomes a block.
         """
         system, tools = blocks_of_system(given.system), blocks_of_tools(given.tools)
-        return Beside(
+        return (
             given.system
             if system is None
             else with_ttls(given.system, system, self.ttls("system")),
@@ -116,33 +109,19 @@ class Placing:
         self._ends: dict[Prefix, int] | None = None
         """The last items of the prefixes that the request before ended with a breakpoint."""
 
-    def takes_markers(self, beside: Beside) -> bool:
-        """Return whether the request is one of an API that knows `cache_control`."""
-        reading, given = self._in.reading, self.known.given
-        if not (given and reading.takes_markers):
-            return False
-        # What messages alone do not show: of dicts, only OpenAI's lists begin with the system, and
-        # only OpenAI's tools are functions.
-        is_other = reading.roles[0] in SYSTEM_ROLES or (
-            bool(beside.tools) and blocks_of_tools(beside.tools) is None
-        )
-        return not (is_other and isinstance(given[0], dict))
-
     def placed(
         self,
-        beside: Beside,
+        request: Request,
         earlier: SentAnchors,
         new: Sequence[Decision] = (),
         *,
         write_ttl: int | None = None,
-    ) -> Placed | None:
-        """Return the breakpoints of the list, None for one that takes none.
+    ) -> Placed:
+        """Return the breakpoints of the list that is sent with this request.
 
         `earlier` is what the request before had, and `new` are decisions that are not carried out
         yet. `write_ttl` is the TTL of the last write that the provider billed, in seconds.
         """
-        if not self.takes_markers(beside):
-            return None
         sent = _AsSent(self.known, new)
         found = anchors(len(self._in.items), self._removable.first(new), sent.back)
         now = SentAnchors(*(None if end is None else sent.prefix(end) for end in found[:2]))
@@ -158,7 +137,7 @@ class Placing:
         found = Anchors(
             found.anchor, found.last, self._end(now.old, sent), self._end(now.before, sent)
         )
-        system, tools = blocks_of_system(beside.system), blocks_of_tools(beside.tools)
+        system, tools = blocks_of_system(request.system), blocks_of_tools(request.tools)
         chosen = breakpoints(
             found,
             "1h" if self._in.policy.model.cache.seconds(write_ttl) >= _HOUR else "5m",

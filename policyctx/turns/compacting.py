@@ -27,10 +27,10 @@ from policyctx.policy.models import Policy
 from policyctx.policy.models.compaction import Summary
 from policyctx.store.content import Content, Origin
 from policyctx.turns.before_compaction import AskBefore, BeforeCompaction, CompactionAhead
-from policyctx.turns.breakpoints import Beside
 from policyctx.turns.effects import ReadFiles, Remember, Save, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.replacements import Replaced, Replacement, Replacements, digest
+from policyctx.turns.request import Request
 from policyctx.turns.sources import Sources, indices, joined, within
 from policyctx.turns.summarising import Summarised, Summarising
 
@@ -89,14 +89,14 @@ class Compacting:
         settings: Policy,
         summarizer: Summarizer,
         reader: FileReader | None,
-        beside: Beside,
+        request: Request,
         hook: BeforeCompaction | None = None,
         writes_fail: bool = False,
     ) -> None:
         self._known, self._replacing, self._facts = known, replacing, facts
         self._writes_fail = writes_fail
         self._hook = hook
-        self._earlier, self._beside = earlier, beside
+        self._earlier, self._request = earlier, request
         self._conversation = known.conversation
         self._policy = self._conversation.policy
         self._shapes = self._conversation.reading.shapes
@@ -257,7 +257,8 @@ class Compacting:
     def _session_request(self) -> SessionRequest:
         """Return the request of the session up to the end of what is summarised."""
         there = self._known.left[: self._parts.end]
-        return SessionRequest([m for m in there if m is not None], *self._beside)
+        messages = [m for m in there if m is not None]
+        return SessionRequest(messages, self._request.system, self._request.tools)
 
     def _history(self, restoration: Restoration) -> assembly.History:
         tools = {item.tool for item in self._conversation.items if item.tool is not None}

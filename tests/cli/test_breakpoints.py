@@ -83,3 +83,27 @@ def test_a_policy_that_keeps_the_callers_markers_shows_none(
     policy.write_text(POLICY.replace("auto", "keep"), encoding="utf-8")
     run = policyctx("plan", policy, body, "--root", tmp_path / "r")
     assert "breakpoint" not in run.stdout
+
+
+PLAIN = [{"role": "user", "content": "List."}]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_marked"),
+    [
+        ({"messages": PLAIN}, False),
+        ({"messages": PLAIN, "model": "gpt-4o"}, False),
+        ({"input": PLAIN, "instructions": "be good", "model": "gpt-4o"}, False),
+        ({"input": PLAIN, "model": "claude-sonnet-4-5"}, False),
+        ({"messages": PLAIN, "system": "be good"}, True),
+        ({"messages": PLAIN, "model": "claude-sonnet-4-5"}, True),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_a_body_has_breakpoints_if_its_fields_or_its_model_show_such_an_api(
+    command: str, body: dict[str, Any], given: tuple[Path, Path], tmp_path: Path, *, is_marked: bool
+) -> None:
+    policy, file = given
+    file.write_text(json.dumps(body), encoding="utf-8")
+    run = policyctx(command, policy, file, "--root", tmp_path / "r")
+    assert ("cache breakpoint" in run.stdout + run.stderr) == is_marked

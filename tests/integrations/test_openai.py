@@ -18,7 +18,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
-from policyctx import Session
+from policyctx import Request, Session
 from policyctx.errors import MessagesError
 from policyctx.integrations.openai import with_policy
 from tests.conversations import chat_calls, chat_result, user
@@ -781,7 +781,7 @@ KILLED = """\
 import json, os, signal, sys
 from pathlib import Path
 from openai import OpenAI
-from policyctx import Session
+from policyctx import Request, Session
 from policyctx.integrations.openai import with_policy
 
 folder, url, die_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -845,3 +845,29 @@ def test_warnings_of_a_turn_are_logged(
         endpoint.created(client, messages)
     assert api.bodies[0][endpoint.messages] == messages
     assert caplog.records
+
+
+@pytest.mark.parametrize("model", [None, "gpt-4o"])
+@pytest.mark.parametrize("says", ["text", "calls"])
+def test_a_loop_of_its_own_sends_each_message_in_the_form_that_it_has(
+    says: str, model: str | None, endpoint: Endpoint, api: OpenAIAPI, tmp_path: Path
+) -> None:
+    """A list that has neither a system message nor tools does not show which API it is for."""
+    api.script = [saying("done") if says == "text" else calling(("c1", "Bash", {}))] * 2
+    session = Session("coding-agent", root=tmp_path, session_id="s")
+    messages: list[Any] = [user("List.")]
+    with bare_client(api) as client:
+        for _ in range(2):
+            sent = session.apply(messages, request=Request(model=model)).messages
+            fields = {**MODEL, endpoint.messages: list(sent)}
+            if endpoint is CHAT:
+                messages.append(client.chat.completions.create(**fields).choices[0].message)
+            else:
+                messages += client.responses.create(**fields).output
+            if says == "calls":
+                messages.append(endpoint.result("c1", "a.py"))
+            messages.append(user("Once more."))
+    first, second = (body[endpoint.messages] for body in api.bodies)
+    assert first == [user("List.")]
+    assert second[0] == first[0]
+    assert "cache_control" not in json.dumps(second)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from policyctx import Session
+from policyctx import Request, Session
 from policyctx.turns.reporting import fullness_ahead
 from tests.conversations import (
     Message,
@@ -150,8 +150,8 @@ def test_a_plan_gives_the_same_warning(tmp_path: Path) -> None:
 
 def test_the_window_is_that_of_the_called_model(tmp_path: Path) -> None:
     running = session(tmp_path)
-    running.called_model = "gpt-4.1"
-    assert running.apply(session_of(LARGE)).warnings == ()
+    called = Request(model="gpt-4.1")
+    assert running.apply(session_of(LARGE), request=called).warnings == ()
 
 
 PRESETS = pytest.mark.parametrize("name", ["coding-agent", "small-context", "few-re-reads"])
@@ -223,8 +223,7 @@ def test_presets_do_so_in_every_shape(name: str, messages: list[Message], tmp_pa
 def test_the_window_of_the_called_model_decides_what_cannot_fit(name: str, tmp_path: Path) -> None:
     messages = session_of(LARGE[: len(LARGE) // 3])
     running = session(tmp_path, name)
-    running.called_model = "gpt-4o"  # 128,000 tokens
-    result = running.apply(messages)
+    result = running.apply(messages, request=Request(model="gpt-4o"))  # 128,000 tokens
     assert (result.warnings, result.offloaded_count) == ((), 1)
 
 

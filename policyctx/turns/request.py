@@ -1,0 +1,101 @@
+"""`Request`: what is true of one model call beside its messages."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+from policyctx.messages.markers import blocks_of_tools, has_schemas
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.planning.facts import takes_markers_of
+from policyctx.turns.known_list import KnownList
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is true of one model call beside its messages.
+
+    `system` and `tools` are those of the request: they count towards its size, and where one of the
+    tools reads offloaded files, new placeholders in the default wording name it. `model` is the
+    model that is called, as the request spells its name; None for that of the session's last
+    request, or the policy's `model.name` if none has named one. Gates and `until` see its window,
+    200,000 tokens if it is not in the table of models. `window` is used in its place.
+
+    `takes_markers` says whether the API takes `cache_control` markers. None if the caller does not
+    know: then the model says it, else what the request has that only such an API takes.
+    `reads_once` says whether a call that stands alone shares what it reads with the next one; the
+    conversation of its plan then lacks the decisions of the plan.
+    """
+
+    system: object = None
+    tools: object = None
+    model: str | None = None
+    window: int | None = None
+    takes_markers: bool | None = None
+    reads_once: bool = True
+
+    @property
+    def beside(self) -> tuple[object, ...]:
+        """The parts that count towards the size of the request beside its messages."""
+        return tuple(part for part in (self.system, self.tools) if part)
+
+    def over(self, known: Request) -> Request:
+        """Return the request with what it does not say as it is known of the session."""
+        return replace(
+            self,
+            model=self.model or known.model,
+            window=known.window if self.window is None else self.window,
+            takes_markers=known.takes_markers if self.takes_markers is None else self.takes_markers,
+            reads_once=self.reads_once and known.reads_once,
+        )
+
+    def may_have_markers(self, known: KnownList) -> bool:
+        """Return whether markers may be set in a list that is sent with this request.
+
+        No message may be of an API without markers. Of dicts, only OpenAI's lists begin with the
+        system, and only OpenAI's tools are functions.
+        """
+        reading, given = known.conversation.reading, known.given
+        if self.takes_markers is False or not (given and reading.takes_markers):
+            return False
+        if not isinstance(given[0], dict):  # the shape of a framework says it
+            return True
+        tools = blocks_of_tools(self.tools)
+        if reading.roles[0] in SYSTEM_ROLES or (self.tools and tools is None):
+            return False
+        said: bool | None = self.takes_markers
+        if said is None:
+            said = takes_markers_of(self.model or known.conversation.policy.model.name)
+        if said is not None:
+            return said
+        # A text beside the list proves nothing: it may be the `instructions` of the Responses API.
+        return (
+            reading.shows_markers
+            or bool(known.marked)
+            or isinstance(self.system, list | tuple)
+            or has_schemas(tools or ())
+        )
+
+
+class MovedToRequest:
+    """An attribute that a session had before it was a field of `Request`; its use warns.
+
+    What is set counts for each later request that says nothing else.
+    """
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._text = f"{owner.__name__}.{name} is deprecated: pass request=Request({self._field}=…)"
+
+    def __get__(self, session: Any, owner: type) -> Any:  # noqa: ANN401 - any field
+        if session is None:
+            return self
+        warnings.warn(self._text, DeprecationWarning, stacklevel=2)
+        return getattr(session._known, self._field)  # noqa: SLF001 - a part of it
+
+    def __set__(self, session: Any, value: Any) -> None:  # noqa: ANN401
+        warnings.warn(self._text, DeprecationWarning, stacklevel=2)
+        session._known = replace(session._known, **{self._field: value})  # noqa: SLF001
