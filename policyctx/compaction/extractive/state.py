@@ -376,7 +376,12 @@ def _check_in(call: Call) -> str:
     return shortened(command, _LONGEST_COMMAND).replace(_RESULT, " ")
 
 
+# What runs another program, which is what counts.
+_RUNS = re.compile(r"(?:(?:env|sudo|time|npx|\w+=\S*|(?:\w+ )?(?:exec|run)(?: --)?)\s+)+")
+
+
 def _checks(part: str) -> bool:
+    part = _RUNS.sub("", part, count=1) if _RUNS.match(part) else part
     program, *others = (word.rpartition("/")[2] for word in part.split()[:_FIRST_WORDS])
     names = [*_PARTS_OF_NAME.split(program), *(word.rpartition(":")[2] for word in others)]
     return program not in _SHOWS_TEXT and any(map(_CHECKING.fullmatch, names))
@@ -388,6 +393,8 @@ def _keys_in(commands: str) -> frozenset[str]:
 
 def _key_of(command: str) -> str:
     """Return what makes two checks one: the program, and its first word that is not an option."""
+    start = _RUNS.match(command)
+    command = command[start.end() if start else 0 :]
     words = [word for word in command.split() if "=" not in word and not word.startswith("-")]
     program = words[0].rpartition("/")[2] if words else ""
     return program if _CHECKING.fullmatch(program) and program != "make" else " ".join(words[:2])

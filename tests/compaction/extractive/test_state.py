@@ -191,6 +191,21 @@ def test_a_check_says_its_exit_code_and_which_files_were_edited_after_it() -> No
     assert group(third, Group.CHECKS) == ["- npm test => exit code 0: Tests: 13 passed"]
 
 
+@pytest.mark.parametrize(
+    "again",
+    ["env CI=1 go test ./a", "mise exec -- env GOCACHE=/tmp/c go test ./a", "CI=1 go test ./..."],
+)
+def test_a_check_is_the_same_behind_what_runs_it(again: str) -> None:
+    failed = ran("go test ./...", "FAIL app\nexit code 1")
+    found = group(summary_of(GO, *failed, *ran(again, "ok  app 0.3s", "c2")), Group.CHECKS)
+    assert found == [f"- {again} => no error flagged: ok app 0.3s"]
+
+
+def test_two_tasks_of_one_runner_are_two_checks() -> None:
+    vet, test = ran("mise run vet", "exit code 0"), ran("mise run test", "exit code 0", "c2")
+    assert len(group(summary_of(GO, *vet, *test), Group.CHECKS)) == 2
+
+
 def test_of_several_commands_no_line_is_taken_for_what_a_check_said() -> None:
     found = group(summary_of(GO, *ran("make build && cat notes.txt", "7 pumps")), Group.CHECKS)
     assert found == ["- make build => no error flagged"]
