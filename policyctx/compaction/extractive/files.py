@@ -16,7 +16,9 @@ from policyctx.messages.reading import Reading
 _LOOKED_AT = 300
 _LONGEST_COMMAND, _LONGEST_PATH, _LONGEST_NAME = 4_000, 400, 100
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
-_SAID = re.compile(r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false)', re.IGNORECASE)
+_SAID = re.compile(
+    r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false|\w+ verification failed)', re.IGNORECASE
+)
 _BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*")
 EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
 # How programs sum up a failure.
@@ -28,16 +30,17 @@ REPORTED = re.compile(
 )
 _PATH_FIELDS = re.compile(r"path|(?<!pro)file|uri|notebook", re.IGNORECASE)
 _SHELL_FIELDS = ("command", "cmd", "script")
+_COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")')
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-# The lines of a here document, and text of several lines in quotes, are not commands.
+# The lines of a here document, and text of several lines in quotes: they are no commands.
 _HERE_DOCUMENT = re.compile(
     r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??\s*\2\b|<<-?\s*['\"]?\w+['\"]?[^\n]*\n.*\Z",
     re.DOTALL,
 )
 _QUOTED_LINES = re.compile(r"'[^'\n]*\n[^']*'|\"[^\"\n]*\n[^\"]*\"")
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
-_OPEN_QUOTE = re.compile(r"['\"](?!['\"])[^'\"]*\Z")
+_OPEN_QUOTE = re.compile(r"(?<!['\"])['\"](?!['\"])[^'\"]*\Z")
 _COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
 
 
@@ -75,7 +78,9 @@ class Call(NamedTuple):
                 command = " ".join(part for part in command if isinstance(part, str))
             if isinstance(command, str) and (self.path is None or field != "command"):
                 return command[:_LONGEST_COMMAND]
-        return None
+        # A call that is a program may run commands.
+        found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
+        return "\n".join(json.loads(one, strict=False) for one in found)[:_LONGEST_COMMAND] or None
 
     @property
     def name_words(self) -> list[str]:
@@ -97,7 +102,7 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         if item.kind != "tool_call" or item.message in skipped:
             continue
         result = items[partners[position]] if position in partners else None
-        said = None if result is None else words_of(result.text)
+        said = None if result is None else _printed(words_of(result.text))
         failed = result is not None and (result.error or _failed(said or "", cues))
         call = Call(
             item.tool or "unnamed", item.message, item.text, _fields(item.text), said, failed
@@ -106,6 +111,19 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         if said and not failed and call.command and REPORTED.search(said[-4 * _LOOKED_AT :]):
             call = call._replace(failed=True)
         yield call
+
+
+def _printed(text: str) -> str:
+    """Return a result; of lines that are objects with an output, the output and the exit code."""
+    if '"output":' not in text:
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        one = _fields(line) if line.startswith("{") else {}
+        output, code = one.get("output"), one.get("exit_code")
+        lines.append(output if isinstance(output, str) else line)
+        lines += [f"exit code {code}"] if isinstance(code, int) else []
+    return "\n".join(lines)
 
 
 def _fields(text: str) -> dict[str, object]:
@@ -161,35 +179,45 @@ _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
 _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
+# Where files are kept that are no part of the work.
+_SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|dev/shm)/|/scratchpad/|/\.claude/")
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
-_SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)"
-_SHELL_WORD = r"(?:'[^']*'|\"[^\"]*\"|\S+)"
+_SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)(?![\w~./@+-])"
 _SHELL = (
     ("read", re.compile(rf"(?<![\w/-])(?:cat|head|tail|less|nl|bat|sed -n)\s+{_SHELL_PATH}")),
-    ("edited", re.compile(rf"(?<![\w/])sed -i\S*\s+{_SHELL_WORD}\s+{_SHELL_PATH}")),
-    ("written", re.compile(rf"(?:(?<![-=0-9&])>>?\s*|(?<![\w/])(?:tee|touch)\s+){_SHELL_PATH}")),
-    ("written", re.compile(rf"(?<![\w/])mv\s+(?:-\S+\s+)*\S+\s+{_SHELL_PATH}")),
-    ("moved", re.compile(rf"(?<![\w/])mv\s+{_SHELL_PATH}")),
-    ("deleted", re.compile(rf"(?<![\w/])rm\s+{_SHELL_PATH}")),
+    ("written", re.compile(rf"(?<![-=0-9&])>>?\s*{_SHELL_PATH}")),
 )
+# What a program does with each path behind it.
+_PROGRAMS: Mapping[str, str] = {
+    "rm": "deleted", "git rm": "deleted", "tee": "written", "touch": "written", "sed": "edited",
+    "git checkout": "restored", "git restore": "restored",
+}  # fmt: skip
+_SUFFIX = re.compile(r"\w\.\w+$")
+_IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
 
 
 class FileState(NamedTuple):
-    """A file: how often each thing was done with it, and what last."""
+    """A file, and what was done with it."""
 
     path: str
-    counts: tuple[tuple[str, int], ...]
-    """By verb (`read`, `written`, `edited`, `deleted`, `moved`, `named`): how many calls."""
-    last: str = ""
-    """The last verb, with ` failed` after it if that failed."""
+    state: str
+    """`edited`, `written`, `changed`, `deleted`, `moved`, `restored`, `read` or `named`; the last
+    that changed it, where anything did."""
     message: int = -1
     """0-based position of the last call's message; -1 if it is of an earlier summary."""
+    edit: str = ""
+    """How the text begins that the last call of all wrote into it."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether anything edited or wrote it, and it is where it was."""
-        is_gone = self.last in {"deleted", "moved"}
-        return not is_gone and any(verb in {"edited", "written"} for verb, _ in self.counts)
+        """Whether it is changed and where it was, and not a file of a folder for scratch."""
+        return self.state in {"edited", "written", "changed"} and not _SCRATCH.search(self.path)
+
+    def then(self, after: FileState) -> FileState:
+        """Return the file after it was used again."""
+        is_look = after.state in {"read", "named"} and self.state not in {"named", "deleted"}
+        state = self.state if is_look else after.state
+        return FileState(self.path, state, max(self.message, after.message), after.edit)
 
 
 def files_of(
@@ -197,38 +225,63 @@ def files_of(
 ) -> tuple[FileState, ...]:
     """Return the files that calls worked on, those of earlier summaries included.
 
-    Edited and written files come first, each kind last used first. `reads_file`
-    names by tool the field, or fields, with the path that it reads.
+    Edited and written files come first, each kind last used first. `reads_file` names by tool the
+    field, or fields, with the path that it reads.
     """
     files: dict[str, FileState] = {}
     for file in reversed(tuple(earlier)):
         before = files.pop(file.path, None)
-        files[file.path] = file if before is None else _both(before, file)
+        files[file.path] = file if before is None else before.then(file)
     used = False
     for call in calls:
         # Of several commands any may be the one that failed.
         is_one = call.command is None or len(command_parts(call.command)) == 1
         missing = _MISSING.findall(call.result or "") if call.command else ()
         for path, verb in _uses(call, reads_file):
-            used = True
             is_missing = any(path in line for line in missing)
-            failed = is_missing or (call.failed and is_one and verb != "named")
-            last = f"{verb} failed" if failed else verb
-            new = FileState(path, () if failed else ((verb, 1),), last, call.message)
+            if is_missing or (call.failed and is_one and verb != "named"):
+                continue
+            used = True
+            new = FileState(
+                path, verb, call.message, _text_of_edit(call, path) if verb == "edited" else ""
+            )
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
-            files[path] = new if before is None else _both(before, new)
-    once = [one for one in (_each_once(files) if used else files).values() if one.counts]
+            files[path] = new if before is None else before.then(new)
+    once = [*(_each_once(files) if used else files).values()]
     once.reverse()
+    last = next((file.path for file in once if file.is_changed), "")
+    once = [file if file.path == last else file._replace(edit="") for file in once]
     return tuple(sorted(once, key=lambda file: not file.is_changed))
 
 
-def _both(before: FileState, after: FileState) -> FileState:
-    counts = dict(before.counts)
-    for verb, count in after.counts:
-        counts[verb] = counts.get(verb, 0) + count
-    last = before.last if after.last == "named" and before.last else after.last
-    return FileState(before.path, tuple(counts.items()), last, max(before.message, after.message))
+# What the text that an edit puts in is called in a tool's input.
+_NEW_TEXT = re.compile(
+    r"new_?(?:str(?:ing)?|text)|replace\w*|insert_text|replacement", re.IGNORECASE
+)
+_LONGEST_EDIT = 240
+
+
+def _text_of_edit(call: Call, path: str) -> str:
+    """Return the beginning of the text that a call put into a file, in one line."""
+    texts = (value for name, value in call.fields.items() if _NEW_TEXT.fullmatch(name))
+    text = next((text for text in texts if isinstance(text, str)), "")
+    if not text and (patch := re.split(rf"File: {re.escape(path)}", call.text)[1:]):
+        # In the input of a call line breaks may be escaped, once or twice.
+        lines = re.split(r"\\+n|\n", patch[0].partition("*** ")[0])
+        text = " ".join(line[1:].replace("\\t", "") for line in lines if line.startswith("+"))
+    return shortened(one_line(text), _LONGEST_EDIT)
+
+
+def changes_in(
+    calls: Iterable[Call], reads_file: Mapping[str, PathFields]
+) -> Iterator[tuple[int, str]]:
+    """Yield each change of a file, in order: its message, and the path."""
+    for call in calls:
+        if not call.failed:
+            for path, verb in _uses(call, reads_file):
+                if verb in {"edited", "written", "deleted", "moved"} and not _SCRATCH.search(path):
+                    yield call.message, path
 
 
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
@@ -247,7 +300,7 @@ def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
     for path, file in files.items():
         before = once.pop(names[path], None)
         named = file._replace(path=names[path])
-        once[names[path]] = named if before is None else _both(before, named)
+        once[names[path]] = named if before is None else before.then(named)
     return once
 
 
@@ -280,11 +333,33 @@ def _verb_in(name: str, words: Iterable[str] | None = None) -> str | None:
 
 
 def _uses_in(command: str) -> Iterator[tuple[str, str]]:
-    uses = [
-        (found.start(1), found[1], verb)
-        for verb, pattern in _SHELL
-        for found in pattern.finditer(command)
-    ]
-    for _, path, verb in sorted(uses):
-        if not path.startswith("/dev/"):
-            yield path, verb
+    for part in command_parts(command):
+        for verb, pattern in _SHELL:
+            for path in pattern.findall(part):
+                if not path.startswith("/dev/"):
+                    yield path, verb
+        yield from _changes_in(part.partition(">")[0].split())
+
+
+def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the paths that a command changes, copies or moves, with the verb."""
+    words = words[1:] if words[:1] == ["sudo"] else words
+    of_git = words[:1] == ["git"]
+    program, behind = " ".join(words[: 1 + of_git]), words[1 + of_git :]
+    if program == "git checkout":
+        # A name without the mark in front may be a branch.
+        behind = behind[behind.index("--") :] if "--" in behind else []
+    elif program == "sed":
+        # The first word that is no option is its script.
+        edits = any(word.startswith(("-i", "--in-place")) for word in behind)
+        behind = [word for word in behind if not word.startswith("-")][1:] if edits else []
+    paths = [word for word in behind if _IS_PATH.fullmatch(word)]
+    if program in _PROGRAMS:
+        yield from ((path, _PROGRAMS[program]) for path in paths)
+    elif program in {"cp", "mv", "git mv"} and len(paths) > 1:
+        *sources, target = paths
+        yield from ((path, "moved") for path in sources if program != "cp")
+        is_folder = target.endswith("/") or len(sources) > 1
+        is_folder = is_folder or bool(_SUFFIX.search(sources[0]) and not _SUFFIX.search(target))
+        names = [f"{target.rstrip('/')}/{path.rpartition('/')[2]}" for path in sources]
+        yield from ((path, "written") for path in (names if is_folder else [target]))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.said import Quote, weight_of
+from policyctx.compaction.extractive.said import FILLER, Quote, weight_of
 from policyctx.compaction.extractive.state import Fact
 from policyctx.compaction.extractive.texts import CUT, NAME, values_in
 from policyctx.compaction.extractive.writing import Contents, Group, Layout, LeftOut, written
@@ -37,8 +37,12 @@ class Unit(NamedTuple):
     """Among the units of its stream."""
     place: int
     """Its position in the order of writing."""
+    minor: bool = False
+    """Whether it is kept only where room is plentiful."""
 
 
+# Files that were only read, or are scratch, of which the newest are of use.
+_MOST_OTHERS = 6
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
@@ -57,20 +61,22 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
-    streams: dict[tuple[Group, float], list[Unit]] = {}
+    streams: dict[tuple[Group, float, bool], list[Unit]] = {}
     place = 0
     for group in Group:
         entries = contents.of(group)
+        others = 0
         for position, one in enumerate(entries):
-            rate, unit = _rated(one, group, position, len(entries), cues)
-            streams.setdefault((group, rate), []).append(unit._replace(place=place))
+            rate, unit = _rated(one, group, (position, len(entries), others), cues)
+            others += isinstance(one, FileState) and not one.is_changed
+            streams.setdefault((group, rate, unit.minor), []).append(unit._replace(place=place))
             place += 1
-    order: list[tuple[float, int, Unit]] = []
-    for (_, rate), units in streams.items():
+    order: list[tuple[bool, float, int, Unit]] = []
+    for (_, rate, minor), units in streams.items():
         size = _ABOVE
         for unit in sorted(units, key=_by_weight):
             size += size_of(unit.text) + _AROUND
-            order.append((size / rate, unit.place, unit))
+            order.append((minor, size / rate, unit.place, unit))
     return tuple(unit for *_, unit in sorted(order))
 
 
@@ -85,9 +91,13 @@ def _by_weight(unit: Unit) -> tuple[float, int]:
 
 
 def _rated(
-    one: Quote | Fact | FileState, group: Group, position: int, count: int, cues: Cues
+    one: Quote | Fact | FileState, group: Group, at: tuple[int, int, int], cues: Cues
 ) -> tuple[float, Unit]:
-    """Return the rate of an entry's stream, and the entry as a unit."""
+    """Return the rate of an entry's stream, and the entry as a unit.
+
+    `at` says where it stands in its group, of how many, and after how many lesser files.
+    """
+    position, count, others = at
     first_first = -float(position)
     unit = Unit(
         written(one), group, one.message, user=group is Group.USER, hard=False, weight=first_first,
@@ -98,6 +108,7 @@ def _rated(
             return _quoted(one, unit, position, count, cues)
         case Group.FILES:
             is_changed = isinstance(one, FileState) and one.is_changed
+            unit = unit._replace(minor=not is_changed and others >= _MOST_OTHERS)
             return (_CHANGED_FILE if is_changed else _OTHER_FILE), unit
         case Group.LAST:
             last = one.last if isinstance(one, Quote) else 0
@@ -115,13 +126,16 @@ def _quoted(
         return _LITTLE, unit._replace(weight=recency)
     weight, hard = weight_of(quote.text, cues, user=quote.user, asked=bool(quote.asked))
     if unit.group is Group.EARLIER:
-        return _EARLIER, unit._replace(weight=weight + recency, hard=hard)
+        minor = isinstance(one, Fact) and one.minor
+        return _EARLIER, unit._replace(weight=weight + recency, hard=hard, minor=minor)
     if unit.group is Group.AGENT:
         rate = _TELLING if weight >= _LEAST_TELLING else _TALK
-        return rate, unit._replace(weight=weight + recency)
+        minor = quote.minor or weight < 1
+        return rate, unit._replace(weight=weight + recency, minor=minor)
     if weight < 0:
-        return _LITTLE, unit._replace(weight=weight + recency)
-    unit = unit._replace(weight=weight + recency, hard=hard)
+        minor = quote.minor or bool(FILLER.fullmatch(quote.text) and position < count - 1)
+        return _LITTLE, unit._replace(weight=weight + recency, minor=minor)
+    unit = unit._replace(weight=weight + recency, hard=hard, minor=quote.minor)
     if hard:
         return _ORDERS, unit
     is_fact = values_in(quote.text) or NAME.search(quote.text)
@@ -137,6 +151,9 @@ _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 _QUOTES = (Group.USER, Group.AGENT, Group.LAST, Group.EARLIER)
 
 
+_PLENTY_OF_WORDS = 1_800
+
+
 class Limit(NamedTuple):
     """A number of words, tokens or characters that a summary may have at most."""
 
@@ -145,6 +162,8 @@ class Limit(NamedTuple):
     """The size of each text."""
     start: Callable[[str, int], str]
     """The start of a text that has at most this size."""
+    plenty: int
+    """What leaves room for more than is needed to go on."""
 
     def lines(self, texts: Sequence[str]) -> list[int]:
         """Return the sizes of texts that are written as lines."""
@@ -161,17 +180,24 @@ class Limit(NamedTuple):
 
 def words_limit(most: int) -> Limit:
     """Return a limit of words; a CJK character is one."""
-    return Limit(most, lambda texts: [words_in(text) for text in texts], first_words)
+    return Limit(
+        most, lambda texts: [words_in(text) for text in texts], first_words, _PLENTY_OF_WORDS
+    )
 
 
 def chars_limit(most: int) -> Limit:
     """Return a limit of characters."""
-    return Limit(most, lambda texts: [len(text) for text in texts], lambda text, most: text[:most])
+    return Limit(
+        most,
+        lambda texts: [len(text) for text in texts],
+        lambda text, most: text[:most],
+        _PLENTY_OF_WORDS * 6,
+    )
 
 
 def tokens_limit(most: int, counter: TokenCounter) -> Limit:
     """Return a limit of tokens, as the counter counts them."""
-    return Limit(most, counter.count_many, counter.truncate)
+    return Limit(most, counter.count_many, counter.truncate, _PLENTY_OF_WORDS * 3 // 2)
 
 
 def first_words(text: str, most: int) -> str:
@@ -217,7 +243,10 @@ def fitted(
 
     `before` is what earlier summaries left out; `archive` names what holds the messages.
     """
-    prefix = _Prefix(order, limits, layout, before, archive)
+    users = sum(unit.user for unit in order)
+    if not all(limit.most >= limit.plenty for limit in limits):
+        order = [unit for unit in order if not unit.minor]
+    prefix = _Prefix(order, limits, layout, before, archive, users=users)
     kept = prefix.longest()
     units = [*order[:kept]]
     if kept < len(order) and (shortened := prefix.shortened(kept)) is not None:
@@ -242,10 +271,12 @@ class _Prefix:
         layout: Layout,
         before: LeftOut,
         archive: str,
+        *,
+        users: int,
     ) -> None:
         self._order, self._limits, self._layout = order, limits, layout
         self._before, self._archive = before, archive
-        self._users = sum(unit.user for unit in order)
+        self._users = users
         self._used: list[list[int]] = [[0] * len(limits)]
         self._users_kept = [0]
         most = LeftOut(before.lines + self._users, (archive,) * 3 if archive else ())

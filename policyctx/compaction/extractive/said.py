@@ -26,6 +26,7 @@ from policyctx.compaction.extractive.texts import (
 )
 from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.reading import Reading
+from policyctx.tokens.encoders import words_in
 
 # Characters of an answer that is understood by its question alone, and of the question.
 _SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480
@@ -35,6 +36,15 @@ _ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[
 # How a sentence begins that announces the next call, which only the last messages need.
 _NARRATED = re.compile(
     r"(?:now,? )?(?:let me|let's) |now (?:check|add|update|run|fix|verify|look|read)|让我",
+    re.IGNORECASE,
+)
+# A line that only says what the lines under it are.
+_TITLE = re.compile(r"#{1,6} .*|\W*\*\*[^*]+\*\*\W*")
+# Thanks and the like, which say nothing by themselves.
+FILLER = re.compile(
+    r"(?:(?:thanks?|thank you|ok(?:ay)?|wow|great|nice|cool|perfect|awesome|excellent|good|hmm?|hi"
+    r"|hello|hey|lol|sure|very|so|much|job|work|danke|super|prima|merci|谢谢|多谢|好的?|嗯|收到|辛苦了"
+    r"|不错)\b\W*)+",
     re.IGNORECASE,
 )
 _QUESTION_MARK = ("?", "？")
@@ -64,16 +74,17 @@ class Quote(NamedTuple):
     """The question that the agent asked right before a short answer."""
     last: int = 0
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
+    minor: bool = False
+    """Whether it is quoted only where room is plentiful: what the agent says before its calls."""
 
 
 def quotes_in(
     history: History, reading: Reading, skipped: frozenset[int], last_messages: int
 ) -> Iterator[Quote]:
     """Yield what was said, in order."""
-    spoken = dict.fromkeys(
-        item.message for item in reading.items if item.kind == "assistant_message" and item.text
-    )
-    newest = sorted(spoken.keys() - skipped)[-last_messages:]
+    spoken, working = _spoken(reading, skipped)
+    # An answer says all; of a turn that goes on the last messages say what is in hand.
+    newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
     after = {message: len(newest) - i for i, message in enumerate(newest)}
     question = ""
     for position, item in enumerate(reading.items):
@@ -83,14 +94,36 @@ def quotes_in(
         if item.kind == "assistant_message":
             question = item.text
             last = after.get(item.message, 0)
-            for text, pasted in pieces_of(item.text):
+            minor = item.message in working
+            for text, pasted in pieces_of(item.text, of_agent=True):
                 told = text if pasted else _ANNOUNCED.sub("", text)
-                if told and (last or not _NARRATED.match(told)):
-                    yield Quote(told, item.message, user=False, pasted=pasted, last=last)
+                is_title = _TITLE.fullmatch(told) and not values_in(told)
+                if told and not is_title and (last or not _NARRATED.match(told)):
+                    yield Quote(
+                        told, item.message, user=False, pasted=pasted, last=last, minor=minor
+                    )
             continue
         said = list(_not_agents(item, author, reading, position, question))
         question = "" if said else question
         yield from said
+
+
+def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[int]]:
+    """Return the agent's messages with text, and those that a call follows in the same turn."""
+    spoken: list[int] = []
+    working: set[int] = set()
+    turn: set[int] = set()
+    for item in reading.items:
+        if item.message in skipped:
+            continue
+        if item.kind == "assistant_message" and item.text:
+            spoken += [item.message] if item.message not in spoken[-1:] else []
+            turn.add(item.message)
+        elif item.kind == "tool_call":
+            working |= turn
+        elif item.kind == "user_message":
+            turn = set()
+    return spoken, working
 
 
 def _not_agents(
@@ -161,7 +194,7 @@ class Weight(NamedTuple):
 
 _ORDER, _STRONGER, _MOST_STRONGER = 4.0, 1.5, 3
 _EXACT, _VALUE, _MOST_VALUES, _NAMED = 3.0, 1.0, 3, 2.0
-_WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING, _NEWS = 1.5, 1.0, -2.0, -4.0, 1.5
+_WISH, _ERRAND, _QUESTION, _NEWS, _HARDLY_ANYTHING = 1.5, 1.0, -2.0, 1.5, -4.0
 _MOST_NEWS = 3
 
 
@@ -180,5 +213,5 @@ def weight_of(text: str, cues: Cues, *, user: bool, asked: bool = False) -> Weig
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
         weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
     weight += _WISH * min(cues.wishes.count_in(text), 2)
-    says_little = not (values or strength or asked) and len(_WORD.findall(text)) <= 2  # noqa: PLR2004
+    says_little = not (values or strength or asked) and words_in(text) <= 2  # noqa: PLR2004
     return Weight(weight + (_HARDLY_ANYTHING if says_little else 0), strength > 0 or asked)

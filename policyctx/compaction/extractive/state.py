@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -28,6 +28,8 @@ class Fact(NamedTuple):
     text: str
     message: int = -1
     """0-based position of the message; -1 if it is of an earlier summary."""
+    minor: bool = False
+    """Whether it is kept only where room is plentiful."""
 
 
 # Words in the name of a tool for tasks, or the field with its list.
@@ -106,6 +108,9 @@ _BRANCH_MADE = re.compile(r"\bgit (?:checkout -[bB]|switch -[cC])\s+([\w./-]+)")
 _BRANCH_SAID = re.compile(
     r"^(?:Switched to (?:a new )?branch '([^']+)'|On branch (\S+))", re.MULTILINE
 )
+_BRANCH_GONE = re.compile(r"^Deleted branch (\S+) \(was ", re.MULTILINE)
+_MERGES = re.compile(r"\b(?:gh pr|glab mr) merge\b(?:(?!\s\d?>)[^|;&\n])*")
+_DELETES_BRANCH = re.compile(r"\s(?:--delete-branch|-d|--remove-source-branch)\b")
 _COMMIT = re.compile(r"^\[(\S+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)", re.MULTILINE)
 _PUSHED = re.compile(
     r"(?:[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}|\[new (?:branch|tag)\])\s+\S+\s+->\s+\S+"
@@ -114,10 +119,26 @@ _MAKES_REQUEST = re.compile(r"\bcreate\b|\bgit push\b")
 _LINK = re.compile(r"https?://[^\s<>\"'()]+/(?:pull|pulls|issues|merge_requests)/\d+")
 
 
-def repository_of(earlier: Iterable[Fact], calls: Sequence[Call]) -> tuple[Fact, ...]:
-    """Return the branch, the last commits, the last push, and the requests that calls opened."""
+# A call that hands the work in.
+_HANDS_IN = frozenset(("finish", "submit", "complete"))
+_SUBMITS = re.compile(r"submit\b|echo \W?COMPLETE_TASK")
+
+
+def repository_of(
+    earlier: Iterable[Fact], calls: Sequence[Call], changes: Changes
+) -> tuple[Fact, ...]:
+    """Return the branch, its last commits, the last push, requests opened and merged, a hand-in.
+
+    The last commit names the files that were changed after it.
+    """
     branch: list[Fact] = []
-    kept: dict[str, dict[str, Fact]] = {"commit": {}, "pushed": {}, "link": {}}
+    kept: dict[str, dict[str, Fact]] = {
+        "commit": {},
+        "pushed": {},
+        "ran": {},
+        "link": {},
+        "called": {},
+    }
     for one in earlier:
         if one.text.startswith(_BRANCH):
             branch = [one]
@@ -126,20 +147,55 @@ def repository_of(earlier: Iterable[Fact], calls: Sequence[Call]) -> tuple[Fact,
             kept[kind if kind in kept else "link"][one.text] = one
     for call in calls:
         command, printed = call.command, _ends_of(call.result or "")
-        if command is not None and "git" in command and not call.failed:
-            named = [one or other for one, other in _BRANCH_SAID.findall(printed)]
-            for name in named or _BRANCH_MADE.findall(command)[-1:]:
-                branch = [Fact(_BRANCH + name, call.message)]
-            for name, commit, subject in _COMMIT.findall(printed):
-                text = shortened(one_line(f"commit {commit} on {name}: {subject}"), _LONGEST_LINE)
-                kept["commit"][text] = Fact(text, call.message)
-            if "git push" in command and (pushed := _PUSHED.search(printed)) is not None:
-                kept["pushed"] = {"": Fact(f"pushed {one_line(pushed[0])}", call.message)}
+        if command is not None and not call.failed:
+            branch = _branch_after(command, printed, call.message, branch)
+            for kind, text in _done_in(command, printed):
+                # Only the last push counts.
+                kept[kind] = {
+                    **({} if kind == "pushed" else kept[kind]),
+                    text: Fact(text, call.message),
+                }
+            gone = [f" on {name}: " for name in _BRANCH_GONE.findall(printed)]
+            before = kept["commit"].items()
+            kept["commit"] = {t: one for t, one in before if not any(name in t for name in gone)}
+        if not _HANDS_IN.isdisjoint(call.name_words) or _SUBMITS.match(command or ""):
+            kept["called"] = {"": Fact(f"called {call.name}", call.message)}
         if "create" in call.name_words or (command and _MAKES_REQUEST.search(command)):
             for link in _LINK.findall(printed):
                 kept["link"][link] = Fact(link, call.message)
-    commits, links = [*kept["commit"].values()], [*kept["link"].values()]
-    return (*branch, *commits[-_MOST_COMMITS:], *kept["pushed"].values(), *links[-_MOST_LINKS:])
+    commits_made, links, ran = ([*kept[kind].values()] for kind in ("commit", "link", "ran"))
+    on = [f" on {one.text.removeprefix(_BRANCH)}: " for one in branch]
+    here = [one for one in commits_made if any(name in one.text for name in on)]
+    commits = [one._replace(text=one.text.partition(_AFTER)[0]) for one in (here or commits_made)]
+    return (
+        *branch,
+        *commits[-_MOST_COMMITS:-1],
+        *(changed_after(one, changes) for one in (here or commits_made)[-1:]),
+        *kept["pushed"].values(),
+        *links[-_MOST_LINKS:],
+        *ran[-_MOST_LINKS:],
+        *(changed_after(one, changes) for one in kept["called"].values()),
+    )
+
+
+def _branch_after(command: str, printed: str, message: int, before: list[Fact]) -> list[Fact]:
+    """Return the branch that a command leaves; none where it deletes the one before."""
+    named = [one or other for one, other in _BRANCH_SAID.findall(printed) if "git" in command]
+    if not named and any(map(_DELETES_BRANCH.search, _MERGES.findall(command))):
+        return []
+    made = named or _BRANCH_MADE.findall(command)
+    return [Fact(_BRANCH + made[-1], message)] if made else before
+
+
+def _done_in(command: str, printed: str) -> Iterator[tuple[str, str]]:
+    """Yield what a command did in the repository, with its kind: commits, a push, merges."""
+    for name, commit, subject in _COMMIT.findall(printed) if "git" in command else ():
+        text = f"commit {commit} on {name}: {subject}"
+        yield "commit", shortened(one_line(text), _LONGEST_LINE)
+    if "git push" in command and (pushed := _PUSHED.search(printed)) is not None:
+        yield "pushed", f"pushed {one_line(pushed[0])}"
+    for merge in _MERGES.findall(command):
+        yield "ran", f"ran {shortened(one_line(merge), _LONGEST_COMMAND)}"
 
 
 def _ends_of(text: str) -> str:
@@ -164,13 +220,20 @@ _PORT = re.compile(
     r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):(\d{2,5})|--?p(?:ort)?[ =](\d{2,5})"
     r"|\bport (\d{2,5})|\bPORT=(\d{2,5})"
 )
+_ANY_KEY = re.compile(r"[\w-]{4,}")
 _KEY = re.compile(r"\bid ([^\s,)]+)|\bport (\d+)")
-_ENDED = re.compile(r"completed|exited|finished|killed|stopped|not running", re.IGNORECASE)
+_ENDED = re.compile(r"completed|exited|failed|finished|killed|stopped|not running", re.IGNORECASE)
 
 
-def running_of(earlier: Iterable[Fact], calls: Sequence[Call]) -> tuple[Fact, ...]:
-    """Return what was started in the background and that no later call is known to have ended."""
-    running = list(earlier)
+def running_of(
+    earlier: Iterable[Fact], calls: Sequence[Call], notices: Iterable[str]
+) -> tuple[Fact, ...]:
+    """Return what was started in the background and is not known to have ended.
+
+    A later call stops it, or one of `notices`, the texts that came from outside, names its id and
+    says that it ended. Of an earlier summary only what listens on a port is taken to run on.
+    """
+    running = [one for one in earlier if " port " in one.text or "(port " in one.text]
     for call in calls:
         if running and _may_end(call):
             by_name = _KILLS_BY_NAME.search(call.command or "")
@@ -182,6 +245,13 @@ def running_of(earlier: Iterable[Fact], calls: Sequence[Call]) -> tuple[Fact, ..
                 one for one in running if one.text != started.text and not keys & _keys_of(one.text)
             ]
             running.append(started)
+    ended = {
+        key
+        for text in notices
+        if _ENDED.search(text)
+        for key in _ANY_KEY.findall(text[:_LOOKED_AT])
+    }
+    running = [one for one in running if ended.isdisjoint(_keys_of(one.text, ports=False))]
     return tuple(running[-_MOST_RUNNING:])
 
 
@@ -212,8 +282,8 @@ def _started(call: Call) -> Fact | None:
     return Fact(f"{text} ({', '.join(notes)})" if notes else text, call.message)
 
 
-def _keys_of(text: str) -> frozenset[str]:
-    return frozenset(key for pair in _KEY.findall(text) for key in pair if key)
+def _keys_of(text: str, *, ports: bool = True) -> frozenset[str]:
+    return frozenset(key for pair in _KEY.findall(text) for key in pair[: 1 + ports] if key)
 
 
 _CHECKING = re.compile(
@@ -237,25 +307,63 @@ _ERROR_LINE = re.compile(
 _MOST_ERROR_LINES = 3
 
 
-def checks_of(earlier: Iterable[Fact], calls: Iterable[Call], cues: Cues) -> tuple[Fact, ...]:
-    """Return the tests, lints and builds whose last run failed, each with the lines that say why.
+def checks_of(
+    earlier: Iterable[Fact], calls: Iterable[Call], changes: Changes, cues: Cues
+) -> tuple[Fact, ...]:
+    """Return the last run of each test, lint and build: what came of it, and what was edited since.
 
     A check is a command, or a tool, that is named for testing, building or linting. A later run of
     the same program and subcommand takes the place of an earlier one. Of several commands any may
     be the one that failed, so a line of the result has to say that a check did.
     """
-    failing = [(one, _keys_in(one.text.partition(_RESULT)[0])) for one in earlier]
+    checks = [(one, _keys_in(one.text.partition(_RESULT)[0])) for one in earlier]
     for call in calls:
         command = _check_in(call)
         if not command or call.result is None:
             continue
         keys = _keys_in(command)
-        failing = [(one, its) for one, its in failing if its.isdisjoint(keys)]
+        checks = [(one, its) for one, its in checks if its.isdisjoint(keys)]
         is_one = call.command is None or len(command_parts(call.command)) == 1
         error = error_in(call.result, cues, is_certain=is_one) if call.failed else ""
-        if error:
-            failing.append((Fact(f"{command}{_RESULT}{error}", call.message), keys))
-    return tuple(one for one, _ in failing)[-_MOST_CHECKS:]
+        if error or not call.failed:
+            outcome = f"failed: {error}" if error else _passed(call.result, is_one=is_one)
+            checks.append((Fact(f"{command}{_RESULT}{outcome}", call.message), keys))
+    return tuple(changed_after(one, changes) for one, _ in checks)[-_MOST_CHECKS:]
+
+
+_EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}0\b", re.IGNORECASE)
+# A line that counts what was checked, or says that all is well.
+_COUNTED = re.compile(
+    r"\b\d+ (?:\w+ )?(?:passed|passing|tests?|files?)\b|^ok\b|[Aa]ll checks|[Ss]uccess"
+)
+_LONGEST_COUNT = 120
+
+
+def _passed(result: str, *, is_one: bool) -> str:
+    """Return what a result says that is not flagged as failed: its exit code, and its last line."""
+    end = result[-_LOOKED_AT:]
+    lines = [one_line(line) for line in end.split("\n") if re.search(r"[A-Za-z]{2}", line)]
+    said = [line for line in lines if not _EXIT_CODE.search(line) and not line.startswith("<")]
+    counted = [line for line in said if _COUNTED.search(line)]
+    outcome = "exit code 0" if _EXIT_CODE.search(_ends_of(result)) else "no error flagged"
+    # Of several commands any may have printed the last line.
+    last = (counted or (said if is_one else []))[-1:]
+    return f"{outcome}: {shortened(last[0], _LONGEST_COUNT)}" if last else outcome
+
+
+Changes = Sequence[tuple[int, str]]
+_AFTER, _MOST_AFTER = "; after it edited: ", 5
+
+
+def changed_after(fact: Fact, changes: Changes) -> Fact:
+    """Return the fact with the files that were changed after it."""
+    text, _, before = fact.text.partition(_AFTER)
+    paths = [path.rpartition("/")[2] for message, path in changes if message > fact.message]
+    names = [*dict.fromkeys([*filter(None, before.split(", ")), *paths])][-_MOST_AFTER:]
+    return fact._replace(text=f"{text}{_AFTER}{', '.join(names)}" if names else text)
+
+
+_REDIRECTED = re.compile(r"\s+(?:\d?>\S+|'+)(?=\s|$)")
 
 
 def _check_in(call: Call) -> str:
@@ -264,10 +372,16 @@ def _check_in(call: Call) -> str:
         named = any(map(_CHECKING.fullmatch, call.name_words))
         return shortened(call.name, _LONGEST_COMMAND) if named else ""
     parts = [one_line(part) for part in command_parts(call.command) if _checks(part)]
-    return shortened(" && ".join(parts), _LONGEST_COMMAND).replace(_RESULT, " ")
+    command = _REDIRECTED.sub("", " && ".join(parts))
+    return shortened(command, _LONGEST_COMMAND).replace(_RESULT, " ")
+
+
+# What runs another program, which is what counts.
+_RUNS = re.compile(r"(?:(?:env|sudo|time|npx|\w+=\S*|(?:\w+ )?(?:exec|run)(?: --)?)\s+)+")
 
 
 def _checks(part: str) -> bool:
+    part = _RUNS.sub("", part, count=1) if _RUNS.match(part) else part
     program, *others = (word.rpartition("/")[2] for word in part.split()[:_FIRST_WORDS])
     names = [*_PARTS_OF_NAME.split(program), *(word.rpartition(":")[2] for word in others)]
     return program not in _SHOWS_TEXT and any(map(_CHECKING.fullmatch, names))
@@ -279,6 +393,8 @@ def _keys_in(commands: str) -> frozenset[str]:
 
 def _key_of(command: str) -> str:
     """Return what makes two checks one: the program, and its first word that is not an option."""
+    start = _RUNS.match(command)
+    command = command[start.end() if start else 0 :]
     words = [word for word in command.split() if "=" not in word and not word.startswith("-")]
     program = words[0].rpartition("/")[2] if words else ""
     return program if _CHECKING.fullmatch(program) and program != "make" else " ".join(words[:2])

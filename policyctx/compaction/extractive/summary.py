@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import groupby
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.files import calls_in, files_of
+from policyctx.compaction.extractive.files import Call, calls_in, changes_in, files_of
 from policyctx.compaction.extractive.fitting import (
     Limit,
     SummaryLine,
@@ -24,7 +25,7 @@ from policyctx.compaction.extractive.fitting import (
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import Quote, quotes_in
+from policyctx.compaction.extractive.said import Quote, quotes_in, weight_of
 from policyctx.compaction.extractive.state import (
     Fact,
     checks_of,
@@ -46,7 +47,7 @@ from policyctx.tokens.counter import TokenCounter, counter_for
 
 # The agent's last messages are quoted from their beginning, up to so many characters each. The
 # newest says where the work stands, and what is next comes at its end.
-_LAST_MESSAGES, _LONGEST_MESSAGE, _LONGEST_NEWEST = 4, 900, 2_700
+_LAST_MESSAGES, _LONGEST_MESSAGE, _LONGEST_NEWEST = 2, 900, 2_700
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -61,7 +62,10 @@ def gathered(history: History, cues: Cues) -> Contents:
     read |= {i: read_back(text) for i, text in others.items()}
     before = [found for _, found in sorted(read.items())]
     quotes = list(quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES))
+    quotes = list(_of_templates(quotes, cues))
     calls = list(calls_in(reading, skipped, cues))
+    changes = list(changes_in(calls, history.reads_file))
+    notices = (item.text for item in reading.items if item.kind in ("user_message", "tool_result"))
     user = [one for found in before for one in found.contents.user]
     agent = [one for found in before for one in (*found.contents.agent, *found.contents.last)]
     last = tuple(_clipped(one for one in quotes if one.last))
@@ -73,12 +77,7 @@ def gathered(history: History, cues: Cues) -> Contents:
         agent=tuple(_once((one for one in said if not one.user), {(one.text, "") for one in last})),
         earlier=tuple(
             [fact for found in before for fact in found.contents.earlier]
-            + [
-                Fact(text)
-                for found in before
-                for text, pasted in pieces_of(found.left_over)
-                if not pasted
-            ]
+            + [fact for found in before for fact in _told(found.left_over, cues, calls)]
         ),
         files=files_of(
             [file for found in reversed(before) for file in found.contents.files],
@@ -87,10 +86,14 @@ def gathered(history: History, cues: Cues) -> Contents:
         ),
         tasks=tasks_of((fact for found in before for fact in found.contents.tasks), calls),
         repository=repository_of(
-            (fact for found in before for fact in found.contents.repository), calls
+            (fact for found in before for fact in found.contents.repository), calls, changes
         ),
-        running=running_of((fact for found in before for fact in found.contents.running), calls),
-        checks=checks_of((fact for found in before for fact in found.contents.checks), calls, cues),
+        running=running_of(
+            (fact for found in before for fact in found.contents.running), calls, notices
+        ),
+        checks=checks_of(
+            (fact for found in before for fact in found.contents.checks), calls, changes, cues
+        ),
         last=last,
         left_out=LeftOut(
             sum(found.contents.left_out.lines for found in before),
@@ -109,6 +112,63 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
     return found
 
 
+# The heading of a section in a summary of another writer: with signs, with a number, or bare.
+_TITLE = re.compile(
+    r"(?:(?P<sign>#{1,6} |\*\*)(?P<marked>[^\n]{3,60}?)[:：*]*"
+    r"|(?P<number>\d{1,2}\. )?(?P<led>[A-Z\u3400-\u9fff][^\n.]{2,60}?)\**[:：]\**)\s*$"
+)
+_RETOLD = re.compile(r"analys|chronolog|histor|分析", re.IGNORECASE)
+# What is not settled, as somebody says it who has work in hand.
+_OPEN = re.compile(
+    r"\b(?:still|yet|currently|current|remaining|pending|in progress|needs?|to[ -]?do)\b"
+    r"|还|尚未|待|正在|目前|当前",
+    re.IGNORECASE,
+)
+
+
+def _told(text: str, cues: Cues, calls: Sequence[Call]) -> Iterator[Fact]:
+    """Yield the pieces of another writer's summary.
+
+    Once work went on, its sections on state, work and errors are settled: they are minor.
+    """
+    settled = False
+    lines: list[str] = []
+    for line in (*text.split("\n"), None):
+        title = None if line is None else _TITLE.match(line)
+        if line is not None and title is None:
+            lines.append(line)
+            continue
+        for piece, pasted in pieces_of("\n".join(lines)):
+            if not pasted:
+                yield Fact(piece, minor=bool(calls and (settled or _OPEN.search(piece))))
+        lines = []
+        if title is not None:
+            name = title["marked"] or title["led"]
+            named = any(cue.found_in(name) for cue in (cues.status, cues.errors))
+            is_part = not title["sign"] and not title["number"]
+            settled = (settled and is_part) or named or _RETOLD.search(name) is not None
+            lines = [f"{name}:"]
+
+
+# Of a message of the user with more pieces than somebody types, these are kept first: the first
+# and the last ones, and those that weigh most.
+_TYPED_PIECES, _FIRST, _LAST, _HEAVIEST = 40, 3, 3, 6
+
+
+def _of_templates(quotes: Sequence[Quote], cues: Cues) -> Iterator[Quote]:
+    """Yield the quotes; of a long message of the user most are minor."""
+    for _, group in groupby(quotes, key=lambda one: (one.message, one.user)):
+        pieces = list(group)
+        kept = set(range(len(pieces)))
+        if len(pieces) > _TYPED_PIECES and pieces[0].user:
+            weights = [weight_of(one.text, cues, user=True).weight for one in pieces]
+            heaviest = sorted(kept, key=lambda i: -weights[i])[:_HEAVIEST]
+            kept = {*range(_FIRST), *range(len(pieces) - _LAST, len(pieces)), *heaviest}
+        yield from (
+            one._replace(minor=i not in kept) if one.user else one for i, one in enumerate(pieces)
+        )
+
+
 def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote]:
     """Yield the quotes, a repeated one where it stands first; none that was seen.
 
@@ -120,25 +180,24 @@ def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote
             yield one
 
 
-# A line that stands for a text of a program: whose text it is, and how many there were.
+# A line that stands for a text of a program, and how many such lines it stands for.
 _OF_PROGRAM = re.compile(
-    r"((?:\w+: )?\[(?:<[^>]+>|added by a program|\w+ message))(?:, (\d+) times)?(?=, [\d,]+ )"
+    r"(?:\w+: )?\[(?:added by programs, (\d+) times, the last: )?"
+    r"((?:<[^>]+>|added by a program|\w+ message), [\d,]+ .*)"
 )
 
 
-def _collapsed(quotes: Iterable[Quote]) -> Iterable[Quote]:
-    """Return the quotes; of lines that stand for a program's texts the newest of each kind."""
-    found: dict[object, tuple[Quote, int]] = {}
-    for number, one in enumerate(quotes):
-        line = _OF_PROGRAM.match(one.text)
-        if line is None:
-            found[number] = one, 1
-            continue
-        _, before = found.pop(line[1], (one, 0))
-        times = before + int(line[2] or 1)
-        count = f", {times} times" if times > 1 else ""
-        found[line[1]] = one._replace(text=f"{line[1]}{count}{one.text[line.end() :]}"), times
-    return (one for one, _ in found.values())
+def _collapsed(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield the quotes; of lines that stand for a program's texts the newest, with their number."""
+    quotes = list(quotes)
+    lines = [(one, line) for one in quotes if (line := _OF_PROGRAM.match(one.text))]
+    times = sum(int(line[1] or 1) for _, line in lines)
+    for one in quotes:
+        if not _OF_PROGRAM.match(one.text) or times == 1:
+            yield one
+        elif one is lines[-1][0]:
+            text = f"[added by programs, {times} times, the last: {lines[-1][1][2]}"
+            yield one._replace(text=text)
 
 
 def _clipped(quotes: Iterable[Quote]) -> Iterator[Quote]:

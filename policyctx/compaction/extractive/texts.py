@@ -37,7 +37,7 @@ CUT = " …"
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
 _SAYS = re.compile(r"[^\W_]")
-_HEADING = re.compile(r"#{1,6} (.+)")
+_HEADING = re.compile(r"\s*#{1,6} (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
 _TYPED = re.compile(
@@ -96,14 +96,19 @@ class Piece(NamedTuple):
     pasted: bool = False
 
 
-def pieces_of(text: str) -> list[Piece]:
-    """Return the pieces of a text, in order."""
+def pieces_of(text: str, *, of_agent: bool = False) -> list[Piece]:
+    """Return the pieces of a text, in order.
+
+    An agent pastes nothing: of its text only a long block in fences is not quoted.
+    """
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
     found: list[Piece] = []
-    for pasted, parts in groupby(_parts(text), key=itemgetter(1)):
+    parts_of = _fenced if of_agent else _parts
+    text = _DIRECTIVE.sub("", text) if of_agent else text
+    for pasted, parts in groupby(parts_of(text), key=itemgetter(1)):
         if pasted:
-            found += [Piece(_described(part), pasted=True) for part, _ in parts]
+            found += [Piece(_described(part, of_agent=of_agent), pasted=True) for part, _ in parts]
         else:
             found += map(Piece, _typed("\n".join(part for part, _ in parts)))
     whole = " ".join(one.text for one in found)
@@ -111,6 +116,27 @@ def pieces_of(text: str) -> list[Piece]:
     if len(found) > 1 and is_short and not any(one.pasted for one in found):
         return [Piece(whole)]
     return found
+
+
+# A line by which an agent tells its client to show something.
+_DIRECTIVE = re.compile(r"^::[a-z-]+\{.*$", re.MULTILINE)
+_FENCE = re.compile(r"\s*(```|~~~)")
+
+
+def _fenced(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text, each with whether it is a block in fences too long to quote."""
+    mark, part = "", list[str]()
+    for line in (*text.split("\n"), None):
+        fence = None if line is None else _FENCE.match(line)
+        closes = fence is not None and mark in {"", line.strip() if line else ""}
+        if line is not None and not closes:
+            part.append(line)
+            continue
+        whole = "\n".join(part)
+        is_long = bool(mark) and len(whole) > _LONGEST
+        yield (one_line(whole) if mark and not is_long else whole), is_long
+        mark = fence[1] if fence and not mark else ""
+        part = []
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
@@ -198,12 +224,12 @@ def _is_printed(line: str) -> bool:
     return len(_WITH_VALUE.findall(line)) >= _MANY_VALUES * len(line.split())
 
 
-def _described(text: str) -> str:
+def _described(text: str, *, of_agent: bool = False) -> str:
     """Return the line that stands for pasted text: what it is, how it begins, and its length."""
     tag = _TAG.match(text.lstrip())
     lines = [one_line(line) for line in text.split("\n") if _SAYS.search(_TAG.sub("", line))]
     first = next((line for line in lines if not line.startswith(("```", "~~~"))), "")
-    name = f"<{tag[2]}>" if tag else "pasted"
+    name = f"<{tag[2]}>" if tag else "block" if of_agent else "pasted"
     first = _TAG.sub("", first).removeprefix("> ").strip()
     return f"[{name}, {len(lines)} lines, {len(text):,} characters: {shortened(first, 80)}]"
 
@@ -230,16 +256,22 @@ def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
 
 def _under_headings(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines; those under a heading that turns them around, each with the heading."""
-    above = ""
+    above, is_led = "", True
     for line in lines:
         if heading := _HEADING.match(line):
+            if not is_led:
+                yield above
             above = heading[1] if cues_of().negations.found_in(heading[1]) else ""
+            is_led = not above
             if above:
                 continue
         bullet = BULLET.match(line) if above else None
+        is_led = is_led or bool(line.strip())
         yield (
             f"{above}: {line[bullet.end() if bullet else 0 :]}" if above and line.strip() else line
         )
+    if not is_led:
+        yield above
 
 
 def _with_lists(lines: Iterable[str]) -> Iterator[str]:

@@ -39,7 +39,7 @@ class Group(StrEnum):
     TASKS = "Tasks of the agent's list:"
     REPOSITORY = "Repository:"
     RUNNING = "Started in the background:"
-    CHECKS = "Checks, last run failed:"
+    CHECKS = "Checks, last run of each, in order:"
     LAST = "Agent, last messages:"
 
 
@@ -54,6 +54,7 @@ _FORMER: dict[str, Group | None] = {
     "In results:": Group.EARLIER,
     "From an earlier summary:": Group.EARLIER,
     "Earlier summary:": Group.EARLIER,
+    "Checks, last run failed:": Group.CHECKS,
     "Files, the one used last first:": Group.FILES,
     "Files, last used first:": Group.FILES,
     "Last edits:": None,
@@ -83,9 +84,12 @@ HEADING = "## "
 NOTHING = "None."
 _ENTRY, _NOTE = "- ", "  "
 _ASKED = ("asked", "answers")
+_EDIT = "last edit: "
+# The mark of what the agent said before a call.
+_WORKING = "[while working] "
+# Versions up to 0.2 wrote how often, what happened last, and the lines.
 _FILE = re.compile(
-    r"(?P<path>.+?): (?P<counts>[a-z]+ \d+(?:, [a-z]+ \d+)*)"
-    r"(?:; last (?P<last>[a-z]+(?: failed)?))?(?:; \d+ lines)?"
+    r"(?P<path>.+?): (?P<states>(?:[a-z]+(?: \d+)?(?:, |; last )?)+)(?:; \d+ lines)?"
 )
 
 
@@ -133,11 +137,10 @@ class Contents:
 def written(one: Quote | Fact | FileState) -> str:
     """Return an entry as it is written: its line and the note on it."""
     if isinstance(one, FileState):
-        counts = ", ".join(f"{verb} {count}" for verb, count in one.counts)
-        is_only = len(one.counts) == 1 and one.last == one.counts[0][0]
-        last = "" if is_only or not one.last else f"; last {one.last}"
-        return f"{_ENTRY}{one_line(one.path)}: {counts}{last}"
-    line = f"{_ENTRY}{one_line(one.text)}"
+        line = f"{_ENTRY}{one_line(one.path)}: {one.state}"
+        return f"{line}\n{_NOTE}{_EDIT}{one.edit}" if one.edit else line
+    mark = _WORKING if isinstance(one, Quote) and one.minor and not one.user else ""
+    line = f"{_ENTRY}{mark}{one_line(one.text)}"
     asked = one.asked if isinstance(one, Quote) else ""
     return f"{line}\n{_NOTE}{_ASKED[0]}: {one_line(asked)}" if asked else line
 
@@ -183,19 +186,26 @@ def _contents(found: dict[Group, list[list[str]]], left_out: LeftOut) -> Content
     def quotes(group: Group) -> tuple[Quote, ...]:
         user = group is Group.USER
         return tuple(
-            Quote(line, -1, user, line.startswith("[") and line.endswith("]"), _asked_in(notes))
+            Quote(
+                line.removeprefix(_WORKING),
+                -1,
+                user,
+                line.startswith("[") and line.endswith("]"),
+                _asked_in(notes),
+                minor=line.startswith(_WORKING),
+            )
             for line, *notes in found[group]
         )
 
     def facts(group: Group) -> tuple[Fact, ...]:
         return tuple(Fact(line) for line, *_ in found[group])
 
-    matches = (_FILE.fullmatch(line) for line, *_ in found[Group.FILES])
+    matches = ((_FILE.fullmatch(line), notes) for line, *notes in found[Group.FILES])
     return Contents(
         user=quotes(Group.USER),
         agent=quotes(Group.AGENT),
         earlier=facts(Group.EARLIER),
-        files=tuple(_file(match) for match in matches if match is not None),
+        files=tuple(_file(match, notes) for match, notes in matches if match is not None),
         tasks=facts(Group.TASKS),
         repository=facts(Group.REPOSITORY),
         running=facts(Group.RUNNING),
@@ -210,11 +220,12 @@ def _asked_in(notes: Iterable[str]) -> str:
     return next((text for name, _, text in named if name in _ASKED), "")
 
 
-def _file(match: re.Match[str]) -> FileState:
-    pairs = (pair.split(" ") for pair in match["counts"].split(", "))
-    counts = tuple((verb, int(count)) for verb, count in pairs)
-    last = match["last"] or (counts[0][0] if len(counts) == 1 else "")
-    return FileState(match["path"], counts, last)
+def _file(match: re.Match[str], notes: Sequence[str]) -> FileState:
+    states = re.findall(r"[a-z]+", match["states"].replace("; last", "").replace(" failed", ""))
+    file = FileState(match["path"], states[0])
+    for state in states[1:]:
+        file = file.then(FileState(file.path, state))
+    return file._replace(edit="".join(notes).removeprefix(_EDIT))
 
 
 _SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")

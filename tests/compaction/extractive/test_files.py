@@ -14,7 +14,8 @@ from tests.conversations import Message, call, chat_calls, chat_result, results,
 
 
 def files(*messages: Message) -> list[str]:
-    return [line[2:] for line in group(summary_of(user("Go."), *messages), Group.FILES)]
+    lines = group(summary_of(user("Go."), *messages), Group.FILES)
+    return [line[2:] for line in lines if not line.startswith("  last edit: ")]
 
 
 def read(call_id: str, path: str) -> list[Message]:
@@ -24,18 +25,18 @@ def read(call_id: str, path: str) -> list[Message]:
 def test_edited_files_come_before_a_file_that_was_deleted_often() -> None:
     removed = [one for i in range(9) for one in ran("rm -f coverage.out", "", f"r{i}")]
     found = files(*edited("c1", "src/a.py"), *edited("c2", "src/b.py"), *removed)
-    assert found == ["src/b.py: edited 1", "src/a.py: edited 1", "coverage.out: deleted 9"]
+    assert found == ["src/b.py: edited", "src/a.py: edited", "coverage.out: deleted"]
 
 
 def test_edited_files_are_kept_where_others_do_not_fit() -> None:
     messages = [user("Go."), *edited("c0", "src/a.py")]
     messages += [one for i in range(30) for one in read(f"c{i + 1}", f"src/other_{i}.py")]
     lines = group(summary_of(*messages, max_words=40), Group.FILES)
-    assert lines[0] == "- src/a.py: edited 1"
+    assert lines[0] == "- src/a.py: edited"
     assert len(lines) < 20
 
 
-def test_a_file_has_its_counts_and_what_happened_last() -> None:
+def test_a_file_has_what_changed_it_last() -> None:
     new = call("c4", "Write", {"file_path": "src/new.py", "content": "x = 1\ny = 2\n"})
     assert files(
         *read("c1", "src/loader.py"),
@@ -43,33 +44,31 @@ def test_a_file_has_its_counts_and_what_happened_last() -> None:
         *edited("c3", "src/loader.py"),
         new,
         results(("c4", "created")),
-    ) == ["src/new.py: written 1", "src/loader.py: read 1, edited 2; last edited"]
+    ) == ["src/new.py: written", "src/loader.py: edited"]
 
 
-def test_counts_of_earlier_rounds_add_up() -> None:
+def test_a_file_that_was_edited_in_an_earlier_round_stays_edited() -> None:
     first = summary_of(user("Go."), *edited("c1", "src/a.py"))
     third = later(later(first, *edited("c2", "src/a.py")), *read("c3", "src/a.py"))
-    assert group(third, Group.FILES) == ["- src/a.py: edited 2, read 1; last read"]
+    assert group(third, Group.FILES) == ["- src/a.py: edited"]
 
 
-def test_an_edit_that_failed_is_not_counted() -> None:
+def test_an_edit_that_failed_is_not_listed() -> None:
     failed = [call("c2", "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"})]
     failed.append(results(("c2", "no match"), error=True))
-    assert files(*read("c1", "a.py"), *failed) == ["a.py: read 1; last edited failed"]
+    assert files(*read("c1", "a.py"), *failed) == ["a.py: read"]
 
 
 def test_a_file_that_was_written_before_a_failing_check_is_written() -> None:
     command = "cat > tests/test_a.py <<'END'\nassert 0\nEND\npytest -q tests"
-    assert files(*ran(command, "FAILED tests/test_a.py\n1 failed")) == [
-        "tests/test_a.py: written 1"
-    ]
+    assert files(*ran(command, "FAILED tests/test_a.py\n1 failed")) == ["tests/test_a.py: written"]
 
 
-def test_tools_that_a_policy_declares_as_file_readers_are_counted() -> None:
+def test_tools_that_a_policy_declares_as_file_readers_are_listed() -> None:
     messages = [call("c1", "fetch_doc", {"doc": "plans/q3.md"}), results(("c1", "text"))]
     history = History(messages, reads_file={"fetch_doc": "doc"})
     found = group(extractive_summary(history, Summary()), Group.FILES)
-    assert found == ["- plans/q3.md: read 1"]
+    assert found == ["- plans/q3.md: read"]
 
 
 def test_files_of_shell_commands_and_patches_are_listed() -> None:
@@ -84,10 +83,10 @@ def test_files_of_shell_commands_and_patches_are_listed() -> None:
         chat_result("c3", "Done!"),
     )
     assert found == [
-        "lib/b.py: written 1",
-        "lib/a.py: edited 1",
-        "conf/app.toml: written 1, edited 1; last edited",
-        "old/app.ini: deleted 1",
+        "lib/b.py: written",
+        "lib/a.py: edited",
+        "conf/app.toml: edited",
+        "old/app.ini: deleted",
     ]
 
 
@@ -103,7 +102,7 @@ def test_a_profile_is_no_file() -> None:
 def test_a_relative_and_an_absolute_path_are_one_file(path: str) -> None:
     found = files(*read("c1", "/home/u/app/src/loader.py"), *edited("c2", path))
     assert len(found) == 1
-    assert found[0].endswith("src/loader.py: read 1, edited 1; last edited")
+    assert found[0].endswith("src/loader.py: edited")
 
 
 def test_a_path_that_two_absolute_paths_end_with_stays_by_itself() -> None:
@@ -113,7 +112,7 @@ def test_a_path_that_two_absolute_paths_end_with_stays_by_itself() -> None:
 
 def test_the_lines_behind_a_path_are_not_part_of_it() -> None:
     messages = [call("c1", "view", {"path": "src/a.ts:10-80"}), results(("c1", "x"))]
-    assert files(*messages) == ["src/a.ts: read 1"]
+    assert files(*messages) == ["src/a.ts: read"]
 
 
 def test_an_option_named_like_a_program_reads_no_file() -> None:
@@ -135,4 +134,95 @@ def test_a_folder_that_a_call_only_names_is_not_listed() -> None:
 )
 def test_a_file_that_one_of_several_commands_did_not_find_is_not_read(said: str) -> None:
     shown = ran("cat src/there.py; cat src/gone.py; cat src/last.py", f"x = 1\n{said}\ny = 2", "c1")
-    assert files(*shown) == ["src/last.py: read 1", "src/there.py: read 1"]
+    assert files(*shown) == ["src/last.py: read", "src/there.py: read"]
+
+
+def test_a_patch_that_did_not_apply_is_not_listed() -> None:
+    patch = "*** Begin Patch\n*** Update File: lib/a.py\n@@\n-x\n+y\n*** End Patch"
+    refused = "apply_patch verification failed: Failed to find expected lines in lib/a.py"
+    assert files(*ran(f"apply_patch <<'EOF'\n{patch}\nEOF", refused)) == []
+    assert files(chat_calls(("c1", "apply_patch", patch)), chat_result("c1", refused)) == []
+
+
+def test_no_file_has_a_count_that_another_writers_summary_would_make_false() -> None:
+    foreign = "This conversation was summarised. The valve was rebuilt in src/valve.py, twice."
+    found = group(later(foreign, *edited("c1", "src/valve.py")), Group.FILES)
+    assert found == ["- src/valve.py: edited", "  last edit: b c"]
+
+
+def test_files_that_a_difference_prints_are_no_changes() -> None:
+    printed = " src/pump.py | 12 ++++++------\n docs/图.md  |  2 +-\n 2 files changed"
+    assert files(*ran("git diff --stat", printed)) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("rm -f src/a.py 'b c' old/d.txt", ["old/d.txt: deleted", "src/a.py: deleted"]),
+        ("cp src/a.py src/b.py", ["src/b.py: written"]),
+        ("cp -r src/a.py src/b.py lib/", ["lib/b.py: written", "lib/a.py: written"]),
+        ("cp conf/a.toml build/out", ["build/out/a.toml: written"]),
+        ("sed -i 's/a/b/' src/a.py src/b.py", ["src/b.py: edited", "src/a.py: edited"]),
+        ("git rm lib/x.py && touch lib/y.py", ["lib/y.py: written", "lib/x.py: deleted"]),
+        ("git checkout main -- src/a.py", ["src/a.py: restored"]),
+        ("git checkout feat/valve.new", []),
+        ("cat > conf/b.toml <<'E'\nx\nE", ["conf/b.toml: written"]),
+        ("make 2>&1 | tee out/log.txt", ["out/log.txt: written"]),
+    ],
+)
+def test_each_file_that_a_shell_command_changes_is_listed(command: str, found: list[str]) -> None:
+    assert files(*ran(command, "")) == found
+
+
+def test_the_text_of_the_last_edit_is_quoted() -> None:
+    summary = summary_of(user("Go."), *edited("c1", "src/a.py"), *edited("c2", "src/b.py"))
+    lines = ["- src/b.py: edited", "  last edit: b c", "- src/a.py: edited"]
+    assert group(summary, Group.FILES) == lines
+    assert group(later(summary), Group.FILES) == lines
+
+
+def test_the_text_of_a_patch_is_quoted_of_its_own_file() -> None:
+    patch = (
+        "*** Begin Patch\n*** Update File: lib/b.py\n@@\n-x\n+other = 1\n"
+        "*** Update File: lib/a.py\n@@\n-x\n+\tlimit = 20\n*** End Patch"
+    )
+    made = [chat_calls(("c1", "apply_patch", patch)), chat_result("c1", "Done!")]
+    lines = group(summary_of(user("Go."), *made), Group.FILES)
+    assert lines == ["- lib/a.py: edited", "  last edit: limit = 20", "- lib/b.py: edited"]
+
+
+def test_a_command_in_a_program_that_a_call_holds_is_read() -> None:
+    code = (
+        'const r = await tools.exec_command({ cmd: "git commit -m \\"Mend it\\" && rm a/b.py" });'
+    )
+    said = json.dumps({"exit_code": 0, "output": "[main 27da664] Mend it\n 1 file changed"})
+    made = [chat_calls(("c1", "exec", code)), chat_result("c1", f"Output:\n{said}")]
+    summary = summary_of(user("Go."), *made)
+    assert group(summary, Group.FILES) == ["- a/b.py: deleted"]
+    assert group(summary, Group.REPOSITORY) == ["- commit 27da664 on main: Mend it"]
+
+
+@pytest.mark.parametrize("command", ["git checkout -- src/a.py", "git restore src/a.py"])
+def test_a_file_that_was_put_back_is_not_among_the_edited(command: str) -> None:
+    found = files(*edited("c1", "src/a.py"), *edited("c2", "src/b.py"), *ran(command, "", "c3"))
+    assert found == ["src/b.py: edited", "src/a.py: restored"]
+
+
+def test_a_moved_file_and_a_file_that_git_moved_stand_where_they_are() -> None:
+    assert files(*ran("git mv src/a.py lib/a.py", "")) == ["lib/a.py: written", "src/a.py: moved"]
+
+
+def test_scratch_files_come_behind_the_files_of_the_work() -> None:
+    found = files(*edited("c1", "src/a.py"), *edited("c2", "/private/tmp/notes/x.py"))
+    assert found == ["src/a.py: edited", "/private/tmp/notes/x.py: edited"]
+
+
+def test_a_folder_that_files_are_moved_into_is_no_file() -> None:
+    found = files(*ran("mv src/a.py lib/parts/", ""))
+    assert found == ["lib/parts/a.py: written", "src/a.py: moved"]
+
+
+def test_of_the_files_that_were_only_read_the_newest_are_listed() -> None:
+    found = files(*(one for i in range(40) for one in read(f"c{i}", f"src/part_{i}.py")))
+    assert found[0] == "src/part_39.py: read"
+    assert len(found) < 20

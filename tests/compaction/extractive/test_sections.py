@@ -36,8 +36,8 @@ def test_sections_are_those_of_the_policy_in_its_order() -> None:
     of = dict(zip(headings(summary), summary.split("## ")[1:], strict=True))
     assert "Use tabs." in of["用户要求"]
     assert "[pending] Write it" in of["Progress so far"]
-    assert "a.py: edited 1" in of["Touched files"]
-    assert "make test => error: x" in of["Errors"]
+    assert "a.py: edited" in of["Touched files"]
+    assert "make test => failed: error: x" in of["Errors"]
 
 
 def test_a_section_that_holds_nothing_is_not_written() -> None:
@@ -64,7 +64,7 @@ def test_a_single_section_of_any_name_gets_everything() -> None:
     summary = extractive_summary(history, settings(sections=["Handover"]))
     assert headings(summary) == ["Handover"]
     assert [
-        part for part in ("Use tabs.", "It is done.", "a.py: edited 1") if part not in summary
+        part for part in ("Use tabs.", "It is done.", "a.py: edited") if part not in summary
     ] == []
 
 

@@ -166,14 +166,79 @@ def test_a_check_that_failed_stands_with_the_lines_that_say_why(
     ],
 )
 def test_other_text_about_errors_is_no_failed_check(command: str, output: str) -> None:
-    assert group(summary_of(GO, *ran(command, output)), Group.CHECKS) == []
+    found = group(summary_of(GO, *ran(command, output)), Group.CHECKS)
+    assert [line for line in found if "=> failed" in line] == []
 
 
-def test_a_check_leaves_when_its_next_run_passes() -> None:
+def test_a_failure_leaves_when_the_next_run_passes() -> None:
     first = summary_of(GO, *ran("pytest -q tests/keg", PYTEST), *ran("make lint", "error: x", "c2"))
     assert len(group(first, Group.CHECKS)) == 2
     second = later(first, *ran("cd app && pytest -q", "8 passed in 0.2s"))
-    assert group(second, Group.CHECKS) == ["- make lint => error: x"]
+    assert group(second, Group.CHECKS) == [
+        "- make lint => failed: error: x",
+        "- pytest -q => no error flagged: 8 passed in 0.2s",
+    ]
+
+
+def test_a_check_says_its_exit_code_and_which_files_were_edited_after_it() -> None:
+    passed = ran("npm test 2>&1", "Tests: 12 passed\nexit code 0")
+    first = summary_of(GO, *edited("e0", "src/a.py"), *passed, *edited("e1", "src/b.py"))
+    line = "- npm test => exit code 0: Tests: 12 passed; after it edited: b.py"
+    assert group(first, Group.CHECKS) == [line]
+    second = later(first, *edited("e2", "lib/c.py"), *edited("e3", "src/b.py"))
+    assert group(second, Group.CHECKS) == [f"{line}, c.py"]
+    third = later(second, *ran("npm test", "Tests: 13 passed\nexit code 0", "c9"))
+    assert group(third, Group.CHECKS) == ["- npm test => exit code 0: Tests: 13 passed"]
+
+
+@pytest.mark.parametrize(
+    "again",
+    ["env CI=1 go test ./a", "mise exec -- env GOCACHE=/tmp/c go test ./a", "CI=1 go test ./..."],
+)
+def test_a_check_is_the_same_behind_what_runs_it(again: str) -> None:
+    failed = ran("go test ./...", "FAIL app\nexit code 1")
+    found = group(summary_of(GO, *failed, *ran(again, "ok  app 0.3s", "c2")), Group.CHECKS)
+    assert found == [f"- {again} => no error flagged: ok app 0.3s"]
+
+
+def test_two_tasks_of_one_runner_are_two_checks() -> None:
+    vet, test = ran("mise run vet", "exit code 0"), ran("mise run test", "exit code 0", "c2")
+    assert len(group(summary_of(GO, *vet, *test), Group.CHECKS)) == 2
+
+
+def test_of_several_commands_no_line_is_taken_for_what_a_check_said() -> None:
+    found = group(summary_of(GO, *ran("make build && cat notes.txt", "7 pumps")), Group.CHECKS)
+    assert found == ["- make build => no error flagged"]
+
+
+def test_the_last_commit_names_what_was_edited_after_it() -> None:
+    commit = ran("git commit -am 'Mend it'", "[main 1a2b3c4] Mend it\n 1 file changed")
+    first = summary_of(GO, *commit, *edited("e1", "src/b.py"))
+    line = "- commit 1a2b3c4 on main: Mend it"
+    assert group(first, Group.REPOSITORY) == [f"{line}; after it edited: b.py"]
+    again = later(first, *ran("git commit -am 'More'", "[main 2b3c4d5] More", "c2"))
+    assert group(again, Group.REPOSITORY) == [line, "- commit 2b3c4d5 on main: More"]
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (ran("gh pr merge 41 --squash", "Merged"), "- ran gh pr merge 41 --squash"),
+        (ran("submit", "diff --git a b"), "- called Bash submit"),
+        ([call("c1", "finish", {"message": "All done."}), results(("c1", "ok"))],
+         "- called finish All done."),
+    ],
+    ids=["merge", "submit in a shell", "finish"],
+)  # fmt: skip
+def test_what_was_merged_or_handed_in_is_in_the_repository(made: list[Message], line: str) -> None:
+    assert group(summary_of(GO, *made), Group.REPOSITORY) == [line]
+
+
+def test_a_job_leaves_when_a_notice_says_that_it_ended() -> None:
+    started = ran("npm run docs", "Running with ID: bx7k2q", run_in_background=True)
+    assert group(summary_of(GO, *started), Group.RUNNING) != []
+    notice = user("<task-notification>\nbx7k2q: completed\n</task-notification>")
+    assert group(summary_of(GO, *started, notice), Group.RUNNING) == []
 
 
 def test_open_tasks_are_kept_beside_much_that_was_said() -> None:
@@ -196,7 +261,9 @@ def test_a_check_leaves_when_it_passes_beside_another_one() -> None:
     failed = ran("make build && go vet ./... && go test ./...", "FAIL app\nexit code 1")
     passed = ran("go vet ./... && go test ./app", "ok   app 0.3s", "c2")
     assert group(summary_of(user("Go."), *failed), Group.CHECKS) != []
-    assert group(summary_of(user("Go."), *failed, *passed), Group.CHECKS) == []
+    assert group(summary_of(user("Go."), *failed, *passed), Group.CHECKS) == [
+        "- go vet ./... && go test ./app => no error flagged: ok app 0.3s"
+    ]
 
 
 @pytest.mark.parametrize("command", ['pkill -f "astro dev"', "killall node; echo done"])
