@@ -11,7 +11,7 @@ from policyctx.cli.output import console, counted
 from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.asked import model_name
-from policyctx.messages.reading import Request, request_of
+from policyctx.messages.reading import RequestBody, request_of
 from policyctx.planning.facts import window_of
 from policyctx.replay.cost import learnt
 from policyctx.replay.readers.registered import LISTS, readers
@@ -19,7 +19,7 @@ from policyctx.replay.reading import recordings_of
 from policyctx.replay.recording import ModelCall, Recording
 from policyctx.resources import open_file
 from policyctx.session import Session
-from policyctx.turns.request import Request as CallRequest
+from policyctx.turns.request import Request
 
 _LISTED = 50
 
@@ -38,7 +38,7 @@ class RecordedChoice:
 class Given:
     """What MESSAGES hold: a request, and the recording that it is from, if it is from one."""
 
-    request: Request
+    request: RequestBody
     recording: Recording | None = None
     """Cut at the chosen call, if one was chosen."""
     learns_from: int = 0
@@ -61,7 +61,7 @@ class Given:
         """The schemas of the tools on offer; of a recording, those of its last call."""
         return self.request.tools if self._last is None else self._last.tools
 
-    def teach(self, session: Session, *, quiet: bool = False) -> CallRequest:
+    def teach(self, session: Session, *, quiet: bool = False) -> Request:
         """Let a session know what was billed for the calls before, and return what is sent.
 
         The window is that of `window_of`, as in a replay. If it is not `model.context_window` and
@@ -71,7 +71,7 @@ class Given:
         recording, name = self.recording, self._named(session)
         window = self._window(session)
         takes = self.request.takes_markers
-        asked = CallRequest(self.system, self.tools, name, window, takes_markers=takes)
+        asked = Request(self.system, self.tools, name, window, takes_markers=takes)
         own = session.policy.model.context_window
         if window != own and session.policy.asks_for_window and not quiet:
             console(stderr=True).print(
@@ -82,7 +82,7 @@ class Given:
             )
         if recording is None or not recording.calls:
             return asked
-        facts = session.plan([], request=CallRequest(window=window)).facts
+        facts = session.plan([], request=Request(window=window)).facts
         correction = learnt(self.whole or recording, self.learns_from, facts)
         if correction.last is not None:
             session.take_over(correction)
@@ -189,7 +189,7 @@ def _read(content: bytes, name: str, choice: RecordedChoice, *, quiet: bool) -> 
         return _at_call(recording, choice.call)
     if recording is None:
         return Given(_request(content))
-    whole = Given(Request(recording.messages()), recording, len(recording.calls))
+    whole = Given(RequestBody(recording.messages()), recording, len(recording.calls))
     if recording.format not in LISTS or choice.session is not None:
         return whole
     # A document that is a request by itself keeps what is around its messages.
@@ -208,7 +208,7 @@ def _at_call(recording: Recording | None, call: int) -> Given:
     if not 1 <= call <= calls:
         raise MessagesError(f"{recording.name} has {counted(calls, 'call')}; there is no {call}")
     cut = recording.until(call)
-    return Given(Request(cut.messages()), cut, call - 1, recording)
+    return Given(RequestBody(cut.messages()), cut, call - 1, recording)
 
 
 class _NotARequestError(MessagesError):
@@ -219,7 +219,7 @@ class _NotARequestError(MessagesError):
         self.is_json = is_json
 
 
-def _request(content: bytes) -> Request:
+def _request(content: bytes) -> RequestBody:
     try:
         return request_of(json.loads(content.decode("utf-8-sig")))
     except UnicodeDecodeError as error:

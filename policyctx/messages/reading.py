@@ -387,7 +387,7 @@ def listed(messages: object) -> Sequence[Message]:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestBody:
     """A model call: the messages, and the request body around them if there is one."""
 
     messages: Sequence[Message]
@@ -428,7 +428,7 @@ class Request:
             )
         return notes
 
-    def marked(self, system: object, tools: object) -> Request:
+    def marked(self, system: object, tools: object) -> RequestBody:
         """Return the request with cache breakpoints in its system prompt and its tools.
 
         A marker of the whole request would be one breakpoint more, so it is left out.
@@ -450,7 +450,7 @@ class Request:
         return {**self.body, "input": given if is_same else list(messages)}
 
 
-def request_of(document: object) -> Request:
+def request_of(document: object) -> RequestBody:
     """Return the request in a JSON document: an array of messages, or an object that holds them.
 
     The object has `messages`, or `input` as in OpenAI's Responses API, where a text stands for one
@@ -458,9 +458,9 @@ def request_of(document: object) -> Request:
     message.
     """
     if not isinstance(document, Mapping):
-        return Request(checked_messages(document))
+        return RequestBody(checked_messages(document))
     if "messages" in document:
-        return Request(checked_messages(document["messages"]), document)
+        return RequestBody(checked_messages(document["messages"]), document)
     if "input" not in document:
         raise MessagesError(
             'expected a list of messages or a request body, got an object without "messages"'
@@ -468,10 +468,10 @@ def request_of(document: object) -> Request:
         )
     given = document["input"]
     if isinstance(given, str):
-        return Request([user_message(given)], document)
+        return RequestBody([user_message(given)], document)
     if isinstance(given, Mapping) or not isinstance(given, Sequence):
         raise MessagesError(f'expected "input" to be a string or a list, got {named(given)}')
-    return Request(checked_messages(given), document)
+    return RequestBody(checked_messages(given), document)
 
 
 def user_message(text: str) -> Message:
