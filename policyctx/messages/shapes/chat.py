@@ -14,9 +14,6 @@ from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import AnthropicShape, edit_content, has_result_blocks
 from policyctx.messages.shapes.shape import RESULT_ROLES, Part
 
-# Fields that a message may have instead of content.
-BESIDE_CONTENT = frozenset({"tool_calls", "function_call", "refusal", "audio"})
-
 
 class ChatShape(AnthropicShape):
     """Reads and edits messages that have calls beside their content, or are results."""
@@ -26,7 +23,7 @@ class ChatShape(AnthropicShape):
     def recognises(self, message: object) -> bool:
         """Return whether this is a result, or has a field that only the chat API has."""
         return isinstance(message, dict) and (
-            message.get("role") in RESULT_ROLES or not BESIDE_CONTENT.isdisjoint(message)
+            message.get("role") in RESULT_ROLES or not blocks.BESIDE_CONTENT.isdisjoint(message)
         )
 
     def problem(self, message: Message) -> str | None:
@@ -73,7 +70,7 @@ class ChatShape(AnthropicShape):
         """Return whether nothing is said and nothing called; a result may be empty."""
         if message["role"] in RESULT_ROLES or message.get("content"):
             return False
-        return not any(message.get(key) for key in BESIDE_CONTENT)
+        return not any(message.get(key) for key in blocks.BESIDE_CONTENT)
 
 
 def _is_result(message: Message) -> bool:

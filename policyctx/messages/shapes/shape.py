@@ -13,6 +13,7 @@ from policyctx.messages.json_text import JSON
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
+SPEAKING_ROLES = (*SYSTEM_ROLES, "user", "assistant")
 REMOVED = "[Content removed]"
 """The text of a result of which nothing is left; providers reject an empty one."""
 
