@@ -56,7 +56,8 @@ class GoogleShape(Shape):
         for i, part in enumerate(message.parts or ()):
             if call := part.function_call:
                 text, call_id = _json(call.args or {}), call.id or call.name
-                yield Part((i,), "tool_call", text, tool=call.name, call_id=call_id)
+                signed = part.thought_signature is not None
+                yield Part((i,), "tool_call", text, tool=call.name, call_id=call_id, signed=signed)
             elif response := part.function_response:
                 yield _result((i,), response)
             elif part.text is not None:

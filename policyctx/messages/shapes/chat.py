@@ -14,6 +14,9 @@ from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import AnthropicShape, edit_content, has_result_blocks
 from policyctx.messages.shapes.shape import RESULT_ROLES, Part
 
+# A call of OpenAI has an id, a type and the function.
+_CALL_FIELDS = 3
+
 
 class ChatShape(AnthropicShape):
     """Reads and edits messages that have calls beside their content, or are results."""
@@ -86,7 +89,17 @@ def _call(path: Path, call: Mapping[str, Any]) -> Part:
     given = function.get(field)
     text = given if isinstance(given, str) else compact_json(given)
     tool, call_id = blocks.word(function.get("name")), blocks.word(call.get("id"))
-    return Part(path, "tool_call", text, text, (), tool, call_id)
+    part = Part(path, "tool_call", text, text, (), tool, call_id)
+    return part._replace(signed=True) if len(call) > _CALL_FIELDS and _is_signed(call) else part
+
+
+def _is_signed(call: Mapping[str, Any]) -> bool:
+    """Return whether Gemini signed a call: as Google's API writes it, or as LiteLLM does."""
+    for field in ("extra_content", "provider_specific_fields"):
+        held = as_mapping(call.get(field) or {})
+        if "thought_signature" in {**held, **as_mapping(held.get("google") or {})}:
+            return True
+    return False
 
 
 def input_path(call: Mapping[str, Any]) -> tuple[str, ...]:
