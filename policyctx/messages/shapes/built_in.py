@@ -10,11 +10,13 @@ from policyctx.messages.json_text import as_message
 from policyctx.messages.shapes.anthropic import AnthropicShape
 from policyctx.messages.shapes.blocks import BESIDE_CONTENT, fields_of, lacks_content, named
 from policyctx.messages.shapes.chat import ChatShape
+from policyctx.messages.shapes.google import GeminiShape
 from policyctx.messages.shapes.host import host_shapes
 from policyctx.messages.shapes.responses import ResponsesShape, is_plain_item
 from policyctx.messages.shapes.shape import SPEAKING_ROLES, Shape
 
 ANTHROPIC, CHAT, RESPONSES = AnthropicShape(), ChatShape(), ResponsesShape()
+GEMINI = GeminiShape()
 
 
 class Shaped(NamedTuple):
@@ -69,6 +71,8 @@ class Shapes:
         if not isinstance(message, dict):
             return f'expected an object with "role" and "content", got {named(given)}'
         if message is given:
+            if GEMINI.recognises(message):
+                return Shaped(GEMINI, message)
             if isinstance(message.get("role"), str) and lacks_content(message):
                 return f'expected "content", a text or a list of blocks, in {fields_of(message)}'
         elif lacking := _lacking(message):
@@ -115,6 +119,8 @@ BUILT_IN = Shapes()
 
 
 def _built_in(message: Message) -> Shape:
+    if GEMINI.recognises(message):
+        return GEMINI
     if RESPONSES.recognises(message):
         return RESPONSES
     return CHAT if CHAT.recognises(message) else ANTHROPIC
