@@ -15,6 +15,7 @@ from policyctx.definitions.items import HostObject, Medium, Message, Path
 from policyctx.errors import MissingExtraError
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList, blocks_in, joined_text
+from policyctx.messages.shapes.google import text_field
 from policyctx.messages.shapes.shape import Part, Shape, kind_of_text
 
 try:
@@ -25,8 +26,6 @@ except ImportError as error:
 MediumKind: TypeAlias = Literal["image", "document", "sound"]
 
 
-# The field of a response that may hold all of its text; ADK names it `result`.
-_TEXT_FIELDS = frozenset({"output", "result", "error"})
 # The fields of a part for a call that Google carries out, and for its answer.
 _PAIRS = (("executable_code", "code_execution_result"), ("tool_call", "tool_response"))
 _KINDS: dict[str, MediumKind] = {"image": "image", "audio": "sound", "video": "sound"}
@@ -56,7 +55,8 @@ class GoogleShape(Shape):
         for i, part in enumerate(message.parts or ()):
             if call := part.function_call:
                 text, call_id = _json(call.args or {}), call.id or call.name
-                yield Part((i,), "tool_call", text, tool=call.name, call_id=call_id)
+                signed = part.thought_signature is not None
+                yield Part((i,), "tool_call", text, tool=call.name, call_id=call_id, signed=signed)
             elif response := part.function_response:
                 yield _result((i,), response)
             elif part.text is not None:
@@ -79,7 +79,7 @@ class GoogleShape(Shape):
             if part.function_call and text is not None:
                 part.function_call.args = json.loads(text)
             elif response := part.function_response:
-                response.response = {_text_field(response.response or {}): text}
+                response.response = {text_field(response.response or {}): text}
                 if _media_of(response):
                     response.parts = None
             elif part.text is not None:
@@ -125,7 +125,7 @@ def _is_of_another_agent(message: Message) -> bool:
 def _result(path: Path, response: HostObject) -> Part:
     """Return the part of a response."""
     given, call_id = response.response or {}, response.id or response.name
-    field = _text_field(given)
+    field = text_field(given)
     is_text = list(given) == [field] and isinstance(given[field], str)
     media, listed = tuple(_medium(part) for part in _media_of(response)), blocks_in(given)
     said = given[field] if is_text else None if listed is None else joined_text(listed)
@@ -138,13 +138,6 @@ def _result(path: Path, response: HostObject) -> Part:
     return Part(
         path, "tool_result", text, counted, media, call_id=call_id, error=error, blocks=blocks
     )
-
-
-def _text_field(response: Mapping[str, Any]) -> str:
-    """Return the field that holds the text of a response, or that will hold it."""
-    if len(response) == 1 and (only := next(iter(response))) in _TEXT_FIELDS:
-        return only
-    return "error" if "error" in response else "output"
 
 
 def _media_of(response: HostObject) -> list[Any]:

@@ -58,6 +58,7 @@ class Reading:
         self._answered: dict[object, tuple[int, Item]] = {}  # the call that was answered last
         self._replaced: dict[object, list[int]] = {}  # calls whose id came again before an answer
         self._bonds: dict[int, list[int]] = {}  # by item, what it is bound to beside its partner
+        self._signed: dict[int, list[int]] = {}  # by signed call, the later ones of its message
 
     @property
     def pending(self) -> int | None:
@@ -99,6 +100,13 @@ class Reading:
         if partner is not None:
             yield partner
         yield from (other for other in others if other != partner)
+
+    def signed_with(self, position: int) -> Sequence[int]:
+        """Return the positions of the calls that the signature of a call stands for, too.
+
+        They may leave the list without the call, but not stay without it.
+        """
+        return self._signed.get(position, ())
 
     def bound_messages(self, messages: Iterable[int]) -> set[int]:
         """Return these messages with all that stay if they stay.
@@ -196,6 +204,7 @@ class Reading:
         self.takes_markers = self.takes_markers and new.takes_markers
         self.shows_markers = new.shows_markers
         self._starts += new.starts
+        self._signed |= new.signed
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
@@ -266,6 +275,7 @@ class _New:
         self.takes_markers = True
         self.shows_markers = reading.shows_markers
         self.replies: dict[int, int] = {}
+        self.signed: dict[int, list[int]] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
         self._in_newest = (
@@ -299,12 +309,17 @@ class _New:
             self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=is_whole)
         turn, reply = self._turns, index if self._begun is None else self._begun
         by = "" if type(message) is dict else author_of(message)
+        led: list[int] | None = None
         for part in parts:
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
             texts: str | tuple[str, ...] = text
             if part.blocks is not None and len(part.blocks.texts) > 1:
                 texts = part.blocks.texts
                 counted = None if counted == text else counted
+            if part.signed:
+                led = self.signed[self._before + len(self.items)] = []
+            elif led is not None and kind == "tool_call":
+                led.append(self._before + len(self.items))
             asks = kind == "tool_call" or (kind == UNKNOWN and tool is not None)
             call_message = reply if asks else None
             self.items.append(

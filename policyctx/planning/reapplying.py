@@ -22,6 +22,7 @@ _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
 _NO_RESULT = "its call would have no result"
 _LONE_THINKING = "only thinking would be left of its message"
+_SIGNS = "the later calls of its message would lack its signature"
 _BOUND = "what it led to is still there"
 _FIRST = "an assistant message would come first"
 _LAST = "an assistant message would come last"
@@ -127,7 +128,9 @@ class _HeldBack:
         for position in sorted(self._drops):
             kind, bound = self._items[position].kind, [*self._in.bound_to(position)]
             stands = not all(map(self._is_dropped, bound))
-            if kind == "tool_call" and (not bound or stands):
+            if not all(map(self._is_dropped, self._in.signed_with(position))):
+                self._hold([position], _SIGNS)
+            elif kind == "tool_call" and (not bound or stands):
                 self._hold([position], _NO_CALL)
             elif kind == "tool_result" and stands:
                 self._hold([position], _NO_RESULT)

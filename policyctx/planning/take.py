@@ -315,6 +315,7 @@ _FIRST = Reason("without_it", {"what": "an assistant message would come first"})
 _LAST = Reason("without_it", {"what": "an assistant message would come last"})
 _NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
 _LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
+_SIGNS = Reason("without_it", {"what": "the later calls of its message would lack its signature"})
 
 
 def removed_with(
@@ -336,6 +337,9 @@ def removed_with(
             unit.update(dict.fromkeys(rest, Reason("with_call")))
         elif rest and conversation.reading.is_bound(member):
             return _BOUND
+        signed = (i for i in conversation.reading.signed_with(member) if i not in unit)
+        if not all(outlook.is_out(i, even_of_placeholders=True) for i in signed):
+            return _SIGNS
     return _why_not(unit, step, outlook, at) or unit
 
 

@@ -36,6 +36,10 @@ GOOD = json.dumps(session_of("x" * 2000)).encode()
          'stdin: message 0: content block 0: expected "type" to be a string such as "text", got'),
         (b'[{"role": "user", "content": ["x"]}]',
          "stdin: message 0: content block 0: expected an object, got a string"),
+        (b'[{"role": "user", "text": "x"}]',
+         'stdin: message 0: expected "content", a text or a list of blocks, in an object with "ro'),
+        (b'[{"role": "robot", "content": "x"}]',
+         'stdin: message 0: expected "role" to be one of "system", "developer", "user", "assista'),
     ],
 )  # fmt: skip
 def test_invalid_message_list_is_rejected_with_place_and_expectation(

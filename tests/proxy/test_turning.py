@@ -302,6 +302,8 @@ def test_a_body_that_is_nested_deep_is_no_error(tmp_path: Path, depth: int, plac
         {"role": "user", "content": [{"type": 5}]},
         {"role": 5, "content": "x"},
         {"content": "x"},
+        {"role": "robot", "content": "x"},
+        {"role": "user", "text": "x"},
     ],
 )
 def test_a_list_that_no_api_takes_is_no_error_of_the_proxy(

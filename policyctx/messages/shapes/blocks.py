@@ -25,7 +25,13 @@ from policyctx.messages.shapes.block_texts import (
     medium_of,
     shown_texts,
 )
-from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, kind_of_text
+from policyctx.messages.shapes.shape import (
+    REMOVED,
+    RESULT_ROLES,
+    SPEAKING_ROLES,
+    Part,
+    kind_of_text,
+)
 
 _THINKING_BLOCKS = ("thinking", "redacted_thinking")
 # Blocks of media. Sound has no item type.
@@ -41,6 +47,15 @@ BLOCK_TYPES = frozenset(
 # Types of JSON values that contain no other values.
 _FLAT = frozenset({str, int, bool, NoneType})
 _COPIED_DEPTH = 32
+# Fields of a chat message that stand beside its content, or in its place.
+BESIDE_CONTENT = frozenset({"tool_calls", "function_call", "refusal", "audio"})
+# What a reply may have without any of these and without content.
+_BESIDE_REPLY = frozenset(
+    {"type", "role", "name", "id", "status", "annotations", "prefix", "weight", "reasoning"}
+    | {"reasoning_content", "reasoning_details", "thinking_blocks", "provider_specific_fields"}
+)
+# How many fields an error names, and how much of a name.
+_NAMED_FIELDS, _NAME_CHARS = 6, 40
 # Types that cannot be a block, unlike an object of a provider's SDK.
 _NO_OBJECT = (str, int, float, list)
 
@@ -293,8 +308,34 @@ def list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
 
 
 def wrong_with_role(message: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the role of a message, None if it is a string."""
+    """Return what is wrong with the role of a message, None for a role of the three APIs."""
     role = message.get("role")
-    if isinstance(role, str):
+    if not isinstance(role, str):
+        return f'expected "role" to be a string such as "user", got {named(role)}'
+    if role in SPEAKING_ROLES or role in RESULT_ROLES:
         return None
-    return f'expected "role" to be a string such as "user", got {named(role)}'
+    roles = ", ".join(map(compact_json, (*SPEAKING_ROLES, *RESULT_ROLES)))
+    return f'expected "role" to be one of {roles}, got {shown(role)}'
+
+
+def lacks_content(message: Mapping[str, Any]) -> bool:
+    """Return whether a message with a role says nothing that a shape reads.
+
+    A reply may lack its content: the APIs ask only for its role.
+    """
+    if "content" in message or not BESIDE_CONTENT.isdisjoint(message):
+        return False
+    return message.get("role") != "assistant" or not _BESIDE_REPLY.issuperset(message)
+
+
+def fields_of(message: Mapping[str, Any]) -> str:
+    """Return the names of a message's fields, for an error."""
+    names = [shown(name) for name in message]
+    listed = [*names[:_NAMED_FIELDS], "…"] if len(names) > _NAMED_FIELDS else names
+    return f"an object with {', '.join(listed)}"
+
+
+def shown(name: object) -> str:
+    """Return a role or the name of a field in quotes, for an error; a long one is cut."""
+    text = str(name)
+    return compact_json(text if len(text) <= _NAME_CHARS else f"{text[:_NAME_CHARS]}…")

@@ -8,13 +8,15 @@ from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.json_text import as_message
 from policyctx.messages.shapes.anthropic import AnthropicShape
-from policyctx.messages.shapes.blocks import named
-from policyctx.messages.shapes.chat import BESIDE_CONTENT, ChatShape
+from policyctx.messages.shapes.blocks import BESIDE_CONTENT, fields_of, lacks_content, named
+from policyctx.messages.shapes.chat import ChatShape
+from policyctx.messages.shapes.google import GeminiShape
 from policyctx.messages.shapes.host import host_shapes
 from policyctx.messages.shapes.responses import ResponsesShape, is_plain_item
-from policyctx.messages.shapes.shape import RESULT_ROLES, Shape
+from policyctx.messages.shapes.shape import SPEAKING_ROLES, Shape
 
 ANTHROPIC, CHAT, RESPONSES = AnthropicShape(), ChatShape(), ResponsesShape()
+GEMINI = GeminiShape()
 
 
 class Shaped(NamedTuple):
@@ -68,7 +70,12 @@ class Shapes:
         message = as_message(given)
         if not isinstance(message, dict):
             return f'expected an object with "role" and "content", got {named(given)}'
-        if message is not given and (lacking := _lacking(message)):
+        if message is given:
+            if GEMINI.recognises(message):
+                return Shaped(GEMINI, message)
+            if isinstance(message.get("role"), str) and lacks_content(message):
+                return f'expected "content", a text or a list of blocks, in {fields_of(message)}'
+        elif lacking := _lacking(message):
             return f'expected a message, got {named(given)} without "{lacking}"'
         return Shaped(_built_in(message), message)
 
@@ -112,6 +119,8 @@ BUILT_IN = Shapes()
 
 
 def _built_in(message: Message) -> Shape:
+    if GEMINI.recognises(message):
+        return GEMINI
     if RESPONSES.recognises(message):
         return RESPONSES
     return CHAT if CHAT.recognises(message) else ANTHROPIC
@@ -123,8 +132,7 @@ def _lacking(message: Message) -> str | None:
     An object of another framework may have some of the fields, too.
     """
     if "role" in message:
-        has_content = "content" in message or not BESIDE_CONTENT.isdisjoint(message)
-        return None if has_content else "content"
+        return "content" if lacks_content(message) else None
     is_item = RESPONSES.recognises(message) and (
         "content" not in message or not RESPONSES.stays(message)
     )
@@ -133,7 +141,7 @@ def _lacking(message: Message) -> str | None:
 
 def _is_plain(message: dict[str, object]) -> bool:
     """Whether a quick test shows a correct Anthropic message, as it does for most."""
-    if type(role := message.get("role")) is not str or role in RESULT_ROLES:
+    if message.get("role") not in SPEAKING_ROLES or "content" not in message:
         return False
     if "type" in message or not BESIDE_CONTENT.isdisjoint(message):
         return False

@@ -14,8 +14,8 @@ from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import AnthropicShape, edit_content, has_result_blocks
 from policyctx.messages.shapes.shape import RESULT_ROLES, Part
 
-# Fields that a message may have instead of content.
-BESIDE_CONTENT = frozenset({"tool_calls", "function_call", "refusal", "audio"})
+# A call of OpenAI has an id, a type and the function.
+_CALL_FIELDS = 3
 
 
 class ChatShape(AnthropicShape):
@@ -26,7 +26,7 @@ class ChatShape(AnthropicShape):
     def recognises(self, message: object) -> bool:
         """Return whether this is a result, or has a field that only the chat API has."""
         return isinstance(message, dict) and (
-            message.get("role") in RESULT_ROLES or not BESIDE_CONTENT.isdisjoint(message)
+            message.get("role") in RESULT_ROLES or not blocks.BESIDE_CONTENT.isdisjoint(message)
         )
 
     def problem(self, message: Message) -> str | None:
@@ -73,7 +73,7 @@ class ChatShape(AnthropicShape):
         """Return whether nothing is said and nothing called; a result may be empty."""
         if message["role"] in RESULT_ROLES or message.get("content"):
             return False
-        return not any(message.get(key) for key in BESIDE_CONTENT)
+        return not any(message.get(key) for key in blocks.BESIDE_CONTENT)
 
 
 def _is_result(message: Message) -> bool:
@@ -89,7 +89,17 @@ def _call(path: Path, call: Mapping[str, Any]) -> Part:
     given = function.get(field)
     text = given if isinstance(given, str) else compact_json(given)
     tool, call_id = blocks.word(function.get("name")), blocks.word(call.get("id"))
-    return Part(path, "tool_call", text, text, (), tool, call_id)
+    part = Part(path, "tool_call", text, text, (), tool, call_id)
+    return part._replace(signed=True) if len(call) > _CALL_FIELDS and _is_signed(call) else part
+
+
+def _is_signed(call: Mapping[str, Any]) -> bool:
+    """Return whether Gemini signed a call: as Google's API writes it, or as LiteLLM does."""
+    for field in ("extra_content", "provider_specific_fields"):
+        held = as_mapping(call.get(field) or {})
+        if "thought_signature" in {**held, **as_mapping(held.get("google") or {})}:
+            return True
+    return False
 
 
 def input_path(call: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from policyctx.messages.json_text import JSON
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
+SPEAKING_ROLES = (*SYSTEM_ROLES, "user", "assistant")
 REMOVED = "[Content removed]"
 """The text of a result of which nothing is left; providers reject an empty one."""
 
@@ -65,6 +66,9 @@ class Part(NamedTuple):
     own form, such as a screenshot, leaves with its call in a `drop` or a compaction."""
     blocks: Blocks | None = None
     """The blocks of a result whose texts are joined in `text`."""
+    signed: bool = False
+    """Whether a call has a signature that stands for the later calls of its message, too: Gemini
+    signs the first of parallel calls and rejects the others without it."""
 
 
 class Shape(Protocol):

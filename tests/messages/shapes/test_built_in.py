@@ -12,11 +12,18 @@ from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, CHAT, RESPONSES, Shapes
 
 RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
+ROLES = (
+    'expected "role" to be one of "system", "developer", "user", "assistant", "tool", "function"'
+)
+CONTENT = 'expected "content", a text or a list of blocks,'
 REPLY = {"role": "assistant", "content": None}
 OF_ANTHROPIC = [
     {"role": "user", "content": "go"},
     {"role": "user", "content": None},
-    {"role": "user"},
+    {"role": "assistant"},
+    {"role": "assistant", "reasoning_content": "hm", "annotations": []},
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "of_next_year", "text": "go"}]},
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": [RESULT]},
     {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "ls", "input": {}}]},
@@ -74,6 +81,21 @@ def test_a_response_of_anthropic_is_no_item() -> None:
         ({"role": 5}, 'expected "role" to be a string such as "user", got a number'),
         ({"type": 5, "content": "go"}, 'expected "role" to be a string'),
         ({"type": "text", "text": "go"}, 'expected "role" to be a string'),
+        ({"role": None, "content": "go"}, 'expected "role" to be a string such as "user", got no'),
+        ({"role": "robot", "content": "go"}, f'{ROLES}, got "robot"'),
+        ({"role": "", "content": "go"}, f'{ROLES}, got ""'),
+        ({"role": "x" * 99, "content": "go"}, f'{ROLES}, got "{"x" * 40}…"'),
+        ({"role": "human", "content": "", "tool_calls": []}, f'{ROLES}, got "human"'),
+        ({"type": "message", "role": "robot", "content": "go"}, f'{ROLES}, got "robot"'),
+        ({"role": "user"}, f'{CONTENT} in an object with "role"'),
+        ({"role": "user", "text": "go"}, f'{CONTENT} in an object with "role", "text"'),
+        ({"role": "tool", "tool_call_id": "a"}, f'{CONTENT} in an object with "role", "tool_call'),
+        ({"role": "assistant", "said": "go"}, f'{CONTENT} in an object with "role", "said"'),
+        ({"type": "message", "role": "user"}, f'{CONTENT} in an object with "type", "role"'),
+        (
+            {"role": "user", **dict.fromkeys("abcdefg")},
+            f'{CONTENT} in an object with "role", "a", "b", "c", "d", "e", …',
+        ),
         (RESULT, 'expected "role" to be a string'),
         ({"type": "tool_use", "id": "a", "name": "ls", "input": {}}, 'expected "role" to be'),
         ({"type": "image", "source": {}}, 'expected "role" to be a string'),
