@@ -51,6 +51,8 @@ class Reading:
         self.takes_markers = True
         """Whether every message is of a shape that takes `cache_control` markers."""
         self._newest_reply = range(0)  # the positions of its items
+        self._running_from = 0  # no call before this message runs any more
+        self._asked = False  # whether the newest message of the assistant has a call
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[tuple[int, Item]]] = {}
         self._answered: dict[object, tuple[int, Item]] = {}  # the call that was answered last
@@ -67,12 +69,23 @@ class Reading:
 
     @property
     def unfinished(self) -> int | None:
-        """The position where the newest reply begins if any of its calls has no answer, or None.
+        """The position where the first reply begins with a call that runs, or None.
 
-        A tool that the provider runs may answer in the next reply: after a pause, or after the
-        results of calls that the client carries out.
+        The calls of the newest reply run until they are answered. A tool that the provider runs may
+        answer in a later reply: after a pause, or after any number of rounds of calls that the
+        client carries out. It runs no more once the user goes on after a reply without a call.
+        Where replies are split, only calls of the newest one count.
         """
-        return self._unanswered_in_newest(("tool_call", UNKNOWN))
+        newest = self._unanswered_in_newest(("tool_call", UNKNOWN))
+        open_calls = (call for calls in self._open_calls.values() for _, call in calls)
+        running = [
+            call.message
+            for call in open_calls
+            if call.kind == UNKNOWN
+            and call.message >= self._running_from
+            and self.opening_roles[call.message] == "assistant"
+        ]
+        return min(running if newest is None else (*running, newest), default=None)
 
     def _unanswered_in_newest(self, kinds: Sequence[str]) -> int | None:
         for i in self._newest_reply:
@@ -186,6 +199,7 @@ class Reading:
                 raise error.at(index) from error.__cause__
         self._take(new.items)
         self._newest_reply = new.newest_reply
+        self._running_from, self._asked = new.running_from, new.asked
         self._replies |= new.replies
         self.turn_starts += new.turn_starts
         self.roles += new.roles
@@ -263,6 +277,7 @@ class _New:
         self.takes_markers = True
         self.replies: dict[int, int] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
+        self.running_from, self.asked = reading._running_from, reading._asked  # noqa: SLF001
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
         self._in_newest = (
             self._begun is not None
@@ -285,6 +300,10 @@ class _New:
         if role == "user" and _begins_turn(parts):
             self.turn_starts.append(index)
             self._turns += 1
+            if not self.asked:
+                self.running_from = index
+        elif role == "assistant" and parts:
+            self.asked = any(map(_asks, parts))
         if shape.stays(message):
             self.staying.append(index)
         if role == "assistant" or self._begun is not None:
@@ -299,8 +318,7 @@ class _New:
             if part.blocks is not None and len(part.blocks.texts) > 1:
                 texts = part.blocks.texts
                 counted = None if counted == text else counted
-            asks = kind == "tool_call" or (kind == UNKNOWN and tool is not None)
-            call_message = reply if asks else None
+            call_message = reply if _asks(part) else None
             self.items.append(
                 Item(
                     index, path, kind, kind, role, texts, texts if counted is None else counted,
@@ -322,6 +340,11 @@ class _New:
             start = self.newest_reply.start if self._in_newest else first
             self.newest_reply = range(start, first + count)
             self._in_newest = True
+
+
+def _asks(part: Part) -> bool:
+    """Whether a part is a call, of a tool of the client or of the provider."""
+    return part.kind == "tool_call" or (part.kind == UNKNOWN and part.tool is not None)
 
 
 def _begins_turn(parts: Sequence[Part]) -> bool:
