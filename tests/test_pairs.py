@@ -414,6 +414,71 @@ def test_a_compaction_parts_no_pair(where: Where, name: str, kept: int) -> None:
     assert compactions
 
 
+def round_of(where: Where, call_id: str) -> list[Message]:
+    """A call of the client's tools and its result."""
+    if where == "google":
+        asked = types.FunctionCall(id=call_id, name="ask", args={})
+        return [model(types.Part(function_call=asked)), person(response("found", call_id))]
+    if where == "bedrock":
+        use = {"toolUse": BEDROCK_USE["toolUse"] | {"toolUseId": call_id}}
+        return [
+            assistant(use),
+            user({"toolResult": BEDROCK_RESULT["toolResult"] | {"toolUseId": call_id}}),
+        ]
+    caller = {"caller": {"type": "code_execution_20250825", "tool_id": "s"}}
+    return [
+        assistant(USE | {"id": call_id} | caller),
+        user(RESULT | {"tool_use_id": call_id}, TEXT),
+    ]
+
+
+# A call that runs over rounds of the client's calls, and its answer.
+RUNNING: dict[tuple[Where, str], tuple[list[Message], Message]] = {
+    ("anthropic", "code"): ([GO, assistant(CODE, USE), user(RESULT)], assistant(RAN, TEXT)),
+    ("anthropic", "search"): ([GO, assistant(SERVED, USE), user(RESULT)], assistant(FOUND)),
+    ("anthropic", "mcp"): ([GO, assistant(TEXT, MCP, USE), user(RESULT)], assistant(LISTED)),
+    ("anthropic", "paused"): ([GO, assistant(CODE)], assistant(RAN)),
+    ("google", "search"): ([person(SAID), model(SEARCH)], model(HITS, SAID)),
+    ("bedrock", "grounding"): (
+        [user({"text": "go"}), assistant(BEDROCK_SERVED, BEDROCK_USE), user(BEDROCK_RESULT)],
+        assistant(BEDROCK_FOUND),
+    ),
+}
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3])
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+@pytest.mark.parametrize(("where", "name"), RUNNING)
+def test_a_compaction_keeps_a_call_that_runs_over_rounds_of_other_calls(
+    where: Where, name: str, rounds: int, kept: int
+) -> None:
+    """The host passes the list that `apply` returned, with one message more each time."""
+    first, answer = RUNNING[where, name]
+    more = [message for i in range(rounds) for message in round_of(where, f"r{i}")]
+    running = [*first, *more, answer]
+    session = session_with("compact", kept=kept, shapes=SHAPES.get(where, ()))
+    messages, compactions, warnings = list[Message](), 0, list[str]()
+    for message in around(where, running):
+        messages.append(message)
+        result = session.apply(messages)
+        messages, compactions = [*result.messages], compactions + result.compacted
+        warnings += result.warnings
+        if message in more:
+            left = running[1 : running.index(message) + 1]
+            assert messages[-len(left) :] == left
+    assert compactions
+    assert not [warning for warning in warnings if "has no call" in warning]
+
+
+def test_a_call_without_an_answer_keeps_nothing_once_the_user_goes_on_after_a_reply() -> None:
+    """The reply between has no call, so that nothing runs behind it."""
+    given = [GO, assistant(SERVED, USE), user(RESULT), assistant(TEXT), GO]
+    given += [message for i in range(3) for message in round_of("anthropic", f"r{i}")]
+    result = session_with("compact").apply(given)
+    assert result.compacted
+    assert given[1] not in result.messages
+
+
 @pytest.mark.parametrize("step", ["drop", "turns", "arrival"])
 @pytest.mark.parametrize(("where", "name"), PAIRS | SAME_IDS)
 def test_a_drop_parts_no_pair(where: Where, name: str, step: str) -> None:

@@ -53,6 +53,8 @@ class Reading:
         self.shows_markers = False
         """Whether one of these messages has a block that only an API with markers knows."""
         self._newest_reply = range(0)  # the positions of its items
+        self._running_from = 0  # no call before this message runs any more
+        self._asked = False  # whether the newest message of the assistant has a call
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[tuple[int, Item]]] = {}
         self._answered: dict[object, tuple[int, Item]] = {}  # the call that was answered last
@@ -70,12 +72,23 @@ class Reading:
 
     @property
     def unfinished(self) -> int | None:
-        """The position where the newest reply begins if any of its calls has no answer, or None.
+        """The position where the first reply begins with a call that runs, or None.
 
-        A tool that the provider runs may answer in the next reply: after a pause, or after the
-        results of calls that the client carries out.
+        The calls of the newest reply run until they are answered. A tool that the provider runs may
+        answer in a later reply: after a pause, or after any number of rounds of calls that the
+        client carries out. It runs no more once the user goes on after a reply without a call.
+        Where replies are split, only calls of the newest one count.
         """
-        return self._unanswered_in_newest(("tool_call", UNKNOWN))
+        newest = self._unanswered_in_newest(("tool_call", UNKNOWN))
+        open_calls = (call for calls in self._open_calls.values() for _, call in calls)
+        running = [
+            call.message
+            for call in open_calls
+            if call.kind == UNKNOWN
+            and call.message >= self._running_from
+            and self.opening_roles[call.message] == "assistant"
+        ]
+        return min(running if newest is None else (*running, newest), default=None)
 
     def _unanswered_in_newest(self, kinds: Sequence[str]) -> int | None:
         for i in self._newest_reply:
@@ -196,6 +209,7 @@ class Reading:
                 raise error.at(index) from error.__cause__
         self._take(new.items)
         self._newest_reply = new.newest_reply
+        self._running_from, self._asked = new.running_from, new.asked
         self._replies |= new.replies
         self.turn_starts += new.turn_starts
         self.roles += new.roles
@@ -277,6 +291,7 @@ class _New:
         self.replies: dict[int, int] = {}
         self.signed: dict[int, list[int]] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
+        self.running_from, self.asked = reading._running_from, reading._asked  # noqa: SLF001
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
         self._in_newest = (
             self._begun is not None
@@ -301,6 +316,10 @@ class _New:
         if role == "user" and _begins_turn(parts):
             self.turn_starts.append(index)
             self._turns += 1
+            if not self.asked:
+                self.running_from = index
+        elif role == "assistant" and parts:
+            self.asked = any(map(_asks, parts))
         if shape.stays(message):
             self.staying.append(index)
         if role == "assistant" or self._begun is not None:
@@ -316,12 +335,8 @@ class _New:
             if part.blocks is not None and len(part.blocks.texts) > 1:
                 texts = part.blocks.texts
                 counted = None if counted == text else counted
-            if part.signed:
-                led = self.signed[self._before + len(self.items)] = []
-            elif led is not None and kind == "tool_call":
-                led.append(self._before + len(self.items))
-            asks = kind == "tool_call" or (kind == UNKNOWN and tool is not None)
-            call_message = reply if asks else None
+            led = self._led(part, led)
+            call_message = reply if _asks(part) else None
             self.items.append(
                 Item(
                     index, path, kind, kind, role, texts, texts if counted is None else counted,
@@ -329,6 +344,15 @@ class _New:
                     part.author or by, part.takes_text, part.blocks,
                 )
             )  # fmt: skip
+
+    def _led(self, part: Part, led: list[int] | None) -> list[int] | None:
+        """Note a call under the signed one that leads it; return the list of the newest one."""
+        here = self._before + len(self.items)
+        if part.signed:
+            led = self.signed[here] = []
+        elif led is not None and part.kind == "tool_call":
+            led.append(here)
+        return led
 
     def _reply(self, index: int, count: int, role: str, *, splits: bool, is_whole: bool) -> None:
         """Note where the reply begins that a message belongs to, if it belongs to one."""
@@ -343,6 +367,11 @@ class _New:
             start = self.newest_reply.start if self._in_newest else first
             self.newest_reply = range(start, first + count)
             self._in_newest = True
+
+
+def _asks(part: Part) -> bool:
+    """Whether a part is a call, of a tool of the client or of the provider."""
+    return part.kind == "tool_call" or (part.kind == UNKNOWN and part.tool is not None)
 
 
 def _begins_turn(parts: Sequence[Part]) -> bool:

@@ -88,8 +88,8 @@ def head_of(roles: Iterable[str]) -> int:
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     """Divide the list as a plan has left it so far; `kept` is the number that `keep_recent` keeps.
 
-    Where an edge would separate a call from an answer, it is moved so that more stays. Calls of the
-    newest reply without an answer stay, with all behind them.
+    Where an edge would separate a call from an answer, it is moved so that more stays. Calls
+    that run stay, with all behind them.
     """
     roles = outlook.conversation.roles
     head = head_of(roles)

@@ -326,7 +326,7 @@ def _ends_early(
     """Return whether a list ends before the `missing` items, and has the others from the start.
 
     What is missing was behind an item that the list lacks too, or ends with. What is `there` stands
-    where it stood, but for what was dropped between. Alone, at the end of the list, it may be new.
+    where it stood, without what was dropped between. Alone at the end of the list it may be new.
     """
     before_last = {"", *(key.sha256 for key in keys[:-1])}
     if any(entry.behind is None or entry.behind in before_last for entry in missing):

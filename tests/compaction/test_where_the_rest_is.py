@@ -24,13 +24,12 @@ apiVersion: policyctx/v1
 name: p
 extends: coding-agent
 store: {{sync: never}}
+model: {{context_window: 3000}}
 {more}
 """
     path = root / "p.yaml"
     path.write_text(text, encoding="utf-8")
-    used = Session(path, root=root / "store", session_id="s", expects_usage=False)
-    used.context_window = 3_000
-    return used
+    return Session(path, root=root / "store", session_id="s", expects_usage=False)
 
 
 def long_list(count: int = 40) -> list[Message]:
@@ -93,7 +92,6 @@ def test_the_paragraph_is_no_part_of_the_next_summary(tmp_path: Path) -> None:
         [*first, *long_list()[1:]],
     ):
         again = Session(tmp_path / "p.yaml", root=tmp_path / "b", expects_usage=False)
-        again.context_window = 3_000
         second = used.apply(messages) if messages[0] is given[0] else again.apply(messages)
         assert summary_of(second).count("All that was replaced is in") == 1
         assert FACT in summary_of(second)

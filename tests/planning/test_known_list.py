@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from policyctx import Session
+from policyctx import Request, Session
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import Message, calls, picture, results, session_of, thinking, user
 from tests.policies import policy
@@ -323,7 +323,7 @@ def test_the_returned_list_with_markers_of_the_policy_is_not_a_shorter_form_of_t
     model: {{cache: {{breakpoints: auto}}}}
 {FORGET}"""
     session = Session(policy(text), root=tmp_path, session_id="s")
-    left = session.apply([user("go on")] * 3).messages
+    left = session.apply([user("go on")] * 3, request=Request(takes_markers=True)).messages
     assert "cache_control" in str(left)
     again = session.apply(left)
     assert again.messages == left

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from policyctx import Session
+from policyctx import Request, Session
 from policyctx.turns.result import Result
 from tests.conversations import Message, user
 from tests.policies import policy
@@ -144,13 +144,12 @@ def test_compaction_is_made_again_once_something_has_changed(tmp_path: Path, cha
         messages += exchange(number)
         if number < 13:
             assert not used.apply(messages, system=system).compacted
+    window = 8_750 if change == "window" else None
     if change == "system":
         system = words(6_000)
-    elif change == "window":
-        used.context_window = 8_750
-    else:
+    elif change == "policy":
         used = session(tmp_path, text.replace("compaction: {}", "compaction: {keep_first: 1}"))
-    assert used.apply(messages, system=system).compacted
+    assert used.apply(messages, request=Request(system, window=window)).compacted
 
 
 def test_request_over_the_window_is_compacted_all_the_same(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
 _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
-# Where files are kept that are no part of the work.
+# Folders of files outside the work.
 _SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|dev/shm)/|/scratchpad/|/\.claude/")
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
 _SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)(?![\w~./@+-])"
@@ -350,7 +350,7 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
         # A name without the mark in front may be a branch.
         behind = behind[behind.index("--") :] if "--" in behind else []
     elif program == "sed":
-        # The first word that is no option is its script.
+        # The first word without a dash is its script.
         edits = any(word.startswith(("-i", "--in-place")) for word in behind)
         behind = [word for word in behind if not word.startswith("-")][1:] if edits else []
     paths = [word for word in behind if _IS_PATH.fullmatch(word)]

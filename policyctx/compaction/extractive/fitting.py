@@ -95,7 +95,7 @@ def _rated(
 ) -> tuple[float, Unit]:
     """Return the rate of an entry's stream, and the entry as a unit.
 
-    `at` says where it stands in its group, of how many, and after how many lesser files.
+    `at` is its place in its group, the size of the group, and how many lesser files come before.
     """
     position, count, others = at
     first_first = -float(position)

@@ -168,7 +168,7 @@ def _call(item: Message) -> Part:
     kind: str = item["type"]
     field = INPUT_FIELDS[kind]
     given = item.get(field)
-    if kind == "computer_call":  # a list, since none of its fields is content
+    if kind == "computer_call" or _is_deletion(given):  # a list: none of its fields is content
         text = compact_json(item.get("actions") or [given])
     elif isinstance(given, str):
         text = given
@@ -183,6 +183,11 @@ def _call(item: Message) -> Part:
 def _new_input(kind: str, given: PlainValue, new: PlainValue) -> PlainValue:
     """Return the new input of a built-in tool; an empty one keeps the form of the old one."""
     return new if new or not isinstance(given, dict) else given | _EMPTIED[kind]
+
+
+def _is_deletion(given: object) -> bool:
+    """Whether the input of an `apply_patch_call` deletes a file, and so has no `diff`."""
+    return isinstance(given, dict) and given.get("type") == "delete_file"
 
 
 def _is_hosted(item: Message) -> bool:

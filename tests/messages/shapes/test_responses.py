@@ -14,6 +14,9 @@ from policyctx.messages.editing import Edit, block_of, edited_message
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import RESPONSES
+from policyctx.session import Session
+from tests.fuzz.memory_store import MemoryStore
+from tests.policies import policy
 
 PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
 PDF = {"type": "input_file", "file_data": "data:application/pdf;base64,JVBERi0="}
@@ -278,6 +281,27 @@ def test_an_emptied_input_keeps_the_form_that_the_api_asks_for(kind: str, left: 
     assert new is not None
     assert new[field] == left
     assert only(new).text == "{}"
+
+
+@pytest.mark.parametrize("path", ["a.py", "deep/" * 60 + "a.py"])
+@pytest.mark.parametrize("leave", ["with_input: {leave: empty}", "with_input: true"])
+def test_a_patch_that_deletes_a_file_keeps_its_form(leave: str, path: str) -> None:
+    """It has no field that holds content."""
+    operation = {"type": "delete_file", "path": path}
+    call = {"type": "apply_patch_call", "call_id": "a", "operation": operation}
+    found = {"type": "apply_patch_call_output", "call_id": "a", "output": "word " * 500}
+    select = f"select: {{types: [tool_result], {leave}}}"
+    rules = policy(
+        f"""\
+        min_chars: 0
+        items: {{tool_result: {{offload: true}}}}
+        steps: [{{name: s, do: offload, {select}}}]
+        """
+    )
+    given = [{"role": "user", "content": "go"}, call, found, {"role": "user", "content": "go"}]
+    left = Session(rules, store=MemoryStore(), session_id="s").apply(given).messages
+    assert left[1] == call
+    assert left[2] != found
 
 
 def test_items_of_unknown_types_survive_a_compaction_and_the_others_do_not() -> None:
