@@ -54,7 +54,7 @@ _TEXTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({
     "mcp_instructions_delta": ("Instructions of MCP servers:", ("addedBlocks", "removedNames")),
     "nested_memory": ("The file {path} holds:", ("content.content",)),
     "plan_file_reference": ("The plan {planFilePath} says:", ("planContent",)),
-    "queued_command": ("The user says:", ("prompt", "prompt.text")),
+    "queued_command": ("", ("prompt", "prompt.text")),
     "relevant_memories": ("From earlier sessions:", ("memories.content",)),
     "selected_lines_in_ide": ("Selected in {filename}:", ("content",)),
     "skill_listing": ("Skills on offer:", ("content",)),
@@ -64,7 +64,10 @@ _SHOWN_HOOKS = ("SessionStart", "UserPromptSubmit")
 
 
 def text_of(record: Record) -> str:
-    """Return what an attachment says to the model; empty where no text of it is recorded."""
+    """Return what an attachment says to the model; empty where no text of it is recorded.
+
+    What the program adds is in an element of its own, and what the user wrote is not.
+    """
     attachment = mapping(record.get("attachment"))
     kind = word(attachment.get("type"))
     if kind not in _TEXTS or (
@@ -76,7 +79,7 @@ def text_of(record: Record) -> str:
     if not found:
         return ""
     said = "\n".join([_filled(before, attachment), *found] if before else found)
-    return f"<system-reminder>\n{said}\n</system-reminder>"
+    return said if is_of_user(record) else f"<system-reminder>\n{said}\n</system-reminder>"
 
 
 def is_of_user(record: Record) -> bool:

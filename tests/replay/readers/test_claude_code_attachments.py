@@ -56,8 +56,6 @@ TEXT_FILE = {"filename": "/w/b.py", "content": {"type": "text", "file": {"conten
     ("nested_memory", NESTED, ["/w/sub/NOTES.md", "use tabs"]),
     ("file", TEXT_FILE, ["/w/b.py", "y = 3"]),
     ("invoked_skills", {"skills": [{"content": "one"}, {"content": "two"}]}, ["one\ntwo"]),
-    ("queued_command", {"prompt": "and hurry"}, ["and hurry"]),
-    ("queued_command", {"prompt": [{"type": "text", "text": "and hurry"}]}, ["and hurry"]),
 ])  # fmt: skip
 def test_the_text_of_an_attachment_is_in_the_prompt(
     kind: str, fields: Record, parts: list[str]
@@ -67,6 +65,14 @@ def test_the_text_of_an_attachment_is_in_the_prompt(
     assert all(part in shown for part in parts)
     assert contexts_of(records) == [[["go", shown]]]
     assert not read_lines(records)[0].not_prompt
+
+
+@pytest.mark.parametrize("prompt", ["and hurry", [{"type": "text", "text": "and hurry"}]])
+def test_what_the_user_wrote_while_the_model_replied_is_the_users_text(prompt: object) -> None:
+    queued = attachment("2", "1", "queued_command", prompt=prompt)
+    records = [GO, queued, reply("3", "2", "m1", text("done"))]
+    assert contexts_of(records) == [[["go", "and hurry"]]]
+    assert not reminders(records)
 
 
 @pytest.mark.parametrize(("kind", "fields"), [
