@@ -7,6 +7,7 @@ that has imported it; a session never imports it first.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Container, Iterable, Iterator
@@ -388,6 +389,13 @@ def _over_window(
     kept = conversation.policy.keeping_rule(largest.type, largest.tool, sizes)
     if kept is not None:
         return f"{what}, with {most:,} tokens; `{'.'.join(kept)}` of the policy keeps it"
+    if not largest.takes_text:
+        of_tool = f", tools: [{json.dumps(largest.tool)}]" if largest.tool else ""
+        chosen = f"types: [{largest.type}]{of_tool}, keep_recent: 0"
+        return (
+            f"{what}, with {most:,} tokens; no text may take its place: only a compaction takes it,"
+            f" or a drop, such as the step `{{do: drop, select: {{{chosen}}}}}`"
+        )
     # Only results arrive, and what was read back is not offloaded then.
     is_recalled = "recalled" in conversation.policy.types.lineage(largest.type)
     on = "on: arrival, " if largest.kind == "tool_result" and not is_recalled else ""

@@ -85,6 +85,24 @@ def test_what_the_warning_advises_helps(messages: list[Message], tmp_path: Path)
     assert not fullness_ahead(running.plan(messages))
 
 
+def test_the_drop_that_the_warning_names_takes_a_screenshot(tmp_path: Path) -> None:
+    image = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{LARGE}"}
+    messages: list[Message] = [
+        user(),
+        {"type": "computer_call", "call_id": "a", "action": {"type": "screenshot"}},
+        {"type": "computer_call_output", "call_id": "a", "output": image},
+    ]
+    model = "model: {tokenizer: approximate, context_window: 200}\n"
+    (warning,) = session(tmp_path / "a", policy(model)).apply(messages).warnings
+    assert "only a compaction takes it" in warning
+    found = re.search("such as the step `{(.*)}`", warning)
+    assert found
+    advised = policy(f"{model}steps: [{{name: advised, {found[1]}}}]")
+    result = session(tmp_path / "b", advised).apply(messages)
+    assert result.warnings == ()
+    assert result.messages == messages[:1]
+
+
 @pytest.mark.parametrize(
     "rule", ["pin: true", "offload: false", "min_tokens: 900000", "min_chars: 9000000"]
 )
