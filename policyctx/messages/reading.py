@@ -1,7 +1,7 @@
 """From a request or a message list to items: checked, in order, each result beside its call.
 
-A JSON document is a request body with `messages` or `input`, or a bare message list. `Reading`
-checks and reads each message of a list once.
+A JSON document is a request body with `messages`, `contents` or `input`, or a bare message list.
+`Reading` checks and reads each message of a list once.
 """
 
 from __future__ import annotations
@@ -441,9 +441,12 @@ class RequestBody:
     def system(self) -> object:
         """The system prompt of the request: a string, a list of blocks, or None.
 
-        Anthropic's API takes it as `system`, the Responses API as `instructions`.
+        Anthropic's API takes it as `system`, the Responses API as `instructions`, Gemini's as a
+        content.
         """
-        return self.body and self.body.get("system", self.body.get("instructions"))
+        body = self.body or {}
+        found = next((body[name] for name in _SYSTEM if name in body), None)
+        return found.get("parts") if isinstance(found, Mapping) and "parts" in found else found
 
     @property
     def tools(self) -> object:
@@ -455,7 +458,7 @@ class RequestBody:
         """Whether the fields are of an API with `cache_control` markers, None if they are not."""
         body = self.body or {}
         if "messages" not in body:
-            return False if "input" in body else None
+            return False if "input" in body or "contents" in body else None
         return True if "system" in body or MARKER in body else None
 
     @property
@@ -487,28 +490,34 @@ class RequestBody:
         """Return the document with its messages replaced by these."""
         if self.body is None:
             return list(messages)
-        if "messages" in self.body:
-            return {**self.body, "messages": list(messages)}
+        for name in ("messages", "contents"):
+            if name in self.body:
+                return {**self.body, name: list(messages)}
         given = self.body["input"]
         is_same = isinstance(given, str) and list(messages) == list(self.messages)
         return {**self.body, "input": given if is_same else list(messages)}
 
 
+_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
+
+
 def request_of(document: object) -> RequestBody:
     """Return the request in a JSON document: an array of messages, or an object that holds them.
 
-    The object has `messages`, or `input` as in OpenAI's Responses API, where a text stands for one
-    message of the user. Raises `MessagesError` for any other document, with the first wrong
-    message.
+    The object has `messages`, `contents` as in Gemini's API, or `input` as in OpenAI's Responses
+    API, where a text stands for one message of the user. Raises `MessagesError` for any other
+    document, with the first wrong message.
     """
     if not isinstance(document, Mapping):
         return RequestBody(checked_messages(document))
     if "messages" in document:
         return RequestBody(checked_messages(document["messages"]), document)
+    if "contents" in document:
+        return RequestBody(checked_messages(document["contents"]), document)
     if "input" not in document:
         raise MessagesError(
-            'expected a list of messages or a request body, got an object without "messages"'
-            ' or "input"'
+            'expected a list of messages or a request body, got an object without "messages",'
+            ' "contents" or "input"'
         )
     given = document["input"]
     if isinstance(given, str):

@@ -96,3 +96,12 @@ def test_an_input_of_another_type_is_rejected(given: object, name: str) -> None:
 def test_a_body_that_shows_only_a_part_has_a_note(body: dict[str, object], note: str) -> None:
     (found,) = request_of(body).notes
     assert note in found
+
+
+def test_the_contents_of_a_body_of_gemini_are_read_and_written() -> None:
+    contents = [{"role": "user", "parts": [{"text": "go"}]}]
+    body = {"contents": contents, "systemInstruction": {"parts": [{"text": "Be brief."}]}}
+    request = request_of(body)
+    assert request.messages == contents
+    assert request.system == [{"text": "Be brief."}]
+    assert request.document_with(contents * 2) == {**body, "contents": contents * 2}

@@ -119,9 +119,11 @@ BUILT_IN = Shapes()
 
 
 def _built_in(message: Message) -> Shape:
-    if GEMINI.recognises(message):
+    if "content" not in message and GEMINI.recognises(
+        message
+    ):  # the first tests are the quick ones
         return GEMINI
-    if RESPONSES.recognises(message):
+    if "type" in message and RESPONSES.recognises(message):
         return RESPONSES
     return CHAT if CHAT.recognises(message) else ANTHROPIC
 
