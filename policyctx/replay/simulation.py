@@ -28,6 +28,7 @@ from policyctx.policy.values import Share
 from policyctx.pricing.dollars import CallPrices, prices_of
 from policyctx.pricing.rows import row_of
 from policyctx.replay.cache import LAYOUTS, LayoutName
+from policyctx.replay.captions import first_words, why_untouched
 from policyctx.replay.common import Common
 from policyctx.replay.cost import call_shares
 from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
@@ -45,8 +46,6 @@ from policyctx.replay.simulated import (
 )
 from policyctx.replay.terms import CallTerms, Contradiction, PricesOf, contradictions, terms_of
 from policyctx.replay.timeline import SessionPart, Timeline, seen_items
-from policyctx.replay.titles import first_words
-from policyctx.replay.untouched import why_untouched
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from policyctx.store.backend import Root, store_root

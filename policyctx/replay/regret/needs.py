@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from policyctx.errors import present
 from policyctx.replay.regret.asked import Input, asked_again
-from policyctx.replay.regret.facts import fact_in, may_be_fact
 from policyctx.replay.regret.holders import (
     COMMON,
     RARE,
@@ -31,7 +30,14 @@ from policyctx.replay.regret.strings import (
     starts_of,
     without,
 )
-from policyctx.replay.regret.vocabulary import SentWords, Takeover, is_common, takeovers
+from policyctx.replay.regret.vocabulary import (
+    SentWords,
+    Takeover,
+    fact_in,
+    is_common,
+    may_be_fact,
+    takeovers,
+)
 from policyctx.replay.simulated import Need
 from policyctx.replay.timeline import SessionPart
 

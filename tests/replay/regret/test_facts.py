@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policyctx.replay.regret.facts import IN_ITEM, IN_REPLY, fact_in, may_be_fact
+from policyctx.replay.regret.vocabulary import IN_ITEM, IN_REPLY, fact_in, may_be_fact
 from policyctx.replay.simulation import simulated
 from tests.conversations import user
 from tests.replay.regret.test_needs import CLEARS_ALL_BUT_ONE, WORDS, replayed, talk
