@@ -109,6 +109,13 @@ class LeftOut(NamedTuple):
         where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
         return f"Left out: {self.lines} line{'s' * (self.lines > 1)} of the user{where}."
 
+    def with_more(self, lines: int, archive: str) -> LeftOut:
+        """Return it with so many lines more, which the archive holds."""
+        if not lines:
+            return self
+        names = dict.fromkeys((*self.archives, *filter(None, (archive,))))
+        return LeftOut(self.lines + lines, tuple(names))
+
 
 NOTHING_LEFT_OUT = LeftOut()
 
