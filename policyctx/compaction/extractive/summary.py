@@ -160,24 +160,15 @@ def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote
             yield one
 
 
-# A line that stands for a text of a program, and how many such lines it stands for.
-_OF_PROGRAM = re.compile(
-    r"(?:\w+: )?\[(?:added by programs, (\d+) times, the last: )?"
-    r"((?:<[^>]+>|added by a program|\w+ message), [\d,]+ .*)"
-)
+# A line that stands for a text of a program.
+_OF_PROGRAM = re.compile(r"(?:\w+: )?\[(?:<[^>]+>, |added by |\w+ message, )")
 
 
 def _collapsed(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the quotes; of lines that stand for a program's texts the newest, with their number."""
+    """Yield the quotes; of lines that stand for a program's texts only the newest."""
     quotes = list(quotes)
-    lines = [(one, line) for one in quotes if (line := _OF_PROGRAM.match(one.text))]
-    times = sum(int(line[1] or 1) for _, line in lines)
-    for one in quotes:
-        if not _OF_PROGRAM.match(one.text) or times == 1:
-            yield one
-        elif one is lines[-1][0]:
-            text = f"[added by programs, {times} times, the last: {lines[-1][1][2]}"
-            yield one._replace(text=text)
+    last = max((i for i, one in enumerate(quotes) if _OF_PROGRAM.match(one.text)), default=-1)
+    yield from (one for i, one in enumerate(quotes) if i == last or not _OF_PROGRAM.match(one.text))
 
 
 def _clipped(quotes: Iterable[Quote]) -> Iterator[Quote]:
