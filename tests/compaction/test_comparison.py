@@ -39,7 +39,7 @@ def test_a_text_that_says_everything_lacks_nothing() -> None:
         ("never be", "be", "Never push to main."),
         ("8081", "8082", "The port is 8081."),
         ("8081", "18081", "The port is 8081."),
-        ("src/limits.py", "src/limits.pyi", "src/limits.py: edited\n  last edit: b c"),
+        ("src/limits.py", "src/limits.pyi", "src/limits.py: edited"),
         ("write the migration", "look", "[pending] Write the migration of orders"),
     ],
 )

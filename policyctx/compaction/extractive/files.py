@@ -205,8 +205,6 @@ class FileState(NamedTuple):
     that changed it, where anything did."""
     message: int = -1
     """0-based position of the last call's message; -1 if it is of an earlier summary."""
-    edit: str = ""
-    """How the text begins that the last call of all wrote into it."""
 
     @property
     def is_changed(self) -> bool:
@@ -217,7 +215,7 @@ class FileState(NamedTuple):
         """Return the file after it was used again."""
         is_look = after.state in {"read", "named"} and self.state not in {"named", "deleted"}
         state = self.state if is_look else after.state
-        return FileState(self.path, state, max(self.message, after.message), after.edit)
+        return FileState(self.path, state, max(self.message, after.message))
 
 
 def files_of(
@@ -242,35 +240,13 @@ def files_of(
             if is_missing or (call.failed and is_one and verb != "named"):
                 continue
             used = True
-            new = FileState(
-                path, verb, call.message, _text_of_edit(call, path) if verb == "edited" else ""
-            )
+            new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.then(new)
     once = [*(_each_once(files) if used else files).values()]
     once.reverse()
-    last = next((file.path for file in once if file.is_changed), "")
-    once = [file if file.path == last else file._replace(edit="") for file in once]
     return tuple(sorted(once, key=lambda file: not file.is_changed))
-
-
-# What the text that an edit puts in is called in a tool's input.
-_NEW_TEXT = re.compile(
-    r"new_?(?:str(?:ing)?|text)|replace\w*|insert_text|replacement", re.IGNORECASE
-)
-_LONGEST_EDIT = 240
-
-
-def _text_of_edit(call: Call, path: str) -> str:
-    """Return the beginning of the text that a call put into a file, in one line."""
-    texts = (value for name, value in call.fields.items() if _NEW_TEXT.fullmatch(name))
-    text = next((text for text in texts if isinstance(text, str)), "")
-    if not text and (patch := re.split(rf"File: {re.escape(path)}", call.text)[1:]):
-        # In the input of a call line breaks may be escaped, once or twice.
-        lines = re.split(r"\\+n|\n", patch[0].partition("*** ")[0])
-        text = " ".join(line[1:].replace("\\t", "") for line in lines if line.startswith("+"))
-    return shortened(one_line(text), _LONGEST_EDIT)
 
 
 def changes_in(

@@ -246,103 +246,54 @@ def fitted(
     users = sum(unit.user for unit in order)
     if not all(limit.most >= limit.plenty for limit in limits):
         order = [unit for unit in order if not unit.minor]
-    prefix = _Prefix(order, limits, layout, before, archive, users=users)
-    kept = prefix.longest()
-    units = [*order[:kept]]
-    if kept < len(order) and (shortened := prefix.shortened(kept)) is not None:
-        units.append(shortened)
-    while units:
-        lines = list(lines_of(units, layout, prefix.left_out(kept)))
-        # Of tokens the whole can have more than its lines, as where two lines meet.
-        text = "\n".join(line.text for line in lines)
-        if all(limit.holds(text) for limit in limits):
-            return lines
+
+    def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
+        left_out = before.with_more(users - sum(unit.user for unit in units), archive)
+        return list(lines_of((*units, *cut), layout, left_out))
+
+    units = _without_around(order, limits)
+    while units and not _fit(lines(units), limits):
         units.pop()
-    return []
+    if len(units) < len(order):
+        unit = order[len(units)]
+        cut = _shortened(unit, lines(units, unit), limits)
+        if cut is not None and _fit(lines(units, cut), limits):
+            return lines(units, cut)
+    return lines(units) if units else []
 
 
-class _Prefix:
-    """The sizes of the prefixes of an order, measured only as far as one fits."""
+def _fit(lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> bool:
+    text = "\n".join(line.text for line in lines)
+    return all(limit.holds(text) for limit in limits)
 
-    def __init__(
-        self,
-        order: Sequence[Unit],
-        limits: Sequence[Limit],
-        layout: Layout,
-        before: LeftOut,
-        archive: str,
-        *,
-        users: int,
-    ) -> None:
-        self._order, self._limits, self._layout = order, limits, layout
-        self._before, self._archive = before, archive
-        self._users = users
-        self._used: list[list[int]] = [[0] * len(limits)]
-        self._users_kept = [0]
-        most = LeftOut(before.lines + self._users, (archive,) * 3 if archive else ())
-        self._note = [sum(limit.lines([str(most)])) if self._users else 0 for limit in limits]
 
-    def left_out(self, kept: int) -> LeftOut:
-        """Return the lines of the user that a summary of the first `kept` units leaves out."""
-        new = self._users - self._users_kept[kept]
-        if not new:
-            return self._before
-        archives = (*self._before.archives, *((self._archive,) if self._archive else ()))
-        return LeftOut(self._before.lines + new, tuple(dict.fromkeys(archives)))
+def _without_around(order: Sequence[Unit], limits: Sequence[Limit]) -> list[Unit]:
+    """Return the first units, as many as there is room for without headings and labels."""
+    units: list[Unit] = []
+    rooms = [limit.most for limit in limits]
+    measured = iter(order)
+    while chunk := list(islice(measured, _MEASURED_AT_ONCE)):
+        sizes = zip(*(limit.lines([one.text for one in chunk]) for limit in limits), strict=True)
+        for unit, its in zip(chunk, sizes, strict=True):
+            rooms = [room - size for room, size in zip(rooms, its, strict=True)]
+            if min(rooms) < 0:
+                return units
+            units.append(unit)
+    return units
 
-    def longest(self) -> int:
-        """Return the length of the longest prefix that fits."""
-        longest, seen = 0, set[object]()
-        measured = iter(self._order)
-        while chunk := list(islice(measured, _MEASURED_AT_ONCE)):
-            sizes = [limit.lines([unit.text for unit in chunk]) for limit in self._limits]
-            for i, unit in enumerate(chunk):
-                around = self._around(unit, seen)
-                sums = zip(self._used[-1], sizes, around, strict=True)
-                used = [before + size[i] + more for before, size, more in sums]
-                if any(use > limit.most for use, limit in zip(used, self._limits, strict=True)):
-                    return longest
-                self._used.append(used)
-                self._users_kept.append(self._users_kept[-1] + unit.user)
-                if self._fits(len(self._used) - 1):
-                    longest = len(self._used) - 1
-        return longest
 
-    def _fits(self, kept: int) -> bool:
-        notes = self._note if self.left_out(kept).lines else [0] * len(self._limits)
-        sizes = zip(self._used[kept], notes, self._limits, strict=True)
-        return all(use + note <= limit.most for use, note, limit in sizes)
-
-    def _around(self, unit: Unit, seen: set[object]) -> list[int]:
-        """Return the sizes of the heading and the label that this unit is the first to need."""
-        place = self._layout.place_of(unit.group, unit.text)
-        if place is None or (place, unit.group) in seen:
-            return [0] * len(self._limits)
-        lines = [str(unit.group)]
-        if place not in seen:
-            lines += [line for line in ("", self._layout.heading(place)) if line or seen]
-        seen |= {place, (place, unit.group)}
-        return [sum(limit.lines(lines)) for limit in self._limits]
-
-    def shortened(self, kept: int) -> Unit | None:
-        """Return the unit behind the first `kept` in the room that is left; None if it is short."""
-        unit = self._order[kept]
-        line, _, _ = unit.text.partition("\n")
-        if unit.group not in _QUOTES or words_in(line) < _LONG:
-            return None
-        seen: set[object] = set()
-        for one in self._order[:kept]:
-            self._around(one, seen)
-        around = self._around(unit, seen)
-        text = line
-        for limit, *used in zip(self._limits, self._used[kept], around, self._note, strict=True):
-            room = limit.most - sum(used)
-            if limit.lines([text])[0] > room:
-                room -= limit.lines([CUT])[0]
-                text = limit.start(text, max(0, room))
-        if len(text) < _LEAST_SHARE * len(line):
-            return None
-        if text != line:
-            text = _PART_OF_WORD.sub("", text) if line[len(text)].isalnum() else text
-            text = text.rstrip() + CUT
-        return unit._replace(text=text)
+def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
+    """Return a unit cut to the room that the other lines leave; None if it is short."""
+    line, _, _ = unit.text.partition("\n")
+    if unit.group not in _QUOTES or words_in(line) < _LONG:
+        return None
+    around = "\n".join(CUT if one.unit is unit else one.text for one in lines)
+    text = line
+    for limit in limits:
+        text = limit.start(text, max(0, limit.most - limit.sizes([around])[0]))
+    if len(text) < _LEAST_SHARE * len(line):
+        return None
+    if text != line:
+        text = _PART_OF_WORD.sub("", text) if line[len(text)].isalnum() else text
+        text = text.rstrip() + CUT
+    return unit._replace(text=text)

@@ -33,11 +33,6 @@ _SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480
 _OPTION = re.compile(r"^\W{0,6}(\w{1,2})\W{0,3}[.):、：]\W*\s*(\S[^\n]*)", re.MULTILINE)
 # A last sentence that only announces what is not quoted.
 _ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[:：]$")
-# How a sentence begins that announces the next call, which only the last messages need.
-_NARRATED = re.compile(
-    r"(?:now,? )?(?:let me|let's) |now (?:check|add|update|run|fix|verify|look|read)|让我",
-    re.IGNORECASE,
-)
 # A line that only says what the lines under it are.
 _TITLE = re.compile(r"#{1,6} .*|\W*\*\*[^*]+\*\*\W*")
 # Thanks and the like, which say nothing by themselves.
@@ -98,7 +93,7 @@ def quotes_in(
             for text, pasted in pieces_of(item.text, of_agent=True):
                 told = text if pasted else _ANNOUNCED.sub("", text)
                 is_title = _TITLE.fullmatch(told) and not values_in(told)
-                if told and not is_title and (last or not _NARRATED.match(told)):
+                if told and not is_title:
                     yield Quote(
                         told, item.message, user=False, pasted=pasted, last=last, minor=minor
                     )

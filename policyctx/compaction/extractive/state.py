@@ -220,7 +220,7 @@ _PORT = re.compile(
     r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):(\d{2,5})|--?p(?:ort)?[ =](\d{2,5})"
     r"|\bport (\d{2,5})|\bPORT=(\d{2,5})"
 )
-_ANY_KEY = re.compile(r"[\w-]{4,}")
+_ANY_KEY = re.compile(r"[\w-]+")
 _KEY = re.compile(r"\bid ([^\s,)]+)|\bport (\d+)")
 _ENDED = re.compile(r"completed|exited|failed|finished|killed|stopped|not running", re.IGNORECASE)
 
@@ -237,21 +237,16 @@ def running_of(
     for call in calls:
         if running and _may_end(call):
             by_name = _KILLS_BY_NAME.search(call.command or "")
-            running = [one for one in running if not (by_name or _names_key_of(call, one))]
+            named = _named_in(call.text)
+            running = [one for one in running if not by_name and named.isdisjoint(_keys_of(one))]
         if (started := _started(call)) is not None:
             # What takes the port, or the id, takes the place of what was there.
-            keys = _keys_of(started.text)
-            running = [
-                one for one in running if one.text != started.text and not keys & _keys_of(one.text)
-            ]
+            keys = _keys_of(started) | {started.text}
+            running = [one for one in running if keys.isdisjoint({*_keys_of(one), one.text})]
             running.append(started)
-    ended = {
-        key
-        for text in notices
-        if _ENDED.search(text)
-        for key in _ANY_KEY.findall(text[:_LOOKED_AT])
-    }
-    running = [one for one in running if ended.isdisjoint(_keys_of(one.text, ports=False))]
+    said = (text[:_LOOKED_AT] for text in notices if _ENDED.search(text))
+    ended = {key for text in said for key in _named_in(text) if len(key) > 3}  # noqa: PLR2004
+    running = [one for one in running if ended.isdisjoint(_keys_of(one, ports=False))]
     return tuple(running[-_MOST_RUNNING:])
 
 
@@ -259,12 +254,6 @@ def _may_end(call: Call) -> bool:
     if _STOPS.search(call.tool) or (call.command and _STOPS.search(call.command)):
         return not call.failed
     return call.command is None and _ENDED.search((call.result or "")[:_LOOKED_AT]) is not None
-
-
-def _names_key_of(call: Call, one: Fact) -> bool:
-    return any(
-        re.search(rf"(?<![\w-]){re.escape(key)}(?![\w-])", call.text) for key in _keys_of(one.text)
-    )
 
 
 def _started(call: Call) -> Fact | None:
@@ -282,8 +271,12 @@ def _started(call: Call) -> Fact | None:
     return Fact(f"{text} ({', '.join(notes)})" if notes else text, call.message)
 
 
-def _keys_of(text: str, *, ports: bool = True) -> frozenset[str]:
-    return frozenset(key for pair in _KEY.findall(text) for key in pair[: 1 + ports] if key)
+def _named_in(text: str) -> frozenset[str]:
+    return frozenset(_ANY_KEY.findall(text))
+
+
+def _keys_of(one: Fact, *, ports: bool = True) -> frozenset[str]:
+    return frozenset(key for pair in _KEY.findall(one.text) for key in pair[: 1 + ports] if key)
 
 
 _CHECKING = re.compile(

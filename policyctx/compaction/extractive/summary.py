@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import Call, calls_in, changes_in, files_of
@@ -77,7 +77,7 @@ def gathered(history: History, cues: Cues) -> Contents:
         agent=tuple(_once((one for one in said if not one.user), {(one.text, "") for one in last})),
         earlier=tuple(
             [fact for found in before for fact in found.contents.earlier]
-            + [fact for found in before for fact in _told(found.left_over, cues, calls)]
+            + [fact for found in before for fact in _told(found.left_over, calls)]
         ),
         files=files_of(
             [file for found in reversed(before) for file in found.contents.files],
@@ -112,12 +112,6 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
     return found
 
 
-# The heading of a section in a summary of another writer: with signs, with a number, or bare.
-_TITLE = re.compile(
-    r"(?:(?P<sign>#{1,6} |\*\*)(?P<marked>[^\n]{3,60}?)[:：*]*"
-    r"|(?P<number>\d{1,2}\. )?(?P<led>[A-Z\u3400-\u9fff][^\n.]{2,60}?)\**[:：]\**)\s*$"
-)
-_RETOLD = re.compile(r"analys|chronolog|histor|分析", re.IGNORECASE)
 # What is not settled, as somebody says it who has work in hand.
 _OPEN = re.compile(
     r"\b(?:still|yet|currently|current|remaining|pending|in progress|needs?|to[ -]?do)\b"
@@ -126,28 +120,14 @@ _OPEN = re.compile(
 )
 
 
-def _told(text: str, cues: Cues, calls: Sequence[Call]) -> Iterator[Fact]:
+def _told(text: str, calls: Sequence[Call]) -> Iterator[Fact]:
     """Yield the pieces of another writer's summary.
 
-    Once work went on, its sections on state, work and errors are settled: they are minor.
+    Once work went on, what it says of work in hand is settled: it is minor.
     """
-    settled = False
-    lines: list[str] = []
-    for line in (*text.split("\n"), None):
-        title = None if line is None else _TITLE.match(line)
-        if line is not None and title is None:
-            lines.append(line)
-            continue
-        for piece, pasted in pieces_of("\n".join(lines)):
-            if not pasted:
-                yield Fact(piece, minor=bool(calls and (settled or _OPEN.search(piece))))
-        lines = []
-        if title is not None:
-            name = title["marked"] or title["led"]
-            named = any(cue.found_in(name) for cue in (cues.status, cues.errors))
-            is_part = not title["sign"] and not title["number"]
-            settled = (settled and is_part) or named or _RETOLD.search(name) is not None
-            lines = [f"{name}:"]
+    for piece, pasted in pieces_of(text):
+        if not pasted:
+            yield Fact(piece, minor=bool(calls and _OPEN.search(piece)))
 
 
 # Of a message of the user with more pieces than somebody types, these are kept first: the first
@@ -180,44 +160,29 @@ def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote
             yield one
 
 
-# A line that stands for a text of a program, and how many such lines it stands for.
-_OF_PROGRAM = re.compile(
-    r"(?:\w+: )?\[(?:added by programs, (\d+) times, the last: )?"
-    r"((?:<[^>]+>|added by a program|\w+ message), [\d,]+ .*)"
-)
+# A line that stands for a text of a program.
+_OF_PROGRAM = re.compile(r"(?:\w+: )?\[(?:<[^>]+>, |added by |\w+ message, )")
 
 
 def _collapsed(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the quotes; of lines that stand for a program's texts the newest, with their number."""
+    """Yield the quotes; of lines that stand for a program's texts only the newest."""
     quotes = list(quotes)
-    lines = [(one, line) for one in quotes if (line := _OF_PROGRAM.match(one.text))]
-    times = sum(int(line[1] or 1) for _, line in lines)
-    for one in quotes:
-        if not _OF_PROGRAM.match(one.text) or times == 1:
-            yield one
-        elif one is lines[-1][0]:
-            text = f"[added by programs, {times} times, the last: {lines[-1][1][2]}"
-            yield one._replace(text=text)
+    last = max((i for i, one in enumerate(quotes) if _OF_PROGRAM.match(one.text)), default=-1)
+    yield from (one for i, one in enumerate(quotes) if i == last or not _OF_PROGRAM.match(one.text))
 
 
 def _clipped(quotes: Iterable[Quote]) -> Iterator[Quote]:
     """Yield the pieces of each message from its beginning, as many as are quoted of it."""
-    message, room = -1, 0
-    before: Quote | None = None
-    for one in quotes:
-        if one.message != message:
-            message = one.message
-            room = _LONGEST_NEWEST if one.last == 1 else _LONGEST_MESSAGE
-        elif room <= 0:
-            if before is not None:
-                before = before._replace(text=before.text.removesuffix(CUT) + CUT)
-            continue
-        if before is not None:
-            yield before
-        room -= len(one.text)
-        before = one
-    if before is not None:
-        yield before
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        pieces = list(group)
+        room = _LONGEST_NEWEST if pieces[0].last == 1 else _LONGEST_MESSAGE
+        starts = [0, *accumulate(len(one.text) for one in pieces)]
+        kept = [
+            one for one, start in zip(pieces, starts, strict=False) if not start or start < room
+        ]
+        if len(kept) < len(pieces):
+            kept[-1] = kept[-1]._replace(text=kept[-1].text.removesuffix(CUT) + CUT)
+        yield from kept
 
 
 def ranked_units(

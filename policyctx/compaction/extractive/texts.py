@@ -120,23 +120,14 @@ def pieces_of(text: str, *, of_agent: bool = False) -> list[Piece]:
 
 # A line by which an agent tells its client to show something.
 _DIRECTIVE = re.compile(r"^::[a-z-]+\{.*$", re.MULTILINE)
-_FENCE = re.compile(r"\s*(```|~~~)")
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n?", re.MULTILINE)
 
 
 def _fenced(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it is a block in fences too long to quote."""
-    mark, part = "", list[str]()
-    for line in (*text.split("\n"), None):
-        fence = None if line is None else _FENCE.match(line)
-        closes = fence is not None and mark in {"", line.strip() if line else ""}
-        if line is not None and not closes:
-            part.append(line)
-            continue
-        whole = "\n".join(part)
-        is_long = bool(mark) and len(whole) > _LONGEST
-        yield (one_line(whole) if mark and not is_long else whole), is_long
-        mark = fence[1] if fence and not mark else ""
-        part = []
+    for i, part in enumerate(_FENCE.split(text)):
+        is_block, is_long = i % 2 == 1, len(part) > _LONGEST
+        yield (one_line(part) if is_block and not is_long else part), is_block and is_long
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:

@@ -84,7 +84,6 @@ HEADING = "## "
 NOTHING = "None."
 _ENTRY, _NOTE = "- ", "  "
 _ASKED = ("asked", "answers")
-_EDIT = "last edit: "
 # The mark of what the agent said before a call.
 _WORKING = "[while working] "
 # Versions up to 0.2 wrote how often, what happened last, and the lines.
@@ -108,6 +107,13 @@ class LeftOut(NamedTuple):
             names = (names[0], "…", names[-1])
         where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
         return f"Left out: {self.lines} line{'s' * (self.lines > 1)} of the user{where}."
+
+    def with_more(self, lines: int, archive: str) -> LeftOut:
+        """Return it with so many lines more, which the archive holds."""
+        if not lines:
+            return self
+        names = dict.fromkeys((*self.archives, *filter(None, (archive,))))
+        return LeftOut(self.lines + lines, tuple(names))
 
 
 NOTHING_LEFT_OUT = LeftOut()
@@ -137,8 +143,7 @@ class Contents:
 def written(one: Quote | Fact | FileState) -> str:
     """Return an entry as it is written: its line and the note on it."""
     if isinstance(one, FileState):
-        line = f"{_ENTRY}{one_line(one.path)}: {one.state}"
-        return f"{line}\n{_NOTE}{_EDIT}{one.edit}" if one.edit else line
+        return f"{_ENTRY}{one_line(one.path)}: {one.state}"
     mark = _WORKING if isinstance(one, Quote) and one.minor and not one.user else ""
     line = f"{_ENTRY}{mark}{one_line(one.text)}"
     asked = one.asked if isinstance(one, Quote) else ""
@@ -200,12 +205,12 @@ def _contents(found: dict[Group, list[list[str]]], left_out: LeftOut) -> Content
     def facts(group: Group) -> tuple[Fact, ...]:
         return tuple(Fact(line) for line, *_ in found[group])
 
-    matches = ((_FILE.fullmatch(line), notes) for line, *notes in found[Group.FILES])
+    matches = (_FILE.fullmatch(line) for line, *_ in found[Group.FILES])
     return Contents(
         user=quotes(Group.USER),
         agent=quotes(Group.AGENT),
         earlier=facts(Group.EARLIER),
-        files=tuple(_file(match, notes) for match, notes in matches if match is not None),
+        files=tuple(_file(match) for match in matches if match is not None),
         tasks=facts(Group.TASKS),
         repository=facts(Group.REPOSITORY),
         running=facts(Group.RUNNING),
@@ -220,12 +225,12 @@ def _asked_in(notes: Iterable[str]) -> str:
     return next((text for name, _, text in named if name in _ASKED), "")
 
 
-def _file(match: re.Match[str], notes: Sequence[str]) -> FileState:
+def _file(match: re.Match[str]) -> FileState:
     states = re.findall(r"[a-z]+", match["states"].replace("; last", "").replace(" failed", ""))
     file = FileState(match["path"], states[0])
     for state in states[1:]:
         file = file.then(FileState(file.path, state))
-    return file._replace(edit="".join(notes).removeprefix(_EDIT))
+    return file
 
 
 _SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")

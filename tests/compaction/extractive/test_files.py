@@ -15,7 +15,7 @@ from tests.conversations import Message, call, chat_calls, chat_result, results,
 
 def files(*messages: Message) -> list[str]:
     lines = group(summary_of(user("Go."), *messages), Group.FILES)
-    return [line[2:] for line in lines if not line.startswith("  last edit: ")]
+    return [line[2:] for line in lines]
 
 
 def read(call_id: str, path: str) -> list[Message]:
@@ -147,7 +147,7 @@ def test_a_patch_that_did_not_apply_is_not_listed() -> None:
 def test_no_file_has_a_count_that_another_writers_summary_would_make_false() -> None:
     foreign = "This conversation was summarised. The valve was rebuilt in src/valve.py, twice."
     found = group(later(foreign, *edited("c1", "src/valve.py")), Group.FILES)
-    assert found == ["- src/valve.py: edited", "  last edit: b c"]
+    assert found == ["- src/valve.py: edited"]
 
 
 def test_files_that_a_difference_prints_are_no_changes() -> None:
@@ -172,23 +172,6 @@ def test_files_that_a_difference_prints_are_no_changes() -> None:
 )
 def test_each_file_that_a_shell_command_changes_is_listed(command: str, found: list[str]) -> None:
     assert files(*ran(command, "")) == found
-
-
-def test_the_text_of_the_last_edit_is_quoted() -> None:
-    summary = summary_of(user("Go."), *edited("c1", "src/a.py"), *edited("c2", "src/b.py"))
-    lines = ["- src/b.py: edited", "  last edit: b c", "- src/a.py: edited"]
-    assert group(summary, Group.FILES) == lines
-    assert group(later(summary), Group.FILES) == lines
-
-
-def test_the_text_of_a_patch_is_quoted_of_its_own_file() -> None:
-    patch = (
-        "*** Begin Patch\n*** Update File: lib/b.py\n@@\n-x\n+other = 1\n"
-        "*** Update File: lib/a.py\n@@\n-x\n+\tlimit = 20\n*** End Patch"
-    )
-    made = [chat_calls(("c1", "apply_patch", patch)), chat_result("c1", "Done!")]
-    lines = group(summary_of(user("Go."), *made), Group.FILES)
-    assert lines == ["- lib/a.py: edited", "  last edit: limit = 20", "- lib/b.py: edited"]
 
 
 def test_a_command_in_a_program_that_a_call_holds_is_read() -> None:

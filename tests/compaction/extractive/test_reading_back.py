@@ -25,7 +25,7 @@ def quotes(*, user: bool) -> st.SearchStrategy[tuple[Quote, ...]]:
     return st.lists(quote, max_size=3).map(tuple)
 
 
-files = st.builds(FileState, line, verbs, st.just(-1), st.just("") | line)
+files = st.builds(FileState, line, verbs, st.just(-1))
 contents = st.builds(
     Contents,
     user=quotes(user=True),

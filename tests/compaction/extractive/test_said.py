@@ -222,7 +222,7 @@ def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
     assert found == [f"Message {i}." for i in (3, 2, 1, 0)]
 
 
-def test_lines_of_one_kind_for_texts_of_programs_are_one_line() -> None:
+def test_of_lines_for_texts_of_programs_the_newest_stays() -> None:
     def note(number: int) -> Message:
         text = f"<task-notification>\nworker {number} is done\n</task-notification>"
         return user(text)
@@ -230,12 +230,11 @@ def test_lines_of_one_kind_for_texts_of_programs_are_one_line() -> None:
     summary = summary_of(user("Ship it."), *(note(i) for i in range(4)), user("And the docs."))
     lines = group(summary, Group.USER)
     assert [line[:24] for line in lines] == [
-        "- Ship it.", "- [added by programs, 4 ", "- And the docs.",
+        "- Ship it.", "- [<task-notification>, ", "- And the docs.",
     ]  # fmt: skip
-    assert lines[1].startswith("- [added by programs, 4 times, the last: <task-notification>")
     assert "worker 3" in lines[1]
     again = group(later(summary, note(4), note(5)), Group.USER)
-    assert again[-1].startswith("- [added by programs, 6 times, the last: <task-notification>")
+    assert "worker 5" in again[-1]
     assert len(again) == 3
 
 
