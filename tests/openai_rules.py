@@ -71,8 +71,27 @@ def calls_in(message: Item) -> list[str]:
 
 
 def results_in(message: Item) -> list[str]:
-    """Return the id of the call whose output an item is."""
-    return [message["call_id"]] if type_of(message) in _OUTPUTS else []
+    """Return the id of the call whose output an item is; a local shell's may lack a `call_id`."""
+    if type_of(message) not in _OUTPUTS:
+        return []
+    return [message["call_id"] if "call_id" in message else message["id"]]
+
+
+def named_by_call(messages: Sequence[Any]) -> list[Any]:
+    """Return a list in which each output of a local shell names its call by the `call_id`.
+
+    OpenAI's types give such an output an `id` only; it may be that of the call's item.
+    """
+    ids: dict[str, str] = {}
+    found: list[Any] = []
+    for message in messages:
+        kind = type_of(message) if isinstance(message, dict) else None
+        if kind == "local_shell_call" and "id" in message:
+            ids[message["id"]] = message["call_id"]
+        by_item = kind == "local_shell_call_output" and "call_id" not in message
+        known = ids.get(message["id"]) if by_item else None
+        found.append(message if known is None else message | {"call_id": known})
+    return found
 
 
 def refused(messages: Sequence[Item]) -> Counter[str]:

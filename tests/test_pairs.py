@@ -90,6 +90,11 @@ CLIENT_RUN: dict[str, tuple[Message, Message, bool]] = {
         output("local_shell_call_output", LONG, id="c"),
         True,
     ),
+    "by the id of the item": (
+        call("local_shell_call", action={"type": "exec", "command": ["ls", LONG], "env": {}}),
+        {"type": "local_shell_call_output", "id": "x_1", "output": LONG},
+        True,
+    ),
     "shell_call_output": (
         call("shell_call", action={"commands": ["pytest", LONG]}),
         output(
@@ -149,7 +154,8 @@ def _words(hint: Any) -> tuple[Any, ...]:
 
 def test_every_type_of_input_item_of_the_sdk_is_a_result_or_known_to_be_none() -> None:
     """A new type of the SDK fails here, until someone decides what a policy does with it."""
-    assert types_of(ResponseInputItemParam) == {*CLIENT_RUN, *NOT_RESULTS}
+    results = {result["type"] for _, result, _ in CLIENT_RUN.values()}
+    assert types_of(ResponseInputItemParam) == results | NOT_RESULTS
 
 
 def _list_with(kind: str) -> list[Message]:
@@ -205,7 +211,8 @@ def test_the_output_of_a_client_run_tool_leaves_in_a_compaction(kind: str) -> No
     messages = [*_list_with(kind), GO]
     result = session_with("compact").apply(messages)
     assert result.compacted
-    assert not {messages[1]["type"], kind} & {m.get("type") for m in result.messages}
+    gone = {messages[1]["type"], messages[2]["type"]}
+    assert not gone & {m.get("type") for m in result.messages}
 
 
 # Blocks of Anthropic's API
@@ -264,6 +271,11 @@ def function_output(call_id: str, text: str = "found") -> Message:
     return {"type": "function_call_output", "call_id": call_id, "output": text}
 
 
+# The output has the id of the call's item.
+SHELL = call("local_shell_call", action={"type": "exec", "command": ["ls"], "env": {}})
+SHELL_OUTPUT: Message = {"type": "local_shell_call_output", "id": "x_1", "output": "found"}
+
+
 def reasoning(number: int) -> Message:
     return {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "g"}
 
@@ -319,8 +331,14 @@ PAIRS: dict[tuple[Where, str], list[Message]] = {
         {"type": "mcp_approval_response", "approval_request_id": "r", "approve": True},
         {"type": "mcp_call", "id": "m", "name": "rm", "arguments": "{}", "output": "done"},
     ],
+    ("responses", "local shell by the id of the item"): [
+        GO, SHELL, SHELL_OUTPUT, GO,
+    ],
     ("responses", "late"): [
         GO, function("a"), function("b"), function_output("a"), GO, function_output("b"), GO,
+    ],
+    ("responses", "late local shell"): [
+        GO, function("a"), SHELL, function_output("a"), GO, SHELL_OUTPUT, GO,
     ],
     ("responses", "late, with reasoning"): [
         GO, reasoning(1), function("a"), function("b"), function_output("a"), GO,
@@ -530,7 +548,7 @@ def test_a_second_response_brings_its_call_back_behind_the_summary() -> None:
     assert len(calls) == 1 or not responses
 
 
-LATE: dict[Where | Literal["chat"], list[Message]] = {
+LATE: dict[Where | Literal["chat", "local shell"], list[Message]] = {
     "anthropic": [assistant(TEXT, USE), user(RESULT), user(RESULT | {"content": "late"})],
     "chat": [
         chat_calls(("t", "run", "{}"), content="so"), chat_result("t", "found"),
@@ -542,17 +560,19 @@ LATE: dict[Where | Literal["chat"], list[Message]] = {
         user({"toolResult": {"toolUseId": "t", "content": [{"text": "late"}]}}),
     ],
     "responses": [function("a"), function_output("a"), function_output("a", "late")],
+    "local shell": [SHELL, SHELL_OUTPUT, SHELL_OUTPUT | {"output": "late"}],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("where", LATE)
 def test_a_late_output_brings_a_call_back_that_was_dropped_before_a_compaction(
-    where: Where | Literal["chat"],
+    where: Where | Literal["chat", "local shell"],
 ) -> None:
     """The message of the call stays without the call, and is not among those replaced."""
     shapes = SHAPES.get(where, ())
     session = session_with("calls", "compact", kept=4, shapes=shapes)
-    said: list[Message] = around("anthropic" if where == "chat" else where, [])
+    of_chat = where in {"chat", "local shell"}
+    said: list[Message] = around("anthropic" if of_chat else where, [])  # type: ignore[arg-type]
     asked, answered, late = LATE[where]
     messages = [*said[:-1], asked, answered, said[1], said[0]]
     first = session.apply(messages)

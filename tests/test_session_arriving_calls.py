@@ -100,6 +100,22 @@ def test_an_open_call_of_the_applied_list_itself_is_found(session: Session) -> N
     assert session.on_tool_result(results(("a", LARGE))).offloaded_count == 0
 
 
+@pytest.mark.parametrize("was_applied", [True, False])
+def test_the_call_of_a_local_shell_is_found_by_the_id_of_its_item(
+    tmp_path: Path, *, was_applied: bool
+) -> None:
+    rules = policy(RULES.replace("secret", "local_shell"))
+    session = Session(rules, root=tmp_path, session_id="s")
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    messages = [user("the task")]
+    session.apply(messages)
+    messages.append({"type": "local_shell_call", "id": "i", "call_id": "c", "action": action})
+    if was_applied:
+        session.apply(messages)
+    answer = {"type": "local_shell_call_output", "id": "i", "output": LARGE}
+    assert session.on_tool_result(answer).offloaded_count == 0
+
+
 def test_the_call_that_is_given_counts(session: Session) -> None:
     with_replies(session, calls(("a", "secret")))
     given, answer = calls(("a", "Bash")), results(("a", LARGE))

@@ -155,6 +155,8 @@ class Item(NamedTuple):
     """Whether a text may take its place; what cannot take one leaves only as a whole."""
     blocks: Blocks | None = None
     """The blocks of a result whose texts are joined in `text`."""
+    other_id: str | None = None
+    """A second id of a call, by which its answers may name it, too."""
 
     @property
     def text(self) -> str:

@@ -58,6 +58,7 @@ class Reading:
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
         self._open_calls: dict[object, list[tuple[int, Item]]] = {}
         self._answered: dict[object, tuple[int, Item]] = {}  # the call that was answered last
+        self._named: dict[object, object] = {}  # the key of a call by its second id
         self._replaced: dict[object, list[int]] = {}  # calls whose id came again before an answer
         self._bonds: dict[int, list[int]] = {}  # by item, what it is bound to beside its partner
         self._signed: dict[int, list[int]] = {}  # by signed call, the later ones of its message
@@ -137,15 +138,20 @@ class Reading:
 
     def call_of(self, answer: Item) -> int | None:
         """Return the position of the call that the next answer with this id belongs to, if any."""
-        key = call_key(answer)
+        key = self._asked_by(call_key(answer))
         calls = self._open_calls.get(key)
         found = calls[0] if calls else self._answered.get(key)
         return None if found is None else found[0]
 
     def open_call(self, key: object) -> Item | None:
         """Return the call that the next result with this key answers, None if there is none."""
-        calls = self._open_calls.get(key)
+        calls = self._open_calls.get(self._asked_by(key))
         return calls[0][1] if calls else None
+
+    def _asked_by(self, key: object) -> object:
+        """Return the key of the call that an answer with a key belongs to."""
+        is_own = key in self._open_calls or key in self._answered
+        return key if is_own else self._named.get(key, key)
 
     def reply_of(self, message: int) -> range:
         """Return the positions of the messages of the reply that a message belongs to.
@@ -242,6 +248,8 @@ class Reading:
         key = call_key(call)
         if key is None:
             return
+        if call.other_id is not None:
+            self._named[call.other_id] = key
         calls = self._open_calls.setdefault(key, [])
         if calls:  # which are bound to each other
             self._bind(calls[-1][0], position)
@@ -255,7 +263,7 @@ class Reading:
         self._bonds.setdefault(other, []).append(item)
 
     def _paired(self, result: Item, position: int) -> Item:
-        key = call_key(result)
+        key = self._asked_by(call_key(result))
         if calls := self._open_calls.get(key):
             answered, call = self._answered[key] = calls.pop(0)
             if not calls:
@@ -341,7 +349,7 @@ class _New:
                 Item(
                     index, path, kind, kind, role, texts, texts if counted is None else counted,
                     media, turn, tool, call_id, call_message, error, media_type, None, number,
-                    part.author or by, part.takes_text, part.blocks,
+                    part.author or by, part.takes_text, part.blocks, part.other_id,
                 )
             )  # fmt: skip
 

@@ -14,7 +14,7 @@ from policyctx.definitions.items import UNKNOWN, Item, Message
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape, call_key
+from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape, call_key, call_keys
 
 
 def new_problems(
@@ -189,7 +189,7 @@ def _parted_pairs(seen: Iterable[_Seen]) -> Iterator[str]:
         if key is None or item.inside is not None:
             continue
         if item.is_call:
-            calls.add(key)
+            calls.update(call_keys(item))
             if item.kind == UNKNOWN:
                 waiting.add(item)
         elif item.is_answer:
@@ -226,8 +226,11 @@ class _Calls:
 
     def __init__(self) -> None:
         self._calls: dict[object, list[Item]] = {}
+        self._named: dict[object, object] = {}
 
     def add(self, call: Item) -> None:
+        if call.other_id is not None:
+            self._named[call.other_id] = call_key(call)
         self._calls.setdefault(call_key(call), []).append(call)
 
     def add_all(self, more: _Calls) -> None:
@@ -239,6 +242,8 @@ class _Calls:
     def take(self, result: Item) -> bool:
         """Remove the call that the result answers, and return whether there is one."""
         key = call_key(result)
+        if key not in self._calls:
+            key = self._named.get(key)
         if key is None or not (calls := self._calls.get(key)):
             return False
         calls.pop()

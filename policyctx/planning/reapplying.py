@@ -13,7 +13,7 @@ from typing import Protocol
 from policyctx.definitions.items import Item, Message
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Mark
@@ -66,7 +66,7 @@ def may_apply_with(reading: Reading, held: Mapping[int, Reason], more: Sequence[
     answered = {call_key(item) for item in more if item.kind == "tool_result"}
     for position, reason in held.items():
         what = reason.values["what"]
-        is_answered = call_key(reading.items[position]) in answered
+        is_answered = not answered.isdisjoint(call_keys(reading.items[position]))
         if what in _UNTIL_MORE or (is_newest if what == _NEWEST else is_answered):
             return True
         if what == _LONE_THINKING and reading.thought_of(position).stop == len(reading.items):

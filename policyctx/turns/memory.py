@@ -20,7 +20,7 @@ from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, UsageError
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import call_key
+from policyctx.messages.shapes.shape import call_keys
 from policyctx.planning.conversation import Arrived, Conversation
 from policyctx.planning.facts import Added, Attempt, Facts
 from policyctx.planning.ledger import (
@@ -145,7 +145,7 @@ def _keys(message: Message, kind: str, shapes: Shapes) -> set[object]:
         items = items_of([message], shapes)
     except MessagesError:  # raised again, with its place, when the message is read to decide
         return set()
-    return {call_key(item) for item in items if item.kind == kind} - {None}
+    return {key for item in items if item.kind == kind for key in call_keys(item)} - {None}
 
 
 T = TypeVar("T")

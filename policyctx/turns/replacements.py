@@ -23,7 +23,7 @@ from policyctx.messages.json_text import json_pieces
 from policyctx.messages.markers import bare, markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys
 from policyctx.planning.compact import Around, head_of
 from policyctx.planning.ledger import ItemKey, Ledger
 from policyctx.planning.placeholders import content_hash
@@ -396,7 +396,8 @@ class Replacements:
             items = items_of(messages, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return
-        yield from (call_key(item) for item in items if getattr(item, what) and item.tool_use_id)
+        found = (item for item in items if getattr(item, what) and item.tool_use_id)
+        yield from (key for item in found for key in call_keys(item))
 
     def _reunited(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
         """Return the list with what messages behind the summary may not be without.

@@ -9,7 +9,7 @@ from typing import Any
 
 from policyctx.definitions.items import Message
 from tests import openai_rules
-from tests.openai_rules import calls_in, refused, results_in, type_of
+from tests.openai_rules import calls_in, named_by_call, refused, results_in, type_of
 
 
 def role_of(message: Message) -> str:
@@ -131,7 +131,7 @@ class Rules:
 
     def broken(self, messages: Sequence[Message]) -> Counter[str]:
         """Count what a provider refuses."""
-        seen = list(map(self._see, messages))
+        seen = list(map(self._see, named_by_call(messages)))
         found = refused([message for message in messages if isinstance(message, dict)])
         left = [each for each in seen if each.role not in {"system", "developer"}]
         found["no message left"] += not left

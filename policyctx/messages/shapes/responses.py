@@ -36,6 +36,8 @@ _EMPTIED: dict[str, dict[str, Any]] = {
     "shell_call": {"commands": []},
     "apply_patch_call": {"diff": ""},
 }
+# The calls whose outputs have no `call_id`, but an `id` that may be that of the call's item.
+_OF_ITEM_ID = ("local_shell_call",)
 OUTPUT_TYPES = frozenset(f"{kind}_output" for kind in INPUT_FIELDS)
 # The two halves of what stays together and is left unchanged, by type of item: the field with the
 # id that the other half has too.
@@ -177,7 +179,9 @@ def _call(item: Message) -> Part:
         text = EMPTY_INPUT if is_emptied else compact_json(given)
     of_text = kind in OF_TEXT
     tool = blocks.word(item.get("name")) if of_text else kind.removesuffix("_call")
-    return Part((field,), "tool_call", text, text, (), tool, _call_id(item))
+    call_id, item_id = _call_id(item), blocks.word(item.get("id"))
+    other_id = item_id if kind in _OF_ITEM_ID and item_id != call_id else None
+    return Part((field,), "tool_call", text, text, (), tool, call_id, other_id=other_id)
 
 
 def _new_input(kind: str, given: PlainValue, new: PlainValue) -> PlainValue:

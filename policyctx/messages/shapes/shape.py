@@ -69,6 +69,8 @@ class Part(NamedTuple):
     signed: bool = False
     """Whether a call has a signature that stands for the later calls of its message, too: Gemini
     signs the first of parallel calls and rejects the others without it."""
+    other_id: str | None = None
+    """A second id of a call, by which its answers may name it, too."""
 
 
 class Shape(Protocol):
@@ -178,6 +180,11 @@ class Shape(Protocol):
 def kind_of_text(role: str) -> str:
     """Return the kind of the item for a text of this role."""
     return _TEXT_KINDS.get(role, "user_message")
+
+
+def call_keys(item: Item) -> tuple[object, ...]:
+    """Return the keys by which an answer may name a call: its key, and its second id if any."""
+    return (call_key(item),) if item.other_id is None else (call_key(item), item.other_id)
 
 
 def call_key(item: Item) -> object:

@@ -12,7 +12,7 @@ from policyctx import MessagesError
 from policyctx.definitions.items import UNKNOWN, Item, Message
 from policyctx.messages.editing import Edit, block_of, edited_message
 from policyctx.messages.json_text import compact_json
-from policyctx.messages.reading import items_of
+from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import RESPONSES
 from policyctx.session import Session
 from tests.fuzz.memory_store import MemoryStore
@@ -455,6 +455,22 @@ def test_a_local_shell_call_may_be_known_by_its_item_id() -> None:
     call = {"type": "local_shell_call", "id": "a", "action": COMMAND}
     _, found = items_of([call, {"type": "local_shell_call_output", "id": "a", "output": "x"}])
     assert (found.tool_use_id, found.tool) == ("a", "local_shell")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"id": "i"}, {"id": "c"}, {"call_id": "c"}, {"id": "o", "call_id": "c"}]
+)
+@pytest.mark.parametrize("together", [True, False])
+def test_the_output_of_a_local_shell_names_its_call_by_either_id(
+    fields: dict[str, str], *, together: bool
+) -> None:
+    asked: Message = {"type": "local_shell_call", "id": "i", "call_id": "c", "action": COMMAND}
+    answer: Message = {"type": "local_shell_call_output", "output": "x"} | fields
+    reading = Reading()
+    for messages in [[asked, answer]] if together else [[asked], [answer]]:
+        reading.extend(messages)
+    assert reading.partners == {0: 1, 1: 0}
+    assert reading.items[1].tool == "local_shell"
 
 
 @pytest.mark.parametrize("name", [None, 5, ["ls"]])
