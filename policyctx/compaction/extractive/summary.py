@@ -233,8 +233,7 @@ def summary_lines(
 def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) -> SummaryLine:
     """Return what is written where no unit fits with its heading and its label."""
     unit = order[0] if order else None
-    heading = layout.heading(0) if not order else ""
-    text = "\n".join(filter(None, (heading, NOTHING))) if unit is None else unit.text
+    text = unit.text if unit else "\n".join(filter(None, (layout.heading(0), NOTHING)))
     for limit in limits:
         if not limit.holds(text):
             text = limit.start(text, limit.most)
