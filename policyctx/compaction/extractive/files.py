@@ -211,10 +211,15 @@ class FileState(NamedTuple):
         """Whether it is changed and where it was, and not a file of a folder for scratch."""
         return self.state in {"edited", "written", "changed"} and not _SCRATCH.search(self.path)
 
+    @property
+    def is_look(self) -> bool:
+        """Whether nothing was done with it but to read or name it."""
+        return self.state in {"read", "named"}
+
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
-        is_look = after.state in {"read", "named"} and self.state not in {"named", "deleted"}
-        state = self.state if is_look else after.state
+        stays = after.is_look and self.state not in {"named", "deleted"}
+        state = self.state if stays else after.state
         return FileState(self.path, state, max(self.message, after.message))
 
 

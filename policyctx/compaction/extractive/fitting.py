@@ -41,8 +41,9 @@ class Unit(NamedTuple):
     """Whether it is kept only where room is plentiful."""
 
 
-# Files that were only read, or are scratch, of which the newest are of use.
-_MOST_OTHERS = 6
+# Files that were only read, or are scratch, of which the newest are of use; and of those that were
+# only read beside changed ones.
+_MOST_OTHERS, _MOST_BESIDE = 6, 2
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
@@ -108,7 +109,9 @@ def _rated(
             return _quoted(one, unit, position, count, cues)
         case Group.FILES:
             is_changed = isinstance(one, FileState) and one.is_changed
-            unit = unit._replace(minor=not is_changed and others >= _MOST_OTHERS)
+            is_beside = position > others and isinstance(one, FileState) and one.is_look
+            most = _MOST_BESIDE if is_beside else _MOST_OTHERS
+            unit = unit._replace(minor=not is_changed and others >= most)
             return (_CHANGED_FILE if is_changed else _OTHER_FILE), unit
         case Group.LAST:
             last = one.last if isinstance(one, Quote) else 0

@@ -132,13 +132,7 @@ def repository_of(
     The last commit names the files that were changed after it.
     """
     branch: list[Fact] = []
-    kept: dict[str, dict[str, Fact]] = {
-        "commit": {},
-        "pushed": {},
-        "ran": {},
-        "link": {},
-        "called": {},
-    }
+    kept = {kind: dict[str, Fact]() for kind in ("commit", "pushed", "ran", "link", "called")}
     for one in earlier:
         if one.text.startswith(_BRANCH):
             branch = [one]
@@ -151,10 +145,8 @@ def repository_of(
             branch = _branch_after(command, printed, call.message, branch)
             for kind, text in _done_in(command, printed):
                 # Only the last push counts.
-                kept[kind] = {
-                    **({} if kind == "pushed" else kept[kind]),
-                    text: Fact(text, call.message),
-                }
+                kept[kind] = {} if kind == "pushed" else kept[kind]
+                kept[kind][text] = Fact(text, call.message)
             gone = [f" on {name}: " for name in _BRANCH_GONE.findall(printed)]
             before = kept["commit"].items()
             kept["commit"] = {t: one for t, one in before if not any(name in t for name in gone)}
@@ -163,14 +155,14 @@ def repository_of(
         if "create" in call.name_words or (command and _MAKES_REQUEST.search(command)):
             for link in _LINK.findall(printed):
                 kept["link"][link] = Fact(link, call.message)
-    commits_made, links, ran = ([*kept[kind].values()] for kind in ("commit", "link", "ran"))
+    made, links, ran = ([*kept[kind].values()] for kind in ("commit", "link", "ran"))
     on = [f" on {one.text.removeprefix(_BRANCH)}: " for one in branch]
-    here = [one for one in commits_made if any(name in one.text for name in on)]
-    commits = [one._replace(text=one.text.partition(_AFTER)[0]) for one in (here or commits_made)]
+    commits = [one for one in made if any(name in one.text for name in on)] or made
+    older = commits[-_MOST_COMMITS:-1]
     return (
         *branch,
-        *commits[-_MOST_COMMITS:-1],
-        *(changed_after(one, changes) for one in (here or commits_made)[-1:]),
+        *(one._replace(text=one.text.partition(_AFTER)[0]) for one in older),
+        *(changed_after(one, changes) for one in commits[-1:]),
         *kept["pushed"].values(),
         *links[-_MOST_LINKS:],
         *ran[-_MOST_LINKS:],
@@ -399,10 +391,9 @@ def error_in(text: str, cues: Cues, *, is_certain: bool) -> str:
     found = [one_line(one) for one in _ERROR_LINE.findall(end)][:_MOST_ERROR_LINES]
     if not found:
         lines = [line for line in end.split("\n") if line.strip()]
-        last = reversed(lines)
-        said = next((line for line in last if EXCEPTION.search(line)), None)
-        said = said or next((line for line in lines if begins_failure(line, cues)), None)
-        said = said or next((line for line in lines if REPORTED.search(line)), None)
-        said = said or (is_certain and (lines[-1] if lines else "failed")) or ""
-        found = [one_line(said)]
+        said = [line for line in lines if EXCEPTION.search(line)][-1:]
+        said = said or [line for line in lines if begins_failure(line, cues)]
+        said = said or [line for line in lines if REPORTED.search(line)]
+        said = said or ((lines or ["failed"])[-1:] if is_certain else [])
+        found = [one_line(line) for line in said[:1]]
     return shortened(" / ".join(dict.fromkeys(found)), _LONGEST_ERROR)

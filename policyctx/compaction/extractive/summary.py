@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import accumulate, groupby
+from itertools import groupby
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import Call, calls_in, changes_in, files_of
@@ -33,7 +33,7 @@ from policyctx.compaction.extractive.state import (
     running_of,
     tasks_of,
 )
-from policyctx.compaction.extractive.texts import CUT, pieces_of
+from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
@@ -45,9 +45,8 @@ from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
 
-# The agent's last messages are quoted from their beginning, up to so many characters each. The
-# newest says where the work stands, and what is next comes at its end.
-_LAST_MESSAGES, _LONGEST_MESSAGE, _LONGEST_NEWEST = 2, 900, 2_700
+# Where work goes on, so many of the agent's messages say what is in hand.
+_LAST_MESSAGES = 2
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -68,7 +67,7 @@ def gathered(history: History, cues: Cues) -> Contents:
     notices = (item.text for item in reading.items if item.kind in ("user_message", "tool_result"))
     user = [one for found in before for one in found.contents.user]
     agent = [one for found in before for one in (*found.contents.agent, *found.contents.last)]
-    last = tuple(_clipped(one for one in quotes if one.last))
+    last = tuple(one for one in quotes if one.last)
     if not last and before:
         last = before[-1].contents.last
     said = [*user, *agent, *(one for one in quotes if one.user or not (one.last or one.pasted))]
@@ -171,20 +170,6 @@ def _collapsed(quotes: Iterable[Quote]) -> Iterator[Quote]:
     yield from (one for i, one in enumerate(quotes) if i == last or not _OF_PROGRAM.match(one.text))
 
 
-def _clipped(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the pieces of each message from its beginning, as many as are quoted of it."""
-    for _, group in groupby(quotes, key=lambda one: one.message):
-        pieces = list(group)
-        room = _LONGEST_NEWEST if pieces[0].last == 1 else _LONGEST_MESSAGE
-        starts = [0, *accumulate(len(one.text) for one in pieces)]
-        kept = [
-            one for one, start in zip(pieces, starts, strict=False) if not start or start < room
-        ]
-        if len(kept) < len(pieces):
-            kept[-1] = kept[-1]._replace(text=kept[-1].text.removesuffix(CUT) + CUT)
-        yield from kept
-
-
 def ranked_units(
     history: History, settings: Summary, languages: Sequence[Language] = SHIPPED
 ) -> tuple[Unit, ...]:
@@ -248,8 +233,7 @@ def summary_lines(
 def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) -> SummaryLine:
     """Return what is written where no unit fits with its heading and its label."""
     unit = order[0] if order else None
-    heading = layout.heading(0) if not order else ""
-    text = "\n".join(filter(None, (heading, NOTHING))) if unit is None else unit.text
+    text = unit.text if unit else "\n".join(filter(None, (layout.heading(0), NOTHING)))
     for limit in limits:
         if not limit.holds(text):
             text = limit.start(text, limit.most)

@@ -54,7 +54,6 @@ _FORMER: dict[str, Group | None] = {
     "In results:": Group.EARLIER,
     "From an earlier summary:": Group.EARLIER,
     "Earlier summary:": Group.EARLIER,
-    "Checks, last run failed:": Group.CHECKS,
     "Files, the one used last first:": Group.FILES,
     "Files, last used first:": Group.FILES,
     "Last edits:": None,
