@@ -209,3 +209,10 @@ def test_of_the_files_that_were_only_read_the_newest_are_listed() -> None:
     found = files(*(one for i in range(40) for one in read(f"c{i}", f"src/part_{i}.py")))
     assert found[0] == "src/part_39.py: read"
     assert len(found) < 20
+
+
+def test_two_files_that_were_only_read_stand_beside_changed_ones() -> None:
+    looks = [message for i in range(4) for message in read(f"r{i}", f"src/r{i}.py")]
+    assert len(files(*looks)) == 4
+    found = files(*edited("c1", "src/a.py"), *looks)
+    assert found == ["src/a.py: edited", "src/r3.py: read", "src/r2.py: read"]
