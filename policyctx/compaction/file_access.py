@@ -88,17 +88,14 @@ def accesses(
 
     Raises `MessagesError` if `messages` is no message list.
     """
-    calls: dict[int, list[Item]] = {}
-    for position, item in _calls(messages, shapes):
-        calls.setdefault(position, []).append(item)
     found: dict[str, tuple[ShownLines | str, ...]] = {}
-    for position in reversed(range(len(messages))):
-        path = restored(messages[position])
+    for message in reversed(listed(messages)):
+        path = restored(message)
         here = (
-            [FileAccess(path, lines_shown(shapes.text(messages[position]) or ""))]
+            [FileAccess(path, lines_shown(shapes.text(message) or ""))]
             if path
             else [
-                one for call in calls.get(position, ()) for one in _accessed(call, tools, sources)
+                one for call in _calls(message, shapes) for one in _accessed(call, tools, sources)
             ]
         )
         for access in reversed(here):
@@ -106,16 +103,14 @@ def accesses(
     return [FileAccess(path, seen) for path, seen in found.items()]
 
 
-def _calls(messages: Sequence[Message], shapes: Shapes) -> Iterator[tuple[int, Item]]:
-    """Yield each call of the agent with the position of its message.
+def _calls(message: Message, shapes: Shapes) -> Iterator[Item]:
+    """Yield the calls in a message of the agent; what looks like one in another was none.
 
-    What looks like one in a message of the user was none. The messages are read one by one, so
-    that their texts are not in memory once more.
+    Each message is read by itself, so that the texts of all are not in memory once more.
     """
-    for position, message in enumerate(listed(messages)):
-        for item in items_of((message,), shapes):
-            if item.kind == "tool_call" and item.role == "assistant":
-                yield position, item
+    shape, checked = shapes.checked(message, 0)
+    if shape.role(checked) == "assistant":
+        yield from (item for item in items_of((message,), shapes) if item.kind == "tool_call")
 
 
 def _accessed(call: Item, tools: FileTools, sources: Sequence[FileSource]) -> Iterator[FileAccess]:
@@ -211,7 +206,7 @@ def unknown_readers(
     value tell. Tools whose name says that they read come first.
     """
     found: dict[str, str] = {}
-    for _, item in _calls(messages, shapes):
+    for item in (call for message in listed(messages) for call in _calls(message, shapes)):
         if not item.tool or item.tool in found:
             continue
         if not reads_file(item.tool):

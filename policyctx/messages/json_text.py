@@ -20,8 +20,8 @@ def compact_json(value: object) -> str:
 
 
 def json_pieces(value: object) -> Iterator[str]:
-    """Yield the text of `compact_json` in pieces, so that no long text is copied as a whole."""
-    if not _has_long_text(value):
+    """Yield the text of `compact_json` in pieces, so that nothing long is copied as a whole."""
+    if _text_chars(value) <= _PIECE_CHARS:
         yield compact_json(value)
     elif isinstance(value, str):
         cuts = range(0, len(value), _PIECE_CHARS)
@@ -38,6 +38,14 @@ def json_pieces(value: object) -> Iterator[str]:
             yield "," if i else "["
             yield from json_pieces(inner)
         yield "]"
+
+
+def joined_json(value: object) -> str:
+    """Return the text of `compact_json`, without a second copy of a long text meanwhile."""
+    text = ""
+    for piece in json_pieces(value):
+        text += piece  # grows in place, where an encoder and a join hold the text twice
+    return text
 
 
 def stringified(value: object) -> str:
@@ -62,16 +70,16 @@ def text_of(value: object) -> str:
         return str(value)
 
 
-def _has_long_text(value: object, depth: int = 16) -> bool:
-    """Return whether a value contains a long text, not too deep in plain lists and objects."""
+def _text_chars(value: object, depth: int = 16) -> int:
+    """Return the characters of the texts in a value, not too deep in plain lists and objects."""
     inner: Collection[object] = ()
     if type(value) is str:
-        return len(value) > _PIECE_CHARS
+        return len(value)
     if type(value) is dict and all(type(name) is str for name in value):
         inner = value.values()
     elif type(value) is list:
         inner = value
-    return depth > 0 and any(_has_long_text(each, depth - 1) for each in inner)
+    return sum(_text_chars(each, depth - 1) for each in inner) if depth else 0
 
 
 def _plain_values(value: object) -> object:
@@ -80,7 +88,8 @@ def _plain_values(value: object) -> object:
     return dump(mode="json") if callable(dump) else str(value)
 
 
-_PIECE_CHARS = 1 << 16
+# A character is written as up to six.
+_PIECE_CHARS = 1 << 13
 _LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode
 

@@ -118,6 +118,7 @@ class CountsTokens(Protocol):
 
 # In a JPEG the size may follow a preview and a colour profile.
 HEAD_BYTES = 256 * 1024
+_USUAL_HEAD_BYTES = 3 * 1024
 
 _JPEG_MARK = 0xFF
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -252,7 +253,9 @@ def medium_parts(medium: Medium, model: ProviderModel) -> Iterator[Part]:
 def _image(medium: Medium, model: ProviderModel) -> int:
     if medium.low_detail:
         return model.image.low_detail
-    size = image_size(_bytes_of(medium, HEAD_BYTES))
+    # Most formats say their size at once, before anything that is long.
+    heads = (_bytes_of(medium, most) for most in (_USUAL_HEAD_BYTES, HEAD_BYTES))
+    size = next(filter(None, map(image_size, heads)), None)
     return model.image.unknown if size is None else model.image.tokens(*size)
 
 
@@ -272,7 +275,7 @@ def _bytes_of(medium: Medium, most: int | None = None) -> bytes:
     """Decode the first `most` bytes or a little less; a text that is not base64 gives none."""
     end = None if most is None else medium.data_start + most // 3 * 4
     try:
-        raw = "".join(medium.data[medium.data_start : end].split()).encode("ascii")
+        raw = "".join(medium.data[medium.data_start : end].split())
         return binascii.a2b_base64(raw[: len(raw) // 4 * 4])
     except ValueError:
         return b""

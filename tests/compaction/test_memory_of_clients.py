@@ -7,6 +7,7 @@ the same request is not counted.
 
 from __future__ import annotations
 
+import base64
 import gc
 import json
 import random
@@ -147,6 +148,56 @@ def _lists(letters: str, blocks: int, lengths: Sequence[int]) -> list[Message]:
     )
 
 
+def many_blocks(letters: str) -> list[Message]:
+    """A reply and a question, each of many text blocks, and a result of many."""
+    text, question, answer = (
+        [{"type": "text", "text": text_of(letters, 1_000, seed + i)} for i in range(100)]
+        for seed in (0, 100, 200)
+    )
+    return [
+        *session_of(answer),
+        {"role": "assistant", "content": text},
+        {"role": "user", "content": question},
+        *_END,
+    ]
+
+
+def parallel_results(letters: str) -> list[Message]:
+    """Many calls in one reply, and all their results in one message."""
+    calls = [{"type": "tool_use", "id": f"t{i}", "name": "q", "input": {}} for i in range(60)]
+    found = [
+        {"type": "tool_result", "tool_use_id": f"t{i}", "content": text_of(letters, 6_000, i)}
+        for i in range(60)
+    ]
+    return [
+        user("go"),
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": found},
+        *_END,
+    ]
+
+
+def many_inputs(letters: str) -> list[Message]:
+    """Calls whose inputs are the texts."""
+    found = session_of(*["ok"] * 60)
+    blocks = [block for m in found if isinstance(m["content"], list) for block in m["content"]]
+    for i, call in enumerate(block for block in blocks if block["type"] == "tool_use"):
+        call["input"] = {"file_path": f"{i}.py", "content": text_of(letters, 6_000, i)}
+    return found
+
+
+def image(_: str) -> list[Message]:
+    """A result with a photo and a short text."""
+    head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\4\0\0\0\3\0"
+    noise = random.Random(1).randbytes(300_000)  # noqa: S311 - no secret
+    data = base64.b64encode(head + noise).decode()
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    return session_of([{"type": "text", "text": "shot"}, {"type": "image", "source": source}])
+
+
+_END = [{"role": "assistant", "content": "Noted."}, user("and now?")]
+
+
 @cache
 def client_of(by: str, url: str) -> Any:
     if by == "anthropic":
@@ -262,3 +313,31 @@ def test_some_large_results_take_at_most_twice_their_memory(
 def test_small_messages_take_at_most_twice_their_memory(by: str, url: str, tmp_path: Path) -> None:
     messages = results(LETTERS["Chinese"], *[60] * 1_000)
     assert times_of(by, messages, url, tmp_path) < 2
+
+
+@BY
+@LETTERS_OF
+@pytest.mark.parametrize("conversation", [many_blocks, parallel_results])
+@pytest.mark.usefixtures("_traced")
+def test_a_message_of_many_blocks_takes_at_most_twice_its_memory(
+    by: str, letters: str, conversation: Callable[[str], list[Message]], url: str, tmp_path: Path
+) -> None:
+    assert times_of(by, conversation(LETTERS[letters]), url, tmp_path) < 2
+
+
+@BY
+@LETTERS_OF
+@pytest.mark.parametrize("conversation", [many_inputs, image])
+@pytest.mark.usefixtures("_traced")
+def test_inputs_of_calls_and_images_take_at_most_three_times_their_memory(
+    by: str, letters: str, conversation: Callable[[str], list[Message]], url: str, tmp_path: Path
+) -> None:
+    assert times_of(by, conversation(LETTERS[letters]), url, tmp_path) < 3
+
+
+@pytest.mark.parametrize("by", ["callable"])
+@pytest.mark.usefixtures("_traced")
+def test_control_characters_take_at_most_twice_their_memory(
+    by: str, url: str, tmp_path: Path
+) -> None:
+    assert times_of(by, strings("\x01\x02\x03a", 300_000), url, tmp_path) < 2

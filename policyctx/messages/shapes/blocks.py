@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of
-from policyctx.messages.json_text import as_mapping, compact_json, stringified
+from policyctx.messages.json_text import as_mapping, compact_json, joined_json, stringified
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.block_texts import (
     DOCUMENTS,
@@ -84,7 +84,7 @@ def _add_block(parts: list[Part], role: str, i: int, block: Mapping[str, Any]) -
             found[0] = found[0]._replace(author=author_of(block))
         parts += found
     elif kind == "tool_use":
-        text = compact_json(block.get("input"))
+        text = joined_json(block.get("input"))
         tool, call_id = word(block.get("name")), word(block.get("id"))
         parts.append(Part(_path(i, "input"), "tool_call", text, text, (), tool, call_id))
     else:
@@ -174,7 +174,7 @@ def _inside(result: Part, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Pa
 
 def _medium(path: Path, block: Mapping[str, Any]) -> Part:
     block = unmarked_block(block)
-    kind, text = _MEDIA_BLOCKS[block["type"]], compact_json(block)
+    kind, text = _MEDIA_BLOCKS[block["type"]], joined_json(block)
     return Part(path, kind, text, "", (medium_of(block),), media_type=media_type_of(block))
 
 

@@ -311,7 +311,7 @@ class RuleCoverage:
         try:
             return named_source(name, folders)
         except PolicyError as error:
-            raise pytest.UsageError(f"--policyctx-cov: {error}") from error
+            raise pytest.UsageError(visible(f"--policyctx-cov: {error}")) from error
 
     def _sides(
         self, turn: TurnEvent, policy: OffloadPolicy, scenario: str

@@ -77,6 +77,15 @@ def test_a_missing_policy_is_reported_at_once(pytester: pytest.Pytester) -> None
     run.stderr.fnmatch_lines(["ERROR: --policyctx-cov: *coding-agent*"])
 
 
+def test_control_characters_in_the_name_of_a_missing_policy_are_escaped(
+    pytester: pytest.Pytester,
+) -> None:
+    write(pytester, scenario())
+    run = pytester.runpytest_inprocess("--policyctx-cov=no\x1b[31m\u202e")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    assert r"ERROR: --policyctx-cov: no\x1b[31m\u202e: " in run.stderr.str()
+
+
 def test_a_policy_that_a_feature_writes_out_is_not_reported(pytester: pytest.Pytester) -> None:
     write(pytester, scenario("Written", WRITTEN))
     assert covered(pytester) == {}
