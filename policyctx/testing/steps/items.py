@@ -61,14 +61,16 @@ def _is_because(fate: Fate, reason: str) -> bool:
 
 
 def _is_rendered(world: World, fate: Fate) -> bool:
-    """Does the model see what was decided: the item as it was, or its placeholder."""
-    if fate.turn.result is None or not BY_STATE[fate.state].keeps_place:
+    """Does the model see what was decided: the item as it was, its placeholder, or nothing."""
+    if fate.turn.result is None:
+        return True
+    if not BY_STATE[fate.state].keeps_place:
+        if world.is_seen(fate):
+            raise OutcomeError("the model to see nothing of it", repr(fate.original), [fate])
         return True
     expected = fate.original
     if fate.code != "placeholder" and fate.state != "kept":
         expected = fate.decision.placeholder if fate.decision else None
-    if expected is None:
-        return True  # what a call is given stays an object, with a text in the place of its own
     seen = world.text_now(fate)
     is_input = fate.item.kind == "tool_call" and isinstance(expected, str)
     if is_input and not isinstance(seen, str):
