@@ -263,6 +263,7 @@ class World:
         self._session: Session | None = None
         self._has_own_root = False
         self._files_before: frozenset[str] | None = None
+        self.seen_files: set[str] = set()
 
     def use_policy(self, source: PolicySource) -> None:
         """Run under this policy from the next event on; the session goes on in its folder."""
@@ -443,6 +444,7 @@ class World:
         self.require_no_error()
         self.begin()
         self.waits = []
+        self.tries_before = 0 if self.summarizer is None else len(self.summarizer.requests)
         with self._disk(), passing_time(self._let_pass):
             yield
 
@@ -450,6 +452,7 @@ class World:
         """Note that something happens, and which files were there before anything did."""
         if self._files_before is None:
             self._files_before = frozenset(self.all_files())
+        self.seen_files.update(self.all_written)
 
     def _let_pass(self, seconds: float) -> None:
         self.seconds_passed += seconds

@@ -115,5 +115,5 @@ def _(policyctx_world: World, items: str, form: str) -> None:
     """Which form the content has in the edited messages."""
     for fate in policyctx_world.fates_of(items):
         seen = policyctx_world.text_now(fate)
-        if isinstance(seen, str) != (form == "a string"):
+        if not isinstance(seen, str if form == "a string" else list):
             raise OutcomeError(form, type(seen).__name__, [fate])
