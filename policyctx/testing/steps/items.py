@@ -32,7 +32,7 @@ def _(
     """What became of items, as of the last model call and what arrived since. A `kept` item is
     still there, a `dropped` one is gone. `newly`: decided in that very event. A reason is its code
     or its words, as `policyctx plan` shows them; what is offloaded or cleared has its placeholder
-    in the messages.
+    in the messages, and what is dropped or summarised is not in them.
     """
 
     def holds(fate: Fate) -> bool:
