@@ -6,7 +6,7 @@ puts pieces into messages of either API.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
@@ -62,6 +62,14 @@ def filler_blocks(
 def compact(content: object) -> str:
     """Return the JSON that stands for content which is not a plain text, as policies measure it."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def parts_of(value: object) -> Iterator[object]:
+    """Yield a value, and all that is in it if it is a map or a list."""
+    yield value
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from parts_of(part)
 
 
 def _characters(count: int, serial: int) -> str:

@@ -29,9 +29,10 @@ from policyctx.compaction.restoration import WorkingFiles
 from policyctx.compaction.sdk_summarizers import refusal
 from policyctx.compaction.summarizers import ModelSummarizer
 from policyctx.definitions.actions import BY_STATE
-from policyctx.definitions.items import HostObject
+from policyctx.definitions.items import HostObject, PlainValue
 from policyctx.definitions.items import Path as ItemPath
 from policyctx.errors import PolicyctxError, PolicyError, SummaryError, UnrestorableFileError
+from policyctx.messages.markers import unmarked
 from policyctx.messages.reading import items_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
@@ -40,7 +41,7 @@ from policyctx.policy.sources import PolicySource
 from policyctx.policy.tools import tool
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.testing.contents import Message, MessageBuilder, Pieces, filler
+from policyctx.testing.contents import Message, MessageBuilder, Pieces, filler, parts_of
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.functions import called, input_of
 from policyctx.testing.kinds import Size
@@ -262,6 +263,7 @@ class World:
         self._session: Session | None = None
         self._has_own_root = False
         self._files_before: frozenset[str] | None = None
+        self.seen_files: set[str] = set()
 
     def use_policy(self, source: PolicySource) -> None:
         """Run under this policy from the next event on; the session goes on in its folder."""
@@ -442,6 +444,7 @@ class World:
         self.require_no_error()
         self.begin()
         self.waits = []
+        self.tries_before = 0 if self.summarizer is None else len(self.summarizer.requests)
         with self._disk(), passing_time(self._let_pass):
             yield
 
@@ -449,6 +452,7 @@ class World:
         """Note that something happens, and which files were there before anything did."""
         if self._files_before is None:
             self._files_before = frozenset(self.all_files())
+        self.seen_files.update(self.all_written)
 
     def _let_pass(self, seconds: float) -> None:
         self.seconds_passed += seconds
@@ -539,9 +543,26 @@ class World:
                 raise OutcomeError("the item in the messages", "its message has left", [fate])
             place, path = here, _path_now(fate)
         seen = value_at(turn.messages[place], path)
-        is_block = seen != fate.original and isinstance(seen, Mapping)
+        if fate.item.kind == "tool_call" or seen == fate.original or not isinstance(seen, Mapping):
+            return seen
         # A text block replaces an image or a document.
-        return seen["text"] if is_block and isinstance(seen.get("text"), str) else seen
+        return seen["text"] if isinstance(seen.get("text"), str) else seen
+
+    def is_seen(self, fate: Fate) -> bool:
+        """Return whether a model is sent an item that an action took from the list."""
+        turn, place = fate.turn, fate.item.message
+        here = None if turn.result is None else position_of(turn.result.source_ranges, place)
+        if here is None:
+            return any(message is turn.given[place] for message in turn.messages)
+        before, now = unmarked(turn.before[place]), unmarked(turn.messages[here])
+        taken = [
+            _whole(before, other)
+            for other in turn.fates
+            if other.item.message == place and not BY_STATE[other.state].keeps_place
+        ]
+        whole = _whole(before, fate)
+        staying = list(parts_of(before)).count(whole) - taken.count(whole)
+        return list(parts_of(now)).count(whole) > staying
 
     def saved(self, fate: Fate) -> tuple[Fate, Decision]:
         """Return how the item was offloaded: in this turn or in one before it.
@@ -604,6 +625,11 @@ def _before(path: ItemPath, place: int) -> range:
 def _block(path: ItemPath) -> ItemPath:
     """Return the path of the innermost block in which an item is."""
     return path[: max((i for i, part in enumerate(path, 1) if isinstance(part, int)), default=0)]
+
+
+def _whole(message: Message, fate: Fate) -> PlainValue:
+    """Return the block of an item, or its value in a message without blocks."""
+    return value_at(message, _block(fate.item.path) or fate.item.path)
 
 
 def _arrival(message: Message, call: Message | None, session: Session) -> Result:

@@ -786,3 +786,39 @@ Feature: Outcomes that did not come
     And a user message of 10 tokens
     When the policy is applied
     Then the waits between the tries grow from 5 seconds
+
+  Scenario: expected: metadata.m: *
+    Given a file "data.json" that reads "{\"metadata\": {\"n\": 3}}"
+    When the policy is applied
+    Then the file "data.json" is JSON with
+      | metadata.m | * |
+
+  Scenario: expected: metadata.n.m: null
+    Given a file "data.json" that reads "{\"metadata\": {\"n\": 3}}"
+    When the policy is applied
+    Then the file "data.json" is JSON with
+      | metadata.n.m | null |
+
+  Scenario: found:    dict
+    When the policy is applied
+    Then the content of the 1st call is a list of blocks
+
+  Scenario: expected: no archive
+    Given the policy
+      """
+      compaction: {archive: true}
+      store: {format: envelope}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then no archive is written
+
+  Scenario: user, user, assistant, tool
+    Given the policy "context-compact"
+    And the messages have the OpenAI Responses shape
+    And 2 user messages of 10 tokens
+    And a Bash result of 10 tokens
+    When the policy is applied
+    Then user and assistant take turns

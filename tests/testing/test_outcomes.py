@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from policyctx.testing.listing import library
 from policyctx.testing.selecting import TurnEvent
 from policyctx.testing.world import World
 from policyctx.turns.result import Result
-from tests.conversations import Message, session_of
+from policyctx.turns.sources import Sources
+from tests.conversations import Message, call, calls, results, session_of
 from tests.policies import policy
 
 
@@ -84,6 +85,73 @@ def test_messages_missing_from_the_prefix_are_reported(tmp_path: Path) -> None:
         step("the prefix is unchanged( up to message {position:number})")(
             world_of(tmp_path, (longer, longer), (shorter, shorter))
         )
+
+
+BECAME = next(one for one in library() if "newly" in one.sentence).function
+DROPS = "min_chars: 1\nsteps: [{name: s, do: drop, select: {types: [tool_result], keep_recent: 1}}]"
+COMPACTS = "steps: [{name: s, do: compact}]"
+
+
+def edited_by(folder: Path, keys: str, given: Sequence[Message]) -> tuple[World, Result]:
+    """A world with a turn under a policy, and its result."""
+    world = World(folder / "context", folders=[folder])
+    session = Session(
+        policy(keys), root=folder / "root", summarizer=lambda _request: "What was said."
+    )
+    result = session.apply(given)
+    world.turns.append(TurnEvent("model call", given, copy.deepcopy(given), result.plan, result))
+    world.begin()
+    return world, result
+
+
+def left_in(world: World, messages: Sequence[Message], sources: Sources) -> None:
+    """Have the last turn return other messages, as an engine would that does not what it says."""
+    turn = world.turns[-1]
+    assert turn.result is not None
+    result = replace(turn.result, messages=messages, source_ranges=sources)
+    world.turns[-1] = replace(turn, result=result)
+
+
+@pytest.mark.parametrize(
+    ("keys", "items", "state"),
+    [(DROPS, "the first result", "dropped"), (COMPACTS, "messages 2 to 3", "summarised")],
+)
+def test_messages_that_did_not_leave_are_reported(
+    keys: str, items: str, state: str, tmp_path: Path
+) -> None:
+    given = session_of("one", "two", "three", "four")
+    world, result = edited_by(tmp_path, keys, given)
+    BECAME(world, items, "are", state)
+    for sources in ((range(len(given)),), result.source_ranges):
+        left_in(world, list(given), sources)
+        with pytest.raises(OutcomeError, match="nothing of it"):
+            BECAME(world, items, "are", state)
+
+
+@pytest.mark.parametrize("second", ["two", "one"])
+def test_a_block_that_did_not_leave_its_message_is_reported(second: str, tmp_path: Path) -> None:
+    asked = calls(("a", "Bash"), ("b", "Bash"))
+    given = [*session_of(), asked, results(("a", "one"), ("b", second)), *session_of("last")[1:]]
+    world, _ = edited_by(tmp_path, DROPS, given)
+    BECAME(world, "the first 2 results", "are", "dropped")
+    halved = [*given[:2], {**given[2], "content": given[2]["content"][1:]}, *given[3:]]
+    left_in(world, halved, (range(len(given)),))
+    BECAME(world, 'the result "a"', "is", "dropped")
+    with pytest.raises(OutcomeError, match="nothing of it"):
+        BECAME(world, 'the result "b"', "is", "dropped")
+
+
+def test_an_input_that_is_whole_is_reported(tmp_path: Path) -> None:
+    given = [*session_of(), call("a", "Write", {"text": "x" * 900}), results(("a", "done"))]
+    keys = (
+        "min_chars: 1\nitems: {tool_call: {offload: true}}\n"
+        "steps: [{name: s, do: offload, select: {types: [tool_call]}}]"
+    )
+    world, _ = edited_by(tmp_path, keys, given)
+    BECAME(world, "the call", "is", "offloaded")
+    left_in(world, list(given), (range(len(given)),))
+    with pytest.raises(OutcomeError, match="the model to see"):
+        BECAME(world, "the call", "is", "offloaded")
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,12 @@ from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 
-from policyctx.compaction.assembly import CompactStats, SummaryRequest
+from policyctx.compaction.assembly import ITEM_TYPE, CompactStats, SummaryRequest
 from policyctx.compaction.prompt import instructions, recorded_parts, transcript
-from policyctx.testing.contents import ToolResult, compact, filler
+from policyctx.messages.shapes.responses import OUTPUT_TYPES
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.store.files import unpacked
+from policyctx.testing.contents import Message, ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.kinds import Amount, Size, amount
 from policyctx.testing.selecting import Returned
@@ -301,7 +304,8 @@ def _(policyctx_world: World, amount: Amount) -> None:
     """Before each try but the first of the last event the session waits, each time at least one
     and a half times as long as before. The amount is the first wait.
     """
-    waits, tries = policyctx_world.waits, len(_scripted(policyctx_world).requests)
+    waits = policyctx_world.waits
+    tries = len(_scripted(policyctx_world).requests) - policyctx_world.tries_before
     grow = all(_LEAST_GROWTH * one <= other for one, other in pairwise(waits))
     if len(waits) != tries - 1 or not waits or not amount.holds_for(waits[0]) or not grow:
         found = ", ".join(f"{wait:g}" for wait in waits) or "none"
@@ -328,17 +332,45 @@ def _(policyctx_world: World, items: str) -> None:
 def _(policyctx_world: World) -> None:
     """No replaced messages were saved below the root folder."""
     policyctx_world.require_event()
-    if found := [path for path in policyctx_world.all_files() if "archive" in path]:
+    root = policyctx_world.root
+    if found := [path for path in policyctx_world.all_files() if _is_archive(root / path)]:
         raise OutcomeError("no archive", ", ".join(found))
 
 
 @then("user and assistant take turns", "user and assistant take turns")
 def _(policyctx_world: World) -> None:
-    """Behind the system messages the roles of the edited messages alternate, the user first."""
-    roles = [message["role"] for message in policyctx_world.last.messages]
-    spoken = [role for role in roles if role != "system"]
-    if spoken[:1] != ["user"] or any(one == other for one, other in pairwise(spoken)):
+    """Behind the system messages the roles of the edited messages alternate, the user first.
+    Results that follow each other are one turn, and so is an answer with its calls and reasoning.
+    """
+    messages = policyctx_world.last.messages
+    roles = [_speaker(message) for message in messages]
+    spoken = [
+        (role, role != "tool" and "role" in message)
+        for role, message in zip(roles, messages, strict=True)
+        if role not in SYSTEM_ROLES
+    ]
+    is_doubled = any(one == other and one[1] for one, other in pairwise(spoken))
+    if is_doubled or not spoken or spoken[0][0] != "user":
         raise OutcomeError("user, assistant, user, …", ", ".join(roles), policyctx_world.fates)
+
+
+def _speaker(message: Message) -> str:
+    """Return the role of a message; an item of the Responses API may have none."""
+    by_type = "tool" if message.get("type") in OUTPUT_TYPES else "assistant"
+    return str(message.get("role") or by_type)
+
+
+def _is_archive(path: Path) -> bool:
+    """Return whether a file, compressed or not, is the archive of a compaction."""
+    raw = path.read_bytes()
+    try:
+        document = json.loads(unpacked(raw) if path.suffix == ".zst" else raw)
+    except ValueError:
+        return False
+    if not isinstance(document, dict):
+        return False
+    is_enveloped = document.get("item_type") == ITEM_TYPE
+    return is_enveloped or {"compaction", "messages"} <= document.keys()
 
 
 def _compacted(world: World) -> Compacted:

@@ -66,7 +66,7 @@ def _(policyctx_world: World, names: tuple[str, ...], only: str = "", by: str = 
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """No such files are below the root folder, though the scenario's events saved them there."""
-    saved = {
+    saved = policyctx_world.seen_files | {
         decision.file.relative_path
         for turn in policyctx_world.turns
         for decision in (turn.plan.to_save if turn.plan else ())
@@ -131,14 +131,17 @@ def _(
     "| metadata.tool_name | Bash |\n| offloaded_at | over 1,700,000,000 |",
 )
 def _(policyctx_world: World, name: str, datatable: Sequence[Sequence[object]]) -> None:
-    """Values in a JSON file, each after its key; a dot leads into a map. `*` is anything. A bound
-    such as `over 100` holds for a number alone, `a whole number` for one without a fraction.
+    """Values in a JSON file, each after its key; a dot leads into a map. `*` is anything that
+    is there. A bound such as `over 100` holds for a number alone, `a whole number` for one without
+    a fraction.
     """
     document = json.loads(_content(policyctx_world, name))
     for key, expected in ((str(row[0]), str(row[1])) for row in datatable):
         found: Any = document
         for part in key.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
+            if not isinstance(found, dict) or part not in found:
+                raise OutcomeError(f"{key}: {expected}", f"no {key} in {compact(document)}")
+            found = found[part]
         shown = found if isinstance(found, str) else compact(found)
         if not _is_so(found, expected):
             raise OutcomeError(f"{key}: {expected}", f"{key}: {shown}")

@@ -32,7 +32,7 @@ def _(
     """What became of items, as of the last model call and what arrived since. A `kept` item is
     still there, a `dropped` one is gone. `newly`: decided in that very event. A reason is its code
     or its words, as `policyctx plan` shows them; what is offloaded or cleared has its placeholder
-    in the messages.
+    in the messages, and what is dropped or summarised is not in them.
     """
 
     def holds(fate: Fate) -> bool:
@@ -61,14 +61,16 @@ def _is_because(fate: Fate, reason: str) -> bool:
 
 
 def _is_rendered(world: World, fate: Fate) -> bool:
-    """Does the model see what was decided: the item as it was, or its placeholder."""
-    if fate.turn.result is None or not BY_STATE[fate.state].keeps_place:
+    """Does the model see what was decided: the item as it was, its placeholder, or nothing."""
+    if fate.turn.result is None:
+        return True
+    if not BY_STATE[fate.state].keeps_place:
+        if world.is_seen(fate):
+            raise OutcomeError("the model to see nothing of it", repr(fate.original), [fate])
         return True
     expected = fate.original
     if fate.code != "placeholder" and fate.state != "kept":
         expected = fate.decision.placeholder if fate.decision else None
-    if expected is None:
-        return True  # what a call is given stays an object, with a text in the place of its own
     seen = world.text_now(fate)
     is_input = fate.item.kind == "tool_call" and isinstance(expected, str)
     if is_input and not isinstance(seen, str):
@@ -113,5 +115,5 @@ def _(policyctx_world: World, items: str, form: str) -> None:
     """Which form the content has in the edited messages."""
     for fate in policyctx_world.fates_of(items):
         seen = policyctx_world.text_now(fate)
-        if isinstance(seen, str) != (form == "a string"):
+        if not isinstance(seen, str if form == "a string" else list):
             raise OutcomeError(form, type(seen).__name__, [fate])

@@ -1,11 +1,10 @@
 """Then: what the message list is like."""
 
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 
 from policyctx.messages.markers import unmarked
-from policyctx.testing.contents import compact
+from policyctx.testing.contents import compact, parts_of
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.kinds import Amount
 from policyctx.testing.selecting import TurnEvent
@@ -15,15 +14,9 @@ from policyctx.testing.world import World
 
 def shared_parts(one: object, other: object) -> list[object]:
     """Return the maps and lists in `one` that are in `other` as well, as the same objects."""
-    known = {id(part) for part in _parts(other)}
-    return [part for part in _parts(one) if id(part) in known]
-
-
-def _parts(value: object) -> Iterator[object]:
-    if isinstance(value, dict | list):
-        yield value
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _parts(part)
+    known = {id(part) for part in parts_of(other)}
+    found = (part for part in parts_of(one) if isinstance(part, dict | list))
+    return [part for part in found if id(part) in known]
 
 
 @then("the same list is returned", "the same list is returned")

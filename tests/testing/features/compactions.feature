@@ -86,3 +86,59 @@ Feature: What happens around compactions
     And the agent has read the file "a.py"
     And the policy is applied
     Then the file "a.py" is restored
+
+  Scenario: The waits of a second summary are its own
+    Given the policy
+      """
+      model: {context_window: 20000}
+      steps: [{name: squeeze, do: compact, when: {tokens: {at_least: 50%}}}]
+      """
+    And the summarizer fails 1 time
+    And a user message of 15,000 tokens
+    When the policy is applied
+    Then the waits between the tries grow from at least 1 second
+    When the summarizer fails 2 times
+    And the session continues for 1 turn with a user message of 15,000 tokens each
+    Then the summarizer is asked 5 times
+    And the waits between the tries grow from at least 1 second
+
+  Scenario: An archive that the store let go of is gone
+    Given the policy
+      """
+      model: {context_window: 20000}
+      compaction: {archive: true}
+      store: {retention: {max_age: 1d}}
+      steps: [{name: squeeze, do: compact, when: {tokens: {at_least: 50%}}}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 15,000 tokens
+    When the policy is applied
+    Then the file "archive/compaction-001.json.zst" is written
+    When 30 days pass
+    And the store is collected
+    Then the file "archive/compaction-001.json.zst" is gone
+
+  Scenario Outline: Calls and results are part of a turn in the <shape> shape
+    Given the policy "context-compact"
+    And the messages have the <shape> shape
+    And 2 parallel Bash results of 30 tokens
+    When the policy is applied
+    Then user and assistant take turns
+
+    Examples:
+      | shape            |
+      | Anthropic        |
+      | OpenAI           |
+      | OpenAI Responses |
+
+  Scenario: A result of a tool that is called archive is none
+    Given the policy
+      """
+      min_tokens: 100
+      items: {tool_result: {offload: true}}
+      steps: [{name: retire, do: offload}]
+      """
+    And 2 archive_get results of 3,000 tokens
+    When the policy is applied
+    Then 2 files are written
+    And no archive is written
