@@ -161,9 +161,9 @@ def report_of(path: Path, preset: str, root: Path) -> dict[str, Any]:
     """What the commands report, had in this process."""
     given = read_messages(str(path))
     session = Session(preset, root=root, session_id="s")
-    given.teach(session, quiet=True)
-    planned = session.plan(given.messages, system=given.system, tools=given.tools)
-    placed = session.breakpoints(given.messages, system=given.system, tools=given.tools)
+    request = given.teach(session, quiet=True)
+    planned = session.plan(given.messages, request=request)
+    placed = session.breakpoints(given.messages, request=request)
     told = plan_report(planned) | given.report(session) | breakpoints_report(placed)
     report: dict[str, Any] = json.loads(json_text(told))
     return report
