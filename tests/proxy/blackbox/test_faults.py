@@ -178,6 +178,7 @@ async def _becomes(condition: Callable[[], bool], seconds: float = 10) -> bool:
 def test_a_client_that_goes_away_before_the_answer_ends_the_request(
     provider: Upstream, proxy: Proxy
 ) -> None:
+    assert asyncio.run(_becomes(lambda: provider.open == 0))  # those of other tests
     provider.script = always(Reply("word", pause=20))
 
     async def leave() -> None:
