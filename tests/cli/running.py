@@ -85,7 +85,7 @@ class Started:
         return self._code(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end, at most so many seconds, and return the exit code."""
+        """Wait for the end and return the exit code; raise an error after `timeout` seconds."""
         code = self._code(timeout)
         if code is None:
             raise subprocess.TimeoutExpired("policyctx", timeout or 0)

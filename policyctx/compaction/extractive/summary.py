@@ -45,7 +45,7 @@ from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
 
-# Where work goes on, so many of the agent's messages say what is in hand.
+# How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"

@@ -108,7 +108,7 @@ class LeftOut(NamedTuple):
         return f"Left out: {self.lines} line{'s' * (self.lines > 1)} of the user{where}."
 
     def with_more(self, lines: int, archive: str) -> LeftOut:
-        """Return it with so many lines more, which the archive holds."""
+        """Return it with `lines` more of them, which the archive holds."""
         if not lines:
             return self
         names = dict.fromkeys((*self.archives, *filter(None, (archive,))))
