@@ -55,11 +55,6 @@ class Reporting:
     def __init__(self, session_id: str, policy: str) -> None:
         self._session_id, self._policy = session_id, policy
 
-    @property
-    def is_traced(self) -> bool:
-        """Whether a turn becomes a span."""
-        return _telemetry() is not None
-
     def turn(self, operation: str, turn: Turn[Result]) -> Turn[Result]:
         """Run a turn that decides, and report it."""
         telemetry = _telemetry()
@@ -117,6 +112,11 @@ class Reporting:
                 f"{stats.original_token_count:,}",
                 f"{stats.compacted_token_count:,}",
             )
+
+
+def is_traced() -> bool:
+    """Return whether a turn becomes a span."""
+    return _telemetry() is not None
 
 
 def _telemetry() -> Telemetry | None:
