@@ -372,6 +372,14 @@ class Figures:
         lambda s: tuple(sorted({call.terms.window for call in s.session.calls})), _names, none=tuple
     )
     """The context windows of the calls, in tokens."""
+    assumed_windows: Mapping[str, int] = _figure(
+        lambda s: Counter(
+            c.terms.language_model for c in s.session.calls if c.terms.window_is_assumed
+        ),
+        _counts,
+        none=dict,
+    )
+    """Calls whose window nobody knows, by model."""
     steps: Mapping[str, StepUse] = _figure(lambda s: s.session.steps, _merged, none=dict)
     types: Mapping[str, TypeTokens] = _figure(lambda s: s.session.types, _merged, none=dict)
     files: int = _figure(lambda s: s.session.files)

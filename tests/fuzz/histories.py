@@ -329,8 +329,8 @@ class History:
 
 def left_by(session: Session, messages: list[Message]) -> list[Message]:
     """Return what the decisions of earlier turns leave of a list, before new ones are made."""
-    memory = run(session._recall(), session.store)
-    left = session._list_of(messages, memory)[0].left
+    memory = run(session._knowledge.recall(), session.store)
+    left = session._knowledge.list_of(messages, memory)[0].left
     return [message for message in left if message is not None]
 
 
