@@ -311,7 +311,7 @@ def test_some_large_results_take_at_most_twice_their_memory(
 @BY
 @pytest.mark.usefixtures("_traced")
 def test_small_messages_take_at_most_twice_their_memory(by: str, url: str, tmp_path: Path) -> None:
-    messages = results(LETTERS["Chinese"], *[60] * 1_000)
+    messages = results(LETTERS["Chinese"], *[60] * 500)
     assert times_of(by, messages, url, tmp_path) < 2
 
 
