@@ -135,9 +135,8 @@ def _(policyctx_world: World, name: str, target: str) -> None:
 
 
 @given(
-    "the file {name:text} is deleted (from the {where=working directory}|from the root folder)",
+    "the file {name:text} is deleted from the {where=working directory}",
     'the file "a.py" is deleted from the working directory',
-    'the file "tool-result-a.md" is deleted from the root folder',
 )
 @when(
     "the file {name:text} is deleted (from the {where=working directory}|from the root folder)",
