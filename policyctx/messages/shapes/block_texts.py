@@ -9,8 +9,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from policyctx.definitions.items import Medium, Provider
-from policyctx.messages.json_text import as_mapping, compact_json, stringified, text_of
+from policyctx.definitions.items import JsonText, Medium, Provider
+from policyctx.messages.json_text import (
+    as_mapping,
+    compact_json,
+    json_text,
+    stringified,
+    text_of,
+)
 from policyctx.messages.markers import unmarked_block
 
 Block: TypeAlias = Mapping[str, Any]
@@ -155,12 +161,14 @@ class BlockList:
     @property
     def json(self) -> str:
         """The JSON of the list, made anew each time, since it may hold large images."""
-        return self.given if isinstance(self.given, str) else stringified(self.given)
+        given = self.given
+        return str(given if isinstance(given, str | JsonText) else stringified(given))
 
     @property
     def raw_json(self) -> str:
         """The JSON with lone surrogates as they are, as version 0.2 wrote it."""
-        return self.given if isinstance(self.given, str) else compact_json(self.given)
+        given = self.given
+        return str(given if isinstance(given, str | JsonText) else json_text(given))
 
     @property
     def chars(self) -> int:
