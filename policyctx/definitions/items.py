@@ -92,7 +92,7 @@ class Medium:
 class Blocks(Protocol):
     """The blocks of a result whose texts are joined."""
 
-    texts: tuple[str, ...]
+    texts: tuple[str | JsonText, ...]
     """The texts that are joined, the strings of the message itself; empty if they are unknown."""
 
     @property
@@ -134,11 +134,7 @@ class JsonText(tuple[str, ...]):
     __slots__ = ()
 
     def __str__(self) -> str:
-        text = ""
-        for i, part in enumerate(self):
-            for piece in string_pieces(part) if i % 2 else (part,):
-                text += piece  # grows in place, where an encoder and a join hold the text twice
-        return text
+        return joined((self,))
 
     @property
     def value(self) -> PlainValue:
@@ -146,6 +142,18 @@ class JsonText(tuple[str, ...]):
         # No other string is as long as what stands for the long ones.
         found = json.loads("".join(_LONG if i % 2 else part for i, part in enumerate(self)))
         return _with_long(found, iter(self[1::2]))
+
+
+def joined(texts: Sequence[str | JsonText]) -> str:
+    """Return the texts, joined by a newline."""
+    text = ""
+    for number, one in enumerate(texts):
+        if number:
+            text += "\n"
+        for i, part in enumerate((one,) if isinstance(one, str) else one):
+            for piece in string_pieces(part) if i % 2 else (part,):
+                text += piece  # grows in place, where an encoder and a join hold the text twice
+    return text
 
 
 _LONG = "x" * (HELD_CHARS + 1)
@@ -176,10 +184,10 @@ class Item(NamedTuple):
     type: str
     """The item type under the policy: the kind, or a refinement that the policy defines."""
     role: str
-    texts: str | JsonText | tuple[str, ...]
+    texts: str | JsonText | tuple[str | JsonText, ...]
     """`text`, or what it is made from: texts that it joins, or the strings in its JSON. So what is
     made is not held beside the messages."""
-    counted_texts: str | JsonText | tuple[str, ...]
+    counted_texts: str | JsonText | tuple[str | JsonText, ...]
     """The same of `counted`."""
     media: tuple[Medium, ...] = ()
     turn: int = 0
@@ -267,8 +275,8 @@ class Item(NamedTuple):
         return name if self.inside is None else f"{name}-{self.number}"
 
 
-def _made(texts: str | tuple[str, ...]) -> str:
-    return "\n".join(texts) if type(texts) is tuple else str(texts)
+def _made(texts: str | JsonText | tuple[str | JsonText, ...]) -> str:
+    return joined(texts) if type(texts) is tuple else str(texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -340,7 +340,7 @@ class _New:
         led: list[int] | None = None
         for part in parts:
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
-            texts: Text | tuple[str, ...] = text
+            texts: Text | tuple[Text, ...] = text
             if part.blocks is not None and len(part.blocks.texts) > 1:
                 texts = part.blocks.texts
                 counted = None if counted == text else counted

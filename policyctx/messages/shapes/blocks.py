@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import NoneType
 from typing import Any
 
-from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of
+from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of, joined
 from policyctx.messages.json_text import Text, as_mapping, compact_json, json_text, stringified
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.block_texts import (
@@ -155,7 +155,7 @@ def result_parts(
             if media:
                 counted = json_text([part for j, part in enumerate(listed) if j not in media])
         else:
-            text, blocks = "\n".join(texts), BlockList(content, texts)
+            text, blocks = joined(texts), BlockList(content, texts)
             counted = (joined_text(listed, media) or "") if media else text
     held = tuple(map(medium_of, media.values())) if media else ()
     result = Part(path, "tool_result", text, counted, held, tool, call_id, error, blocks=blocks)
