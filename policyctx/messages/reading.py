@@ -13,6 +13,7 @@ from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
 from policyctx.errors import MessagesError, ShapeError
+from policyctx.messages.json_text import Text
 from policyctx.messages.markers import MARKER, is_anthropic
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shapes
@@ -339,7 +340,7 @@ class _New:
         by = "" if type(message) is dict else author_of(message)
         for part in parts:
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
-            texts: str | tuple[str, ...] = text
+            texts: Text | tuple[Text, ...] = text
             if part.blocks is not None and len(part.blocks.texts) > 1:
                 texts = part.blocks.texts
                 counted = None if counted == text else counted

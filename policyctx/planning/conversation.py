@@ -463,7 +463,7 @@ class Conversation:
             policy=self.policy.digest,
             tool=item.tool,
             reads_as=kind_of_text(item.role) if is_medium else "",
-            names_file=item.kind == "tool_call" and self._names_file(item.text),
+            names_file=item.kind == "tool_call" and self._names_file(item),
             tokens=self.facts.tokens(item) if self.policy.keeps_by_tokens else None,
             saved=content_hash(item.text) if item.media and item.identity != item.text else None,
             call_id=item.other_id if item.is_answer else None,
@@ -501,13 +501,12 @@ class Conversation:
             return False
         replaced = self._identities.replaced(call)
         return (
-            self._names_file(self.reading.items[call].text)
-            if replaced is None
-            else replaced.names_file
+            self._names_file(self.reading.items[call]) if replaced is None else replaced.names_file
         )
 
-    def _names_file(self, given: str) -> bool:
-        return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, words_of(given)))
+    def _names_file(self, call: Item) -> bool:
+        may_name = self.ledger.may_name_file(call.text)
+        return may_name and any(map(self.ledger.has_file, words_of(call)))
 
     def _remembered(self, position: int, entry: LedgerEntry) -> Decision:
         item, path = self.reading.items[position], entry.relative_path
@@ -558,9 +557,9 @@ class Conversation:
         return tuple(unit for unit in self._tallies if self.tally(unit) is not None)
 
 
-def words_of(text: str) -> Iterator[str]:
+def words_of(call: Item) -> Iterator[str]:
     """Yield what may be a path in a call's input: strings, quoted parts of them, and words."""
-    for value in strings_in(text):
+    for value in strings_in(call):
         yield value
         yield from _QUOTES.split(value)
         yield from _BETWEEN_WORDS.split(value)
@@ -585,7 +584,7 @@ def own_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
 
 def _named_paths(item: Item, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
     """Yield the files that a text names as a placeholder, or the strings of a call's input."""
-    if isinstance(item.texts, tuple) and len(item.texts) > 1:
+    if type(item.texts) is tuple and len(item.texts) > 1:
         return
     is_call = item.kind == "tool_call"
     for item_type, wording in policy.wordings_naming_files(item.tool):
@@ -595,7 +594,7 @@ def _named_paths(item: Item, policy: OffloadPolicy, facts: Facts) -> Iterator[st
             typed = item._replace(type=item_type)
             path = own_path(typed, policy, facts)
             file = File(path, f"{facts.root}/{path}")
-            for text in strings_in(item.text) if is_call else (item.text,):
+            for text in strings_in(item) if is_call else (item.text,):
                 found = named_path(wording, with_text(typed, text), file, facts)
                 if found is not None:
                     yield found

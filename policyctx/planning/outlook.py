@@ -1,7 +1,6 @@
 """`Outlook`: the message list as the decisions that a plan has made so far would leave it."""
 
-import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from policyctx.definitions.items import Item
 from policyctx.definitions.names import READ_TOOL, recall_tool
@@ -133,25 +132,25 @@ def source_of(conversation: Conversation, position: int) -> RecallSource | None:
     replaces = policy.store.on_conflict == "overwrite"  # a file may hold another content by now
     if call is None or not is_whole or replaces or item.error or item.media:
         return None
-    given = conversation.reading.items[call].text
+    asked = conversation.reading.items[call]
     if (tool := recall_tool(item.tool)) is not None:
-        path = _input(given).get("path") if tool == READ_TOOL else None
+        path = asked.input.get("path") if tool == READ_TOOL else None
         return RecallSource(_file_of(path, conversation, by_id=True))
-    file = _read_whole(item, given, conversation) or _read_by_rule(item, given, conversation)
+    file = _read_whole(item, asked, conversation) or _read_by_rule(item, asked, conversation)
     return None if file is None else RecallSource(file)
 
 
-def _read_by_rule(item: Item, given: str, conversation: Conversation) -> File | None:
+def _read_by_rule(item: Item, call: Item, conversation: Conversation) -> File | None:
     """Return the file that a tool with `reads_file` was called with."""
-    values = _input(given)
+    values = call.input
     paths = (values.get(field) for field in conversation.policy.path_fields(item.tool or ""))
     path = next((path for path in paths if path is not None), None)
     return _file_of(path, conversation)
 
 
-def _read_whole(item: Item, given: str, conversation: Conversation) -> File | None:
+def _read_whole(item: Item, call: Item, conversation: Conversation) -> File | None:
     """Return the file that the call names and that holds exactly the text of the result."""
-    found = (_file_of(word, conversation) for word in words_of(given))
+    found = (_file_of(word, conversation) for word in words_of(call))
     for file in found:
         if file is not None:
             known = conversation.ledger.saved_hash(file.relative_path)
@@ -175,12 +174,3 @@ def _file_of(path: object, conversation: Conversation, *, by_id: bool = False) -
             return File(below, full)
     known = ledger.path_of(inner) if by_id else None
     return None if known is None else File(known, f"{facts.root}/{known}")
-
-
-def _input(given: str) -> dict[str, Any]:
-    """Return the input of a call, empty if it is not a JSON object."""
-    try:
-        found = json.loads(given)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

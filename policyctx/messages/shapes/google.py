@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from policyctx.definitions.items import UNKNOWN, Medium, Message, Path
-from policyctx.messages.json_text import JSON, compact_json, without_none
+from policyctx.messages.json_text import JSON, json_text, without_none
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.block_texts import BlockList, blocks_in, joined_text
 from policyctx.messages.shapes.shape import Part, Shape, kind_of_text
@@ -130,7 +130,7 @@ def _part(path: Path, part: Mapping[str, Any], text_kind: str) -> Part:
     if call := _held(part, _CALL):
         tool = blocks.word(call.get("name"))
         call_id, signed = blocks.word(call.get("id")) or tool, _field(part, _SIGNATURE) is not None
-        given = compact_json(call.get("args") or {})
+        given = json_text(call.get("args") or {})
         return Part(path, "tool_call", given, tool=tool, call_id=call_id, signed=signed)
     if response := _held(part, _RESPONSE):
         return _result(path, response)
@@ -158,11 +158,11 @@ def _result(path: Path, response: Mapping[str, Any]) -> Part:
     field = text_field(given)
     is_text = list(given) == [field] and isinstance(given[field], str)
     said = given[field] if is_text else None if listed is None else joined_text(listed)
-    counted = compact_json(given) if said is None else str(said)
+    counted = json_text(given) if said is None else str(said)
     text, joined = counted, None
     media = tuple(_medium(part)[0] for part in held if isinstance(part, Mapping))
     if media or not is_text:
-        whole = compact_json(response if media else given)
+        whole = json_text(response if media else given)
         text, joined = (str(said), BlockList(whole)) if said else (whole, None)
     error = "error" in given
     return Part(
