@@ -113,7 +113,7 @@ class History:
         """Each message that the session was given, with its bytes at that time, by its identity."""
         self._rules = Rules()
         self._saved: dict[str, str] = {}
-        self._arrives = shape not in {"legacy", "bedrock", "google"} and rng.random() < 0.3
+        self._arrives = shape != "legacy" and rng.random() < 0.3
         kept = random.Random(f"arrivals of {seed}")  # noqa: S311 - no secret, and draws of its own
         self._keeps_originals = kept.random() < _KEPT
         self._replaced: set[str] = set()
@@ -155,7 +155,7 @@ class History:
     def _arrived(self, message: Message) -> Message:
         """Report a message with results on arrival; the caller keeps what comes back, or not."""
         call = self._caller_of(message)
-        kinds = {item.kind for item in items_of([message])}
+        kinds = {item.kind for item in items_of([message], self._shapes)}
         if "tool_result" not in kinds or call is None or role_of(call) != "assistant":
             return message
         result = self._session.on_tool_result(message, call=call)
@@ -169,7 +169,7 @@ class History:
 
     def _caller_of(self, message: Message) -> Message | None:
         """Return the last message, or the item that an output of the Responses API answers."""
-        if not (ids := results_in(message)):
+        if not (ids := results_in(message) if isinstance(message, dict) else []):
             return self._full[-1] if self._full else None
         return next((one for one in reversed(self._full) if calls_in(one) == ids), None)
 
