@@ -18,7 +18,7 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -181,8 +181,8 @@ def measure_for(tokenizer: str, *, fast: bool | None = None) -> Measure:
     if TOKENIZERS[tokenizer].is_approximate:
         return approximate
     if find_spec("toktok") is not None if fast is None else fast:
-        return lambda texts: _fast_counts(texts, tokenizer)
-    return lambda texts: exact_counts(texts, tokenizer)
+        return partial(_fast_counts, tokenizer=tokenizer)
+    return partial(exact_counts, tokenizer=tokenizer)
 
 
 def approximate(texts: Sequence[str]) -> list[int]:

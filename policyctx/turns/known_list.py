@@ -407,14 +407,12 @@ class KnownList:
         path = decision.file.relative_path
         return Content(path, item.text, decision.wanted_path, origin)
 
-    def apply(
-        self, messages: Sequence[Message], changes: Mapping[int, Message | None]
-    ) -> Sequence[Message]:
-        """Apply the changes, and return the list to send: `messages` if it needs no edit."""
+    def apply(self, changes: Mapping[int, Message | None]) -> Sequence[Message] | None:
+        """Apply the changes, and return the list to send; None if the given one needs no edit."""
         if changes:
             self._put(changes)
         if not (self._changed_since if self.comes_back else self._edited):
-            return messages
+            return None
         if self._first_removed is None:
             return cast("list[Message]", self._left[:])
         return self._returned
@@ -458,34 +456,41 @@ class KnownList:
         """Note which of these messages have markers."""
         if self._follows_markers:
             for i in positions:
-                message = self._left[i]
-                is_marked = message is not None and self.with_markers(message, {}) is not message
+                is_marked = self.with_markers(i, {}) is not self._left[i]
                 (self.marked.add if is_marked else self.marked.discard)(i)
 
-    def with_markers(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:
+    def with_markers(self, message: int, ttls: Mapping[Path, Ttl]) -> Message | None:
         """Return a message with markers at the parts with these paths, and nowhere else.
 
-        Without a change it is the object that was given; of an SDK's object it is a dict.
+        It is the message at a position as it is left, None if it was removed. Without a change it
+        is the same object; of an SDK's object it is a dict.
         """
-        shape, shaped = self._shapes.shaped(message)
+        left = self._left[message]
+        if left is None:
+            return None
+        shape, shaped = self.conversation.reading.shaped(message, left)
         if not shape.takes_markers:
-            return message
+            return left
         new = shape.marked(shaped, ttls)
-        return message if new is shaped else new
+        return left if new is shaped else new
 
-    def ttl(self, message: Message, path: Path) -> Ttl | None:
-        """Return the lifetime that a marker on a part asks for, None if there is none."""
-        shape, shaped = self._shapes.shaped(message)
-        return shape.ttls(shaped).get(path) if shape.takes_markers else None
+    def ttl(self, position: int) -> Ttl | None:
+        """Return the lifetime that the marker on an item asks for, None if there is none."""
+        message = self.conversation.items[position].message
+        shape, shaped = self.conversation.reading.shaped(message, self._left[message])
+        found = shape.ttls(shaped) if shape.takes_markers else {}
+        return found.get(self.path_left(position)) if found else None
 
     def path_left(self, position: int) -> Path:
         """Return the path that an item has in the message as it is returned."""
         conversation, message = self.conversation, self.conversation.items[position].message
-        shape, shaped = self._shapes.shaped(self._left[message])
-        left = [part.path for part in shape.parts(shaped) if not part.number]
+        shape, shaped = conversation.reading.shaped(message, self._left[message])
         before = range(conversation.items_of(message).start, position)
-        there = (i for i in before if conversation.items[i].inside is None)
-        return left[sum(map(conversation.is_there, there))]
+        there = sum(
+            conversation.items[i].inside is None and conversation.is_there(i) for i in before
+        )
+        left = [part.path for part in shape.parts(shaped) if not part.number]
+        return left[there]
 
     def _put(self, changes: Mapping[int, Message | None]) -> None:
         for message, new in changes.items():

@@ -131,7 +131,8 @@ def carry_out(
         return Result(output, planned, tuple(warnings), source_ranges=sources)
     if planned.new or planned.judged:
         planned, changes = yield from _adopted(planned, known, changes, settings)
-    output = known.apply(messages, changes)
+    edited = known.apply(changes)
+    output = messages if edited is None else edited
     return Result(output, planned, tuple(warnings), source_ranges=known.sources)
 
 
