@@ -33,6 +33,14 @@ def window_of(model: Model, called: str | None = None, *, at: float | None = Non
     return model.context_window if row is None else row.context_window
 
 
+def has_unknown_window(model: Model, called: str | None) -> bool:
+    """Return whether a model is named, by the policy or the call, whose window nobody knows."""
+    name = called or model.name
+    return (
+        bool(name) and "context_window" not in model.model_fields_set and _row(name, None) is None
+    )
+
+
 def takes_markers_of(name: str | None) -> bool | None:
     """Return whether the provider of a model takes `cache_control` markers, None if unknown."""
     row = _row(name) if name else None

@@ -723,8 +723,11 @@ def test_two_event_loops_on_one_session_take_turns(api: AnthropicAPI, session: S
 def test_a_synchronous_request_inside_a_turn_of_a_task_raises_instead_of_hanging(
     api: AnthropicAPI, tmp_path: Path
 ) -> None:
+    saves = threading.Event()
+
     class Slow(ContextFileSystem):
         def save(self, *args: Any, **options: Any) -> Any:
+            saves.set()
             time.sleep(0.1)
             return super().save(*args, **options)
 
@@ -733,8 +736,7 @@ def test_a_synchronous_request_inside_a_turn_of_a_task_raises_instead_of_hanging
     async def run() -> None:
         async with async_client_of(api, session) as client:
             turn = asyncio.create_task(client.messages.create(**ASKED, messages=MESSAGES))
-            while not session._effects.locked():  # noqa: ASYNC110 - there is no event
-                await asyncio.sleep(0.001)
+            await asyncio.to_thread(saves.wait)
             with (
                 client_of(api, session) as blocking,
                 pytest.raises(RuntimeError, match="use the asynchronous client"),
@@ -862,8 +864,8 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
         assert whole > turns // 10 * WINDOW
     actions = {entry.action.past for entry in session.ledger.entries.values()}
     assert "offloaded" in actions
-    assert session._memory is not None
-    assert len(session._memory.replacements.made) > 2
+    assert session._knowledge.memory is not None
+    assert len(session._knowledge.memory.replacements.made) > 2
 
 
 def marked(messages: list[Any]) -> list[Any]:
