@@ -49,6 +49,8 @@ class KnownList:
         self.conversation, self.planner = conversation, Planner(conversation)
         self.is_guess, self.forgets = is_guess, forgets
         self._shapes = conversation.reading.shapes
+        self.messages: Sequence[Message] = ()
+        """The list object that was read last."""
         self._given: list[Message] = []
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
@@ -76,7 +78,7 @@ class KnownList:
         self._follows_markers = conversation.policy.places_breakpoints
 
     def continue_with(self, messages: Sequence[Message]) -> bool:
-        """Take the messages for this list if they begin with it, and return whether they do.
+        """Read the messages if they begin with this list, and return whether they do.
 
         They may begin with it as it was given or as it was returned. Messages are equal if they are
         the same object or have equal values but for their `cache_control` markers; an SDK's message
@@ -98,6 +100,7 @@ class KnownList:
                 self.comes_back = comes_back
                 self._take(beginning, differing)
                 self._changed_since, self._given_at = set(), self.conversation.checkpoint()
+                self.read(messages)
                 return True
         return False
 
@@ -286,6 +289,7 @@ class KnownList:
 
     def read(self, messages: Sequence[Message]) -> None:
         """Read the messages that a continuation of this list adds; raises `MessagesError`."""
+        self.messages = messages
         known, items = len(self._given), len(self.conversation.items)
         more = list(messages[known:])
         if not more:
@@ -407,22 +411,20 @@ class KnownList:
         path = decision.file.relative_path
         return Content(path, item.text, decision.wanted_path, origin)
 
-    def apply(self, changes: Mapping[int, Message | None]) -> Sequence[Message] | None:
-        """Apply the changes, and return the list to send; None if the given one needs no edit."""
+    def apply(self, changes: Mapping[int, Message | None]) -> Sequence[Message]:
+        """Apply the changes, and return the list to send: the given one if it needs no edit."""
         if changes:
             self._put(changes)
         if not (self._changed_since if self.comes_back else self._edited):
-            return None
+            return self.messages
         if self._first_removed is None:
             return cast("list[Message]", self._left[:])
         return self._returned
 
-    def applied(
-        self, messages: Sequence[Message], changes: Mapping[int, Message | None]
-    ) -> tuple[Sequence[Message], Sources]:
+    def applied(self, changes: Mapping[int, Message | None]) -> tuple[Sequence[Message], Sources]:
         """Return the list to send after these changes, and its sources; see `forgets`."""
         if not changes:
-            return messages, self.sources
+            return self.messages, self.sources
         after = list(self._left)
         staying = Staying()
         staying.grow(range(len(after)))
@@ -436,7 +438,7 @@ class KnownList:
         """Return the dict of a message that is an SDK's object; any other message unchanged."""
         return self._shapes.shaped(message).message
 
-    def previewed(self, messages: Sequence[Message], plan: Plan) -> Sequence[Message]:
+    def previewed(self, plan: Plan) -> Sequence[Message]:
         """Return the list that `apply` would return after this plan, without the changes.
 
         A plan whose edits a provider would reject changes nothing.
@@ -446,7 +448,7 @@ class KnownList:
         except InvalidResultError:
             changes = {}
         if not (changes or self.edited_positions):
-            return messages
+            return self.messages
         after = list(self._left)
         for message, new in changes.items():
             after[message] = new
