@@ -299,10 +299,10 @@ class KnownList:
         self._left += more
         self._note_markers(range(known, len(self._left)))
         self._staying.grow(range(known, len(self._given)))
-        fates = self.conversation.fates
-        remembered = [fates[i] for i in range(items, len(self.conversation.items)) if i in fates]
-        if remembered:
-            self._put(self._changed(self._edits_by_message({d.position: d for d in remembered})))
+        if fates := self.conversation.fates:
+            new = range(items, len(self.conversation.items))
+            remembered = {i: fates[i] for i in new if i in fates}
+            self._put(self._changed(self._edits_by_message(remembered)))
 
     def _problems(self, more: list[Message], fates: Mapping[int, Decision]) -> list[str]:
         """Return the rules that earlier decisions on the items in `more` would break.
