@@ -173,14 +173,14 @@ class Conversation:
         first = len(self.items)
         self.reading.extend(messages)
         items = self.reading.items
-        for i in range(first, len(items)):
+        new = range(first, len(items))
+        for i in new:
             if items[i].blocks is not None:
                 items[i] = self.ledger.as_decided(items[i], as_json=self._as_json)
-        fates = self._reapplied(range(first, len(self.reading.items)), is_valid)
-        for position in range(first, len(self.reading.items)):
+        fates = self._reapplied(new, is_valid) if self.ledger.entries else {}
+        for position in new:
             self._see(position, fates.get(position))
         if self._has_arrival:
-            new = range(first, len(self.items))
             self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
 
     def adopt(
@@ -348,7 +348,8 @@ class Conversation:
         """Return the size of the list as it is now, message by message."""
         if (tally := self._tallies.get(unit)) is None:
             tally = self._tallies[unit] = Tally()
-        first = len(tally)
+        if (first := len(tally)) == self.reading.message_count:
+            return tally
         sizes = [0] * (self.reading.message_count - first)
         for position in range(self._tallied.get(unit, 0), len(self.items)):
             item = self.items[position]
@@ -415,8 +416,6 @@ class Conversation:
         self, new: range, is_valid: Callable[[Mapping[int, Decision]], bool]
     ) -> dict[int, Decision]:
         """Return the earlier decisions that apply to these items again, by position."""
-        if not self.ledger.entries:
-            return {}
         found = ((i, self._identities.entry(i)) for i in new)
         entries = {i: entry for i, entry in found if entry is not None}
         fates = {i: self._remembered(i, entry) for i, entry in entries.items()}
@@ -445,7 +444,8 @@ class Conversation:
             return self.policy.as_before(item, replaced.key.kind, replaced.item_type)
         if item.kind == "tool_result" and self._reads_back(position):
             return self.policy.typed(item, "recalled")
-        return self.policy.typed(item, self._written_type(item))
+        is_said = self._written and item.kind == "user_message"
+        return self.policy.typed(item, (is_said and self._written.get(item.text)) or None)
 
     def _known(self, position: int) -> LedgerEntry:
         """Return the entry of what an item stands for, or one without a decision."""
@@ -468,11 +468,6 @@ class Conversation:
             saved=content_hash(item.text) if item.media and item.identity != item.text else None,
             call_id=item.other_id if item.is_answer else None,
         )
-
-    def _written_type(self, item: Item) -> str | None:
-        if not self._written or item.kind != "user_message":
-            return None
-        return self._written.get(item.text) or None
 
     def is_written(self, message: int) -> bool:
         """Return whether a compaction wrote all of a message: a summary, a file, a reply to one."""

@@ -68,12 +68,15 @@ class Outlook:
 
     def total(self, unit: Unit) -> int:
         """Return the size of all messages."""
+        total = self.conversation.tally(unit).total
+        if not self.taken:
+            return total
         if unit not in self._lost:
             outermost = [d for d in self.taken.values() if not self._is_inside_of_taken(d)]
             self._lost[unit] = sum(
                 self.conversation.size(d.position, unit) - self._left(d, unit) for d in outermost
             )
-        return self.conversation.tally(unit).total - self._lost[unit]
+        return total - self._lost[unit]
 
     def tokens_behind(self, message: int) -> int:
         """Return the tokens of all messages behind this one."""
@@ -86,15 +89,12 @@ class Outlook:
         tally = self.conversation.tally("tokens")
         return tally.total - tally.before(message + 1) - lost
 
-    def tokens(self) -> int:
-        """Return the tokens of the list with what is sent beside it, corrected by usage."""
-        return self.facts.correction.corrected(self.counted())
-
-    def counted(self) -> int:
-        """Return the tokens of the list with what is sent beside it, as they are counted."""
-        removed = len(self.removed) + len(self.conversation.removed)
-        around = self.facts.tokens_around(self.conversation.reading.message_count - removed)
-        return self.total("tokens") + self.facts.tokens_beside + around
+    def tokens(self, *, corrected: bool = True) -> int:
+        """Return the tokens of the list with what is sent beside it, corrected by usage or not."""
+        facts, removed = self.facts, len(self.removed) + len(self.conversation.removed)
+        around = facts.tokens_around(self.conversation.reading.message_count - removed)
+        counted = self.total("tokens") + facts.tokens_beside + around
+        return facts.correction.corrected(counted) if corrected else counted
 
     def file(self, wanted_path: str) -> File:
         """Return the file expected for a path; only the store knows the names on the disk."""

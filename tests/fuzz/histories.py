@@ -332,7 +332,7 @@ class History:
 def left_by(session: Session, messages: list[Message]) -> list[Message]:
     """Return what the decisions of earlier turns leave of a list, before new ones are made."""
     memory = run(session._knowledge.recall(), session.store)
-    left = session._knowledge.list_of(messages, memory)[0].left
+    left = session._knowledge.list_of(messages, memory).left
     return [message for message in left if message is not None]
 
 
