@@ -156,7 +156,9 @@ class Item(NamedTuple):
     blocks: Blocks | None = None
     """The blocks of a result whose texts are joined in `text`."""
     other_id: str | None = None
-    """A second id of a call, by which its answers may name it, too."""
+    """A second id of a call, by which its answers may name it; of such an answer, the first."""
+    signed: bool = False
+    """Whether a call has a signature that stands for the later calls of its message, too."""
 
     @property
     def text(self) -> str:

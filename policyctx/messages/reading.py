@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
@@ -61,7 +62,6 @@ class Reading:
         self._named: dict[object, object] = {}  # the key of a call by its second id
         self._replaced: dict[object, list[int]] = {}  # calls whose id came again before an answer
         self._bonds: dict[int, list[int]] = {}  # by item, what it is bound to beside its partner
-        self._signed: dict[int, list[int]] = {}  # by signed call, the later ones of its message
 
     @property
     def pending(self) -> int | None:
@@ -115,12 +115,14 @@ class Reading:
             yield partner
         yield from (other for other in others if other != partner)
 
-    def signed_with(self, position: int) -> Sequence[int]:
-        """Return the positions of the calls that the signature of a call stands for, too.
+    def signed_with(self, position: int) -> Iterator[int]:
+        """Yield the positions of the calls that the signature of a call stands for, too.
 
         They may leave the list without the call, but not stay without it.
         """
-        return self._signed.get(position, ())
+        if self.items[position].signed:
+            later = range(position + 1, self.items_of(self.items[position].message).stop)
+            yield from unsigned(self.items, later)
 
     def bound_messages(self, messages: Iterable[int]) -> set[int]:
         """Return these messages with all that stay if they stay.
@@ -224,7 +226,6 @@ class Reading:
         self.takes_markers = self.takes_markers and new.takes_markers
         self.shows_markers = new.shows_markers
         self._starts += new.starts
-        self._signed |= new.signed
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
@@ -276,7 +277,8 @@ class Reading:
         else:
             return result
         self.partners[position] = answered
-        return result._replace(tool=call.tool, call_message=call.call_message)
+        other = call.tool_use_id if result.tool_use_id == call.other_id else None
+        return result._replace(tool=call.tool, call_message=call.call_message, other_id=other)
 
 
 def _inside(item: Item, result: Item, position: int) -> Item:
@@ -297,7 +299,6 @@ class _New:
         self.takes_markers = True
         self.shows_markers = reading.shows_markers
         self.replies: dict[int, int] = {}
-        self.signed: dict[int, list[int]] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
         self.running_from, self.asked = reading._running_from, reading._asked  # noqa: SLF001
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
@@ -336,31 +337,21 @@ class _New:
             self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=is_whole)
         turn, reply = self._turns, index if self._begun is None else self._begun
         by = "" if type(message) is dict else author_of(message)
-        led: list[int] | None = None
         for part in parts:
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
             texts: str | tuple[str, ...] = text
             if part.blocks is not None and len(part.blocks.texts) > 1:
                 texts = part.blocks.texts
                 counted = None if counted == text else counted
-            led = self._led(part, led)
             call_message = reply if _asks(part) else None
             self.items.append(
                 Item(
                     index, path, kind, kind, role, texts, texts if counted is None else counted,
                     media, turn, tool, call_id, call_message, error, media_type, None, number,
                     part.author or by, part.takes_text, part.blocks, part.other_id,
+                    part.signed,
                 )
             )  # fmt: skip
-
-    def _led(self, part: Part, led: list[int] | None) -> list[int] | None:
-        """Note a call under the signed one that leads it; return the list of the newest one."""
-        here = self._before + len(self.items)
-        if part.signed:
-            led = self.signed[here] = []
-        elif led is not None and part.kind == "tool_call":
-            led.append(here)
-        return led
 
     def _reply(self, index: int, count: int, role: str, *, splits: bool, is_whole: bool) -> None:
         """Note where the reply begins that a message belongs to, if it belongs to one."""
@@ -380,6 +371,12 @@ class _New:
 def _asks(part: Part) -> bool:
     """Whether a part is a call, of a tool of the client or of the provider."""
     return part.kind == "tool_call" or (part.kind == UNKNOWN and part.tool is not None)
+
+
+def unsigned(items: Sequence[Item], places: range) -> Iterator[int]:
+    """Yield the places in a message of the calls that no signed call at these places leads."""
+    calls = (i for i in places if items[i].kind == "tool_call")
+    return takewhile(lambda i: not items[i].signed, calls)
 
 
 def _begins_turn(parts: Sequence[Part]) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from policyctx.definitions.items import UNKNOWN, Item, Message
 from policyctx.messages.json_text import compact_json
-from policyctx.messages.reading import Reading, items_of
+from policyctx.messages.reading import Reading, items_of, unsigned
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape, call_key, call_keys
 
@@ -142,6 +142,7 @@ def _new_problems(
     broken = Counter(chain.from_iterable(map(_broken, after)))
     broken -= Counter(chain.from_iterable(map(_broken, before)))
     broken |= parted  # what lost its call right before it and has none elsewhere counts once
+    broken += _unsigned(after) - _unsigned(before)
     changed = _thinking(after) - _thinking(before)
     return [*broken.elements(), *["the bytes of a thinking block changed"] * changed.total()]
 
@@ -264,6 +265,16 @@ def _thinking(stretches: Sequence[_Stretch]) -> Counter[str]:
         for seen in stretch.seen
         for item in seen.items
         if item.kind == "thinking"
+    )
+
+
+def _unsigned(stretches: Sequence[_Stretch]) -> Counter[str]:
+    """Count what would be said of each call that no signed call of its message leads."""
+    return Counter(
+        f"the call {_name(seen.items[i])} lacks the signature of its message"
+        for stretch in stretches
+        for seen in stretch.seen
+        for i in unsigned(seen.items, range(len(seen.items)))
     )
 
 

@@ -466,6 +466,7 @@ class Conversation:
             names_file=item.kind == "tool_call" and self._names_file(item.text),
             tokens=self.facts.tokens(item) if self.policy.keeps_by_tokens else None,
             saved=content_hash(item.text) if item.media and item.identity != item.text else None,
+            call_id=item.other_id if item.is_answer else None,
         )
 
     def _written_type(self, item: Item) -> str | None:

@@ -8,6 +8,7 @@ known ones may be new objects, and their `cache_control` markers may have moved.
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import NamedTuple, cast
 
 from policyctx.definitions.items import Item, Message, Path, Ttl
@@ -86,7 +87,7 @@ class KnownList:
         known = len(self._given)
         if len(messages) < known or self._is_output(messages):
             return False
-        beginning = _beginning(messages, known)
+        beginning = list(islice(messages, known))
         for comes_back in (self.comes_back, not self.comes_back):
             other = self._left if comes_back else self._given
             if comes_back and not self._edited:
@@ -170,17 +171,17 @@ class KnownList:
             return sum(f.file is not None and f.placeholder is not None for f in fates)
         return sum(any(file in item.text for file in files) for item in conversation.items)
 
-    def _take(self, beginning: list[Message], differing: Iterable[int]) -> None:
+    def _take(self, beginning: list[Message], differing: Collection[int]) -> None:
         """Replace the known messages by these equal objects, so that these are returned.
 
         At the `differing` positions markers may have moved. In an edited message they move in both
         forms, the one that the caller gave and the other one.
         """
         given, left = beginning, cast("list[Message | None]", beginning[:])
-        new = {
-            i: markers_of(self._dict(beginning[i])) for i in self._edited.intersection(differing)
-        }
+        new = {}
         for message in self._edited:
+            if message in differing:
+                new[message] = markers_of(self._dict(beginning[message]))
             if self.comes_back:
                 given[message] = self._given[message]
             else:
@@ -320,6 +321,9 @@ class KnownList:
 
         Raises `InvalidResultError` if a provider would reject the list because of it.
         """
+        if not plan.new:
+            self._checked, self._restructured = {}, frozenset()
+            return {}
         edits = self._edits_by_message({decision.position: decision for decision in plan.new})
         changes = self._changed(edits)
         restructured = self._restructuring(edits)
@@ -407,8 +411,9 @@ class KnownList:
         self, messages: Sequence[Message], changes: Mapping[int, Message | None]
     ) -> Sequence[Message]:
         """Apply the changes, and return the list to send: `messages` if it needs no edit."""
-        self._put(changes)
-        if not self.edited_positions:
+        if changes:
+            self._put(changes)
+        if not (self._changed_since if self.comes_back else self._edited):
             return messages
         if self._first_removed is None:
             return cast("list[Message]", self._left[:])
@@ -532,15 +537,9 @@ def _is_as_left(fate: Decision) -> bool:
     return fate.placeholder == fate.item.identity
 
 
-def _beginning(messages: Sequence[Message], count: int) -> list[Message]:
-    """Return the first messages as a new list; a slice of a list is one already."""
-    beginning = messages[:count]
-    return beginning if type(beginning) is list else list(beginning)
-
-
 def _begins_alike(some: Sequence[Message], other: list[Message], shapes: Shapes) -> bool:
     """Whether one of two lists begins with the other."""
-    return differences(_beginning(some, len(other)), other[: len(some)], shapes) is not None
+    return differences(list(islice(some, len(other))), other[: len(some)], shapes) is not None
 
 
 def _alike(some: Sequence[Message], others: Sequence[Message], shapes: Shapes) -> int:

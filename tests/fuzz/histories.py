@@ -122,7 +122,7 @@ class History:
         does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
         self._is_plain = not (self._repeats or does_more)
         own = random.Random(f"markers of {seed}")  # noqa: S311 - no secret, and draws of its own
-        is_marked = own.random() < _MARKED and not self._of_host
+        is_marked = own.random() < _MARKED and not (self._of_host or shape == "gemini")
         self._marking = Marking(own) if is_marked else None
         """Are a live session and a restarted one sure to see the same in a list."""
         self._session = self._opened(store)
@@ -245,6 +245,8 @@ class History:
         if not _are_same(given, output):  # a list breaks no more rules than itself
             yield from map(_kind, new_problems(given, output, shapes=self._shapes))
             yield from self._rules.broken(output) - self._rules.broken(given)
+            if self._rules.lost_signatures(given, output):
+                yield "call without the signature of its message"
             yield from () if self._of_host else broken_promises(given, output)
         if self._replaced and not self._replaced.isdisjoint(
             item.text for item in items_of(output, self._shapes)
