@@ -21,7 +21,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.integrations.anthropic import PolicyMiddleware
-from policyctx.integrations.host_sessions import AgentLoop
+from policyctx.integrations.host_sessions import AgentLoop, Turn
 from policyctx.messages.asked import Asked
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import results, session_of, user
@@ -251,11 +251,12 @@ def test_usage_that_a_stream_only_has_at_its_end_is_observed(
 
 def test_usage_is_not_observed_after_another_turn_has_begun(tmp_path: Path) -> None:
     session = Session(policy(GATED), root=tmp_path, session_id="s")
-    loop = AgentLoop.of(session)
-    sent = [loop.apply(session, Asked(key, MESSAGES)) for key in "ab"]
-    loop.observe(session, sent[0], {"input_tokens": 9_000})
+    turns = [Turn(session, Asked(key, MESSAGES)) for key in "ab"]
+    for turn in turns:
+        turn.apply()
+    turns[0].observe({"input_tokens": 9_000})
     assert session.plan(MESSAGES).gates[0].number != 9_000
-    asyncio.run(loop.observe_async(session, sent[1], {"input_tokens": 9_000}))
+    asyncio.run(turns[1].observe_async({"input_tokens": 9_000}))
     assert session.plan(MESSAGES).gates[0].number == 9_000
 
 
@@ -333,7 +334,7 @@ def test_a_retried_request_is_sent_byte_for_byte_and_decided_once(
         assert result_text(api.bodies[2], 0) == BIG
         client.messages.create(**ASKED, messages=MESSAGES)
     assert result_text(api.bodies[3], 0) != BIG
-    assert AgentLoop.of(session)._kept == {}
+    assert AgentLoop.of(session).kept == {}
 
 
 def test_a_retried_asynchronous_request_is_sent_byte_for_byte(
@@ -886,7 +887,6 @@ import json, os, signal, sys
 from pathlib import Path
 import anthropic
 from policyctx import Session
-from policyctx.integrations.host_sessions import AgentLoop
 from policyctx.messages.asked import Asked
 from policyctx.integrations.anthropic import PolicyMiddleware
 

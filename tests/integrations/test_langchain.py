@@ -25,7 +25,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from policyctx import Session
 from policyctx.errors import InputError
-from policyctx.integrations import langchain as integration
+from policyctx.integrations import host_sessions
 from policyctx.integrations.langchain import LangChainShape, PolicyMiddleware
 from tests.integrations.agents import (
     ALL,
@@ -245,13 +245,13 @@ def test_ten_threads_run_at_the_same_time(middleware_of: Any) -> None:
 def test_a_bounded_number_of_sessions_is_kept(
     middleware_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(integration, "_MOST_SESSIONS", 2)
+    monkeypatch.setattr(host_sessions, "_MOST_SESSIONS", 2)
     middleware = middleware_of(OLD)
     held = middleware.session_of("0")
     for name in "123":
         middleware.session_of(name)
     gc.collect()
-    assert set(middleware._in_use) == {"0", "2", "3"}
+    assert set(middleware._sessions._in_use) == {"0", "2", "3"}
     assert middleware.session_of("0") is held
 
 
