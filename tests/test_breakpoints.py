@@ -359,7 +359,7 @@ def test_a_turn_visits_what_is_new_of_a_hundred_thousand_items(
     visited = []
     visit = type(memory.known).with_markers
 
-    def counted(known: KnownList, message: Message, ttls: Any) -> Message:
+    def counted(known: KnownList, message: int, ttls: Any) -> Message | None:
         visited.append(message)
         return visit(known, message, ttls)
 

@@ -28,7 +28,8 @@ def files_of(diff: str) -> list[str]:
 
 def copy_of_project(folder: Path, files: list[str]) -> Path:
     for part in ("policyctx", "policies", "tests"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.tiktoken.gz")
+        # Compiled modules are copied too: they fit, as a copy has the time of its original.
+        ignored = shutil.ignore_patterns("*.tiktoken.gz")
         shutil.copytree(ROOT / part, folder / part, ignore=ignored)
     vocabularies = Path("policyctx/tokens/vocabularies")
     for file in (ROOT / vocabularies).glob("*.gz"):

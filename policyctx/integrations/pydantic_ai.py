@@ -20,7 +20,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from policyctx.definitions.items import HostObject, Message, Path, SessionOption
+from policyctx.definitions.items import HostObject, Message, Path, SessionOption, joined
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
 from policyctx.messages.asked import Asked, model_name
@@ -144,7 +144,7 @@ class PydanticAIShape(Shape):
         text, blocks = _json(whole) if files else seen, None
         texts = shown_texts(whole, {j for j, _ in files}) if isinstance(content, list) else None
         if texts is not None:
-            text, blocks = "\n".join(texts), BlockList(text, texts)
+            text, blocks = joined(texts), BlockList(text, texts)
         call_id = part.tool_call_id
         yield Part(
             (i,), "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks

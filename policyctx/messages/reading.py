@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
 from policyctx.errors import MessagesError, ShapeError
+from policyctx.messages.json_text import Text
 from policyctx.messages.markers import MARKER, is_anthropic
 from policyctx.messages.shapes.blocks import named
-from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shapes
+from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shaped, Shapes
 from policyctx.messages.shapes.shape import Part, Shape, call_key
 
 
@@ -62,6 +64,13 @@ class Reading:
         self._named: dict[object, object] = {}  # the key of a call by its second id
         self._replaced: dict[object, list[int]] = {}  # calls whose id came again before an answer
         self._bonds: dict[int, list[int]] = {}  # by item, what it is bound to beside its partner
+        self._newest: dict[int, Shaped] = {}  # what was read last, by position
+
+    def shaped(self, message: int, given: Message) -> Shaped:
+        """Return a message of the list with its shape; the object may be an equal one by now."""
+        found = self._newest.get(message)
+        is_same = found is not None and found.message is given
+        return found if found is not None and is_same else self.shapes.shaped(given)
 
     @property
     def pending(self) -> int | None:
@@ -208,13 +217,14 @@ class Reading:
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
         reading is then unchanged.
         """
-        new = _New(self)
+        new, newest = _New(self), dict[int, Shaped]()
         for index, given in enumerate(listed(messages), self.message_count):
             try:
-                shape, message = self.shapes.checked(given, index)
+                newest[index] = shape, message = self.shapes.checked(given, index)
                 new.read(shape, message, index)
             except ShapeError as error:
                 raise error.at(index) from error.__cause__
+        self._newest = newest
         self._take(new.items)
         self._newest_reply = new.newest_reply
         self._running_from, self._asked = new.running_from, new.asked
@@ -333,13 +343,13 @@ class _New:
             self.staying.append(index)
         if role == "assistant" or self._begun is not None:
             # A message with thinking of its own is a whole reply, whatever comes before it.
-            is_whole = not shape.splits_replies and any(part.kind == "thinking" for part in parts)
-            self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=is_whole)
+            thinks = not shape.splits_replies and "thinking" in map(_KIND, parts)
+            self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=thinks)
         turn, reply = self._turns, index if self._begun is None else self._begun
         by = "" if type(message) is dict else author_of(message)
         for part in parts:
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
-            texts: str | tuple[str, ...] = text
+            texts: Text | tuple[Text, ...] = text
             if part.blocks is not None and len(part.blocks.texts) > 1:
                 texts = part.blocks.texts
                 counted = None if counted == text else counted
@@ -368,6 +378,9 @@ class _New:
             self._in_newest = True
 
 
+_KIND = attrgetter("kind")
+
+
 def _asks(part: Part) -> bool:
     """Whether a part is a call, of a tool of the client or of the provider."""
     return part.kind == "tool_call" or (part.kind == UNKNOWN and part.tool is not None)
@@ -381,7 +394,10 @@ def unsigned(items: Sequence[Item], places: range) -> Iterator[int]:
 
 def _begins_turn(parts: Sequence[Part]) -> bool:
     """Whether a user message with these parts starts a turn: it is more than tool results."""
-    return not parts or any(part.kind != "tool_result" and not part.number for part in parts)
+    for part in parts:
+        if part.kind != "tool_result" and not part.number:
+            return True
+    return not parts
 
 
 def items_of(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> tuple[Item, ...]:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from policyctx.definitions.items import UNKNOWN, Item, Message
-from policyctx.messages.json_text import compact_json
+from policyctx.messages.json_text import Text, json_text
 from policyctx.messages.reading import Reading, items_of, unsigned
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape, call_key, call_keys
@@ -258,9 +258,9 @@ def _name(item: Item) -> str:
     return str(item.tool if item.tool_use_id is None else item.tool_use_id)
 
 
-def _thinking(stretches: Sequence[_Stretch]) -> Counter[str]:
+def _thinking(stretches: Sequence[_Stretch]) -> Counter[Text]:
     return Counter(
-        compact_json(seen.shape.block(seen.message, item.path))
+        json_text(seen.shape.block(seen.message, item.path))
         for stretch in stretches
         for seen in stretch.seen
         for item in seen.items

@@ -206,10 +206,10 @@ class Facts:
         least, most = least + media, most + media
         return least >= amount or (most >= amount and self.tokens(item) >= amount)
 
-    def tokens_around(self, messages: int) -> int:
+    def tokens_around(self, count: int) -> int:
         """Return what so many messages cost beside their texts, in tokens."""
         each: int = getattr(self.counter, "per_message", 0)
-        return self._scaled(each * messages)
+        return self._scaled(each * count)
 
     @cached_property
     def tokens_beside(self) -> int:

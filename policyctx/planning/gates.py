@@ -251,7 +251,8 @@ class Measures:
     ) -> AfterReplacing:
         """Return what the open gates would measure without these messages of so many tokens."""
         facts = self._outlook.facts
-        left_tokens = self._outlook.counted() - tokens - facts.tokens_around(len(messages))
+        without = tokens + facts.tokens_around(len(messages))
+        left_tokens = self._outlook.tokens(corrected=False) - without
         given = {(gate.alternative, gate.name): gate.given for gate in gates}
         closed = {verdict.alternative for verdict in verdicts if not verdict.opens}
         is_open = [verdict for verdict in verdicts if verdict.alternative not in closed]

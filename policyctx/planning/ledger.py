@@ -554,7 +554,7 @@ class Identities:
 def _times(text: str, result: Item) -> int:
     """Return how often a text is one of those in a result; by its lines if these are not known."""
     if result.blocks is not None and result.blocks.texts:
-        return result.blocks.texts.count(text)
+        return sum(str(one) == text for one in result.blocks.texts)
     return _lines(result.text).count(_lines(text)) if text else 0
 
 

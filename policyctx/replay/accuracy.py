@@ -186,6 +186,7 @@ def checked(calls: Sequence[BilledCall]) -> Check | None:
 
 def _compared(one: BilledCall, usage: Usage) -> Check:
     foreseen = replace(one.costs.unedited, output=0)
+    foreseen = foreseen.with_read(one.foreseen - foreseen.cache_read)
     unknown = 0
     if foreseen.cache_read == 0:
         unknown = min(usage.cache_read, one.unedited if one.is_first else one.head)

@@ -15,9 +15,8 @@ from policyctx.messages.reading import listed
 from policyctx.planning.anchors import Breakpoint
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.facts import Added, Attempt, Facts
+from policyctx.planning.facts import Added, Attempt
 from policyctx.planning.plan import Plan
-from policyctx.planning.planner import BOTH, Moment
 from policyctx.tokens.usage import Usage
 from policyctx.turns.before_compaction import BeforeCompaction
 from policyctx.turns.breakpoints import Placing
@@ -71,13 +70,13 @@ class Calls:
 
     def plan(self, messages: Sequence[Message], request: Request) -> Turn[Plan]:
         """Return the plan of `apply`."""
-        _, _, planned, _ = yield from self._planned(messages, request)
+        _, planned, _ = yield from self._planned(messages, request)
         return planned
 
     def preview(self, messages: Sequence[Message], request: Request) -> Turn[Sequence[Message]]:
         """Return the list of `apply`."""
-        known, seen, planned, _ = yield from self._planned(messages, request)
-        return known.previewed(seen, planned)
+        known, planned, _ = yield from self._planned(messages, request)
+        return known.previewed(planned)
 
     def breakpoints(
         self, messages: Sequence[Message], request: Request
@@ -85,7 +84,7 @@ class Calls:
         """Return the breakpoints of `apply`."""
         if not self._policy.places_breakpoints:
             return ()
-        known, _, planned, memory = yield from self._planned(messages, request)
+        known, planned, memory = yield from self._planned(messages, request)
         if not request.may_have_markers(known):
             return ()
         placed = _placing(known, memory).placed(
@@ -103,12 +102,12 @@ class Calls:
 
     def _planned(
         self, messages: Sequence[Message], request: Request
-    ) -> Turn[tuple[KnownList, Sequence[Message], Plan, Memory]]:
+    ) -> Turn[tuple[KnownList, Plan, Memory]]:
         self._knowledge.note(request)
         memory = yield from self._knowledge.recall()
-        known, seen = self._knowledge.list_of(messages, memory)
+        known = self._knowledge.list_of(messages, memory)
         facts = self._knowledge.facts(memory, request)
-        return known, seen, known.planner.plan(facts, comes_back=known.comes_back), memory
+        return known, known.planner.plan(facts, comes_back=known.comes_back), memory
 
     def _arrive(
         self,
@@ -124,7 +123,8 @@ class Calls:
         known = self._knowledge.new_list(memory, facts=facts)
         known.read(listed(messages))
         warnings = yield from self._notices.of_root(memory.known, memory)
-        result = yield from self._decide(known, messages, ("arrival",), facts)
+        planned = known.planner.plan(facts, moments=("arrival",))
+        result = yield from carry_out(planned, known, on_invalid=self._on_invalid)
         known.conversation.report()
         if result.plan.to_save and not self._knowledge.keeps_state:
             yield from self._notices.find_root(result.files)
@@ -150,12 +150,13 @@ class Calls:
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
         if self._knowledge.stands_alone and request.reads_once:
-            known, seen = self._knowledge.list_alone(messages, memory, changed=changed), messages
+            known = self._knowledge.list_alone(messages, memory, changed=changed)
         else:
-            known, seen = self._knowledge.list_of(messages, memory, changed=changed)
+            known = self._knowledge.list_of(messages, memory, changed=changed)
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._knowledge.facts(memory, request)
-        result = yield from self._decide(known, seen, BOTH, facts)
+        planned = known.planner.plan(facts, comes_back=known.comes_back)
+        result = yield from carry_out(planned, known, on_invalid=self._on_invalid)
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compact(
                 known, result, replacing, messages, memory, request=request
@@ -275,23 +276,6 @@ class Calls:
             memory.attempt = Attempt(step, digest, made, added, refused)
             if self._knowledge.keeps_state:
                 yield from note(memory.attempt.record())
-
-    def _decide(
-        self,
-        known: KnownList,
-        messages: Sequence[Message],
-        moments: tuple[Moment, ...],
-        facts: Facts,
-    ) -> Turn[Result]:
-        """Plan the steps of these moments, and carry the plan out."""
-        planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
-        return carry_out(
-            planned,
-            known,
-            messages,
-            on_invalid=self._on_invalid,
-            settings=self._policy.store,
-        )
 
 
 # Summarizers that need no package and no settings.

@@ -149,31 +149,30 @@ class Knowledge:
         """Return the list for a call that stands alone: nothing decided, but read only once."""
         messages, facts, known = listed(messages), self.facts(memory), self._read_before
         is_known = known is not None and not changed and known.conversation.facts == facts
+        self._read_before = None  # it is of no use after an error
         if known is None or not is_known or not known.continue_with(messages):
             known = KnownList(
                 Conversation(self.policy, memory.ledger, facts, memory.judged, shapes=self.shapes),
                 forgets=True,
             )
-        self._read_before = None  # it is of no use after an error
-        known.read(messages)
+            known.read(messages)
         self._read_before = known
         return known
 
     def list_of(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
-    ) -> tuple[KnownList, Sequence[Message]]:
-        """Return the known list if `messages` continue it, else a new one, and what it read.
+    ) -> KnownList:
+        """Return the known list if `messages` continue it, else a new one.
 
-        That is the list with the compactions applied to it, which is `messages` without any.
+        It reads the list with the compactions applied to it, which is `messages` without any.
         """
         if changed:
             memory.replacements.forget()
         messages = memory.replacements.seen(listed(messages))
         known = memory.known
         if known is None or changed or not known.continue_with(messages):
-            known = self._read_anew(messages, memory)
-        known.read(messages)
-        return known, messages
+            return self._read_anew(messages, memory)
+        return known
 
     def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
         """Return a new list that knows what earlier turns took out of these messages."""
@@ -189,6 +188,7 @@ class Knowledge:
         if earlier is not None:
             earlier.conversation.report()
             known.conversation.sent = earlier.sent_of(messages)
+        known.read(messages)
         return known
 
     def new_list(

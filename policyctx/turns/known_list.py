@@ -49,6 +49,8 @@ class KnownList:
         self.conversation, self.planner = conversation, Planner(conversation)
         self.is_guess, self.forgets = is_guess, forgets
         self._shapes = conversation.reading.shapes
+        self.messages: Sequence[Message] = ()
+        """The list object that was read last."""
         self._given: list[Message] = []
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
@@ -76,7 +78,7 @@ class KnownList:
         self._follows_markers = conversation.policy.places_breakpoints
 
     def continue_with(self, messages: Sequence[Message]) -> bool:
-        """Take the messages for this list if they begin with it, and return whether they do.
+        """Read the messages if they begin with this list, and return whether they do.
 
         They may begin with it as it was given or as it was returned. Messages are equal if they are
         the same object or have equal values but for their `cache_control` markers; an SDK's message
@@ -98,6 +100,7 @@ class KnownList:
                 self.comes_back = comes_back
                 self._take(beginning, differing)
                 self._changed_since, self._given_at = set(), self.conversation.checkpoint()
+                self.read(messages)
                 return True
         return False
 
@@ -286,6 +289,7 @@ class KnownList:
 
     def read(self, messages: Sequence[Message]) -> None:
         """Read the messages that a continuation of this list adds; raises `MessagesError`."""
+        self.messages = messages
         known, items = len(self._given), len(self.conversation.items)
         more = list(messages[known:])
         if not more:
@@ -295,10 +299,10 @@ class KnownList:
         self._left += more
         self._note_markers(range(known, len(self._left)))
         self._staying.grow(range(known, len(self._given)))
-        fates = self.conversation.fates
-        remembered = [fates[i] for i in range(items, len(self.conversation.items)) if i in fates]
-        if remembered:
-            self._put(self._changed(self._edits_by_message({d.position: d for d in remembered})))
+        if fates := self.conversation.fates:
+            new = range(items, len(self.conversation.items))
+            remembered = {i: fates[i] for i in new if i in fates}
+            self._put(self._changed(self._edits_by_message(remembered)))
 
     def _problems(self, more: list[Message], fates: Mapping[int, Decision]) -> list[str]:
         """Return the rules that earlier decisions on the items in `more` would break.
@@ -407,24 +411,20 @@ class KnownList:
         path = decision.file.relative_path
         return Content(path, item.text, decision.wanted_path, origin)
 
-    def apply(
-        self, messages: Sequence[Message], changes: Mapping[int, Message | None]
-    ) -> Sequence[Message]:
-        """Apply the changes, and return the list to send: `messages` if it needs no edit."""
+    def apply(self, changes: Mapping[int, Message | None]) -> Sequence[Message]:
+        """Apply the changes, and return the list to send: the given one if it needs no edit."""
         if changes:
             self._put(changes)
         if not (self._changed_since if self.comes_back else self._edited):
-            return messages
+            return self.messages
         if self._first_removed is None:
             return cast("list[Message]", self._left[:])
         return self._returned
 
-    def applied(
-        self, messages: Sequence[Message], changes: Mapping[int, Message | None]
-    ) -> tuple[Sequence[Message], Sources]:
+    def applied(self, changes: Mapping[int, Message | None]) -> tuple[Sequence[Message], Sources]:
         """Return the list to send after these changes, and its sources; see `forgets`."""
         if not changes:
-            return messages, self.sources
+            return self.messages, self.sources
         after = list(self._left)
         staying = Staying()
         staying.grow(range(len(after)))
@@ -438,7 +438,7 @@ class KnownList:
         """Return the dict of a message that is an SDK's object; any other message unchanged."""
         return self._shapes.shaped(message).message
 
-    def previewed(self, messages: Sequence[Message], plan: Plan) -> Sequence[Message]:
+    def previewed(self, plan: Plan) -> Sequence[Message]:
         """Return the list that `apply` would return after this plan, without the changes.
 
         A plan whose edits a provider would reject changes nothing.
@@ -448,7 +448,7 @@ class KnownList:
         except InvalidResultError:
             changes = {}
         if not (changes or self.edited_positions):
-            return messages
+            return self.messages
         after = list(self._left)
         for message, new in changes.items():
             after[message] = new
@@ -458,34 +458,41 @@ class KnownList:
         """Note which of these messages have markers."""
         if self._follows_markers:
             for i in positions:
-                message = self._left[i]
-                is_marked = message is not None and self.with_markers(message, {}) is not message
+                is_marked = self.with_markers(i, {}) is not self._left[i]
                 (self.marked.add if is_marked else self.marked.discard)(i)
 
-    def with_markers(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:
+    def with_markers(self, message: int, ttls: Mapping[Path, Ttl]) -> Message | None:
         """Return a message with markers at the parts with these paths, and nowhere else.
 
-        Without a change it is the object that was given; of an SDK's object it is a dict.
+        It is the message at a position as it is left, None if it was removed. Without a change it
+        is the same object; of an SDK's object it is a dict.
         """
-        shape, shaped = self._shapes.shaped(message)
+        left = self._left[message]
+        if left is None:
+            return None
+        shape, shaped = self.conversation.reading.shaped(message, left)
         if not shape.takes_markers:
-            return message
+            return left
         new = shape.marked(shaped, ttls)
-        return message if new is shaped else new
+        return left if new is shaped else new
 
-    def ttl(self, message: Message, path: Path) -> Ttl | None:
-        """Return the lifetime that a marker on a part asks for, None if there is none."""
-        shape, shaped = self._shapes.shaped(message)
-        return shape.ttls(shaped).get(path) if shape.takes_markers else None
+    def ttl(self, position: int) -> Ttl | None:
+        """Return the lifetime that the marker on an item asks for, None if there is none."""
+        message = self.conversation.items[position].message
+        shape, shaped = self.conversation.reading.shaped(message, self._left[message])
+        found = shape.ttls(shaped) if shape.takes_markers else {}
+        return found.get(self.path_left(position)) if found else None
 
     def path_left(self, position: int) -> Path:
         """Return the path that an item has in the message as it is returned."""
         conversation, message = self.conversation, self.conversation.items[position].message
-        shape, shaped = self._shapes.shaped(self._left[message])
-        left = [part.path for part in shape.parts(shaped) if not part.number]
+        shape, shaped = conversation.reading.shaped(message, self._left[message])
         before = range(conversation.items_of(message).start, position)
-        there = (i for i in before if conversation.items[i].inside is None)
-        return left[sum(map(conversation.is_there, there))]
+        there = sum(
+            conversation.items[i].inside is None and conversation.is_there(i) for i in before
+        )
+        left = [part.path for part in shape.parts(shaped) if not part.number]
+        return left[there]
 
     def _put(self, changes: Mapping[int, Message | None]) -> None:
         for message, new in changes.items():

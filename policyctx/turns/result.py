@@ -95,19 +95,15 @@ class Result:
 
 
 def carry_out(
-    planned: Plan,
-    known: KnownList,
-    messages: Sequence[Message],
-    *,
-    on_invalid: Literal["raise", "keep"],
-    settings: Store,
+    planned: Plan, known: KnownList, *, on_invalid: Literal["raise", "keep"]
 ) -> Turn[Result]:
-    """Carry out a plan for the known list, and return the result for the caller's `messages`.
+    """Carry out a plan for the known list, and return the result for the list that was read last.
 
     Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
     `on_failure: raise` of the store's settings; nothing is decided then.
     """
     warnings: list[str] = []
+    settings = known.conversation.policy.store
     if planned.new:
         planned = yield from _without_lost_sources(planned)
     # The edits are made and checked first: a plan that fails here has written nothing.
@@ -127,12 +123,11 @@ def carry_out(
             changes = known.edited(written)
         planned = written
     if known.forgets:
-        output, sources = known.applied(messages, changes)
+        output, sources = known.applied(changes)
         return Result(output, planned, tuple(warnings), source_ranges=sources)
     if planned.new or planned.judged:
         planned, changes = yield from _adopted(planned, known, changes, settings)
-    output = known.apply(messages, changes)
-    return Result(output, planned, tuple(warnings), source_ranges=known.sources)
+    return Result(known.apply(changes), planned, tuple(warnings), source_ranges=known.sources)
 
 
 def _adopted(

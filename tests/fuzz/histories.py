@@ -113,7 +113,7 @@ class History:
         """Each message that the session was given, with its bytes at that time, by its identity."""
         self._rules = Rules()
         self._saved: dict[str, str] = {}
-        self._arrives = shape not in {"legacy", "bedrock", "google"} and rng.random() < 0.3
+        self._arrives = shape != "legacy" and rng.random() < 0.3
         kept = random.Random(f"arrivals of {seed}")  # noqa: S311 - no secret, and draws of its own
         self._keeps_originals = kept.random() < _KEPT
         self._replaced: set[str] = set()
@@ -121,10 +121,11 @@ class History:
         self._form = ""
         does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
         self._is_plain = not (self._repeats or does_more)
+        """Whether the seeds found first checked a restart with draws of the session."""
+        self._restarts = random.Random(f"restarts of {seed}")  # noqa: S311 - no secret
         own = random.Random(f"markers of {seed}")  # noqa: S311 - no secret, and draws of its own
         is_marked = own.random() < _MARKED and not (self._of_host or shape == "gemini")
         self._marking = Marking(own) if is_marked else None
-        """Are a live session and a restarted one sure to see the same in a list."""
         self._session = self._opened(store)
 
     def run(self) -> None:
@@ -155,7 +156,7 @@ class History:
     def _arrived(self, message: Message) -> Message:
         """Report a message with results on arrival; the caller keeps what comes back, or not."""
         call = self._caller_of(message)
-        kinds = {item.kind for item in items_of([message])}
+        kinds = {item.kind for item in items_of([message], self._shapes)}
         if "tool_result" not in kinds or call is None or role_of(call) != "assistant":
             return message
         result = self._session.on_tool_result(message, call=call)
@@ -169,7 +170,7 @@ class History:
 
     def _caller_of(self, message: Message) -> Message | None:
         """Return the last message, or the item that an output of the Responses API answers."""
-        if not (ids := results_in(message)):
+        if not (ids := results_in(message) if isinstance(message, dict) else []):
             return self._full[-1] if self._full else None
         return next((one for one in reversed(self._full) if calls_in(one) == ids), None)
 
@@ -256,11 +257,12 @@ class History:
     def _left_after_restart(self, messages: list[Message]) -> str | None:
         """Return what earlier turns leave of the list by what the store holds alone.
 
-        None where that may differ: words said again, and lists that mix several forms, cannot
-        always be told from what was dropped without the lists that the session has seen.
+        None where that may differ: words said again cannot always be told from what was dropped
+        without the lists that the session has seen.
         """
-        is_checked = self._is_plain and self._form in {"full", "back"}
-        if not (is_checked and isinstance(self._store, MemoryStore) and self._rng.random() < 0.2):
+        is_plain = self._is_plain and self._form in {"full", "back"}
+        rng = self._rng if is_plain else self._restarts
+        if self._repeats or not isinstance(self._store, MemoryStore) or rng.random() >= 0.2:
             return None
         session = self._opened(self._store.copy())
         return self._left_text(session, messages)
@@ -330,7 +332,7 @@ class History:
 def left_by(session: Session, messages: list[Message]) -> list[Message]:
     """Return what the decisions of earlier turns leave of a list, before new ones are made."""
     memory = run(session._knowledge.recall(), session.store)
-    left = session._knowledge.list_of(messages, memory)[0].left
+    left = session._knowledge.list_of(messages, memory).left
     return [message for message in left if message is not None]
 
 

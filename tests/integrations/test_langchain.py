@@ -314,10 +314,7 @@ def test_a_session_goes_on_under_another_prompt_also_with_artifacts(middleware_o
     assert [text[0] for text in results(model.bodies[-1])] == ["[", "[", "[", "b"]
 
 
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-def test_a_hundred_turns_stay_valid_and_within_the_window(
-    middleware_of: Any, is_async: bool
-) -> None:
+def test_a_hundred_turns_stay_valid_and_within_the_window(middleware_of: Any) -> None:
     turns = iter(range(100))
 
     @tool("Bash")  # type: ignore[untyped-decorator]
@@ -333,7 +330,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
         agent = create_agent(
             model, [bash], middleware=[middleware], checkpointer=saver, system_prompt=CAREFUL
         )
-        state = run(agent, is_async=is_async, text=f"Do part {part}.")
+        state = run(agent, is_async=part % 2 == 1, text=f"Do part {part}.")
     check_loop(model, middleware.session_of("s"))
     assert len(json.dumps(results(state))) // 3 > 10 * WINDOW
     called = {f"t{turn}" for turn in range(100) if turn % 10 != 9}

@@ -104,7 +104,7 @@ class Shapes:
         shape, message = self.shaped(given)
         parts = list(shape.parts(message))
         is_text = len(parts) == 1 and parts[0].kind in _TEXTS
-        return parts[0].text if is_text else None
+        return str(parts[0].text) if is_text else None
 
     def writing(self, messages: Sequence[Message]) -> Shape:
         """Return the shape in which a message is written that replaces these.
