@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Literal, NoReturn, Self
 
 from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer
-from policyctx.definitions.fields import SESSION_FIELDS
 from policyctx.definitions.items import FileLines, Message, SessionOption
 from policyctx.errors import InputError, StoreError
 from policyctx.messages.shapes.built_in import Shapes
@@ -25,8 +23,7 @@ from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
-from policyctx.policy.templates import parsed_template
-from policyctx.store.opening import session_store
+from policyctx.store.opening import new_session_id, session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.usage import Correction, usage_of
@@ -40,7 +37,6 @@ from policyctx.turns.request import Request, moved_to_request
 from policyctx.turns.result import ContextItem, Result, context_items
 from policyctx.turns.verbs import in_async, stepwise, verb
 
-_RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 _CHILD_NAME = re.compile("[A-Za-z0-9_-]+")
 
 
@@ -105,7 +101,7 @@ class Session:
     ) -> None:
         self.policy = OffloadPolicy.of(policy, hints=hints, tools=tools, options=options)
         settings, model = self.policy.store, self.policy.model
-        self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
+        self.session_id = new_session_id(settings.session_id) if session_id is None else session_id
         self.shares: tuple[Session, ...] = ()
         """The sessions whose files the model of this one may read too; see `child`."""
         if counter is None:
@@ -118,11 +114,9 @@ class Session:
         """The options of a child that is given none of these."""
         self._has_own_store = store is not None
         if store is None:
-            seconds = settings.timeout.seconds
             store = session_store(
-                settings, self.session_id, root=root, timeout=seconds, clock=clock
+                settings, self.session_id, root=root, timeout=settings.timeout.seconds, clock=clock
             )
-        self.store: SessionStore = store
         self._knowledge = Knowledge(
             self.policy, self.session_id, store, counter=used, clock=clock, shapes=shapes
         )
@@ -180,6 +174,18 @@ class Session:
         made = Session(policy or self.policy, session_id=session_id, **self._inherited | options)
         made.shares = (self, *self.shares) if share else ()
         return made
+
+    @property
+    def store(self) -> SessionStore:
+        """Where the files and the journal of the session are."""
+        return self._knowledge.store
+
+    @store.setter
+    def store(self, store: SessionStore) -> None:
+        text = "setting Session.store is deprecated: make the session with Session(…, store=store)"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        self._knowledge.store = store
+        self._driver = Driver(store, self.writes, self._knowledge.forget)
 
     @property
     def cwd(self) -> str:
@@ -433,13 +439,3 @@ class Session:
         elif system is not None or tools is not None:
             raise InputError("a request has its own system and tools: pass them in the Request")
         return given.over(self._knowledge.request)
-
-
-def _new_session_id(form: str) -> str:
-    now = datetime.now(UTC)
-    values = {
-        "date": f"{now:%Y%m%d}",
-        "time": f"{now:%H%M%S}",
-        "random": "".join(secrets.choice(_RANDOM) for _ in range(6)),
-    }
-    return parsed_template(form, SESSION_FIELDS).render(values)

@@ -115,7 +115,7 @@ class GeminiShape(Shape):
         return json_text(value)
 
     def whole(self, value: Mapping[str, Any]) -> Text:
-        """Return a part that is no text, or a response with media, as the text of an item."""
+        """Return a part without text, or a response with media, as the text of an item."""
         return json_text(value)
 
     def _part(self, path: Path, part: Mapping[str, Any], text_kind: str) -> Part:
