@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from policyctx.definitions.items import UNKNOWN, Medium, Message, Path
 from policyctx.messages.json_text import JSON, Text, json_text, without_none
+from policyctx.messages.markers import unmarked_block
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.block_texts import BlockList, blocks_in, joined_text
 from policyctx.messages.shapes.shape import Part, Shape, kind_of_text
@@ -129,7 +130,7 @@ class GeminiShape(Shape):
             return self._result(path, response)
         if isinstance(text := part.get("text"), str):
             return Part(path, "thinking" if part.get("thought") else text_kind, text)
-        unknown = Part(path, UNKNOWN, self.whole(part))
+        unknown = Part(path, UNKNOWN, self.whole(unmarked_block(part)))
         if any(_held(part, names) for names in _MEDIA):
             medium, media_type = _medium(part)
             kind = UNKNOWN if medium.kind == "sound" else medium.kind
