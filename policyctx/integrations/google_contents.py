@@ -43,7 +43,7 @@ class GoogleShape(GeminiShape):
         return "assistant" if message.role == "model" else "user"
 
     def parts(self, message: Message) -> list[Part]:
-        """Return the parts of a content; what ADK tells of another agent is no text of the user."""
+        """Return the parts of a content; what ADK tells of another agent is not the user's text."""
         found = super().parts(_values(message))
         if _is_of_another_agent(message):
             return [p._replace(author="program") if p.kind in _TEXTS else p for p in found]

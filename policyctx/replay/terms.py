@@ -181,9 +181,8 @@ def _contradicting(call: CallKey, terms: CallTerms, model: Model) -> Iterator[Co
     row = terms.row
     window = call.window or (row and row.context_window)
     if window and "context_window" in model.model_fields_set and window != model.context_window:
-        recorded = f"calls were to {terms.language_model}, which has {window:,}"
-        if row is not None:
-            recorded = f"calls were to {row.name}, which has {window:,}"
+        name = terms.language_model if row is None else row.name
+        recorded = f"calls were to {name}, which has {window:,}"
         yield Contradiction("model.context_window", f"is {model.context_window:,}", recorded)
     if row is None:
         return

@@ -34,7 +34,7 @@ _SHELL_FIELDS = ("command", "cmd", "script")
 _COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")')
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-# The lines of a here document, and text of several lines in quotes: they are no commands.
+# The lines of a here document, and text of several lines in quotes, which are not commands.
 _HERE_DOCUMENT = re.compile(
     r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??\s*\2\b|<<-?\s*['\"]?\w+['\"]?[^\n]*\n.*\Z",
     re.DOTALL,
