@@ -15,7 +15,7 @@ from policyctx.policy.loading import loaded
 from policyctx.policy.sources import made_source
 from policyctx.replay.common import Common
 from policyctx.replay.executing.executor import Executor, Here, Job, LostJob
-from policyctx.replay.parts import RecordingOrigin, WorkPart
+from policyctx.replay.places import RecordingOrigin, WorkPart
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import LoadedPolicy, compiled
 from policyctx.replay.terms import PricesOf
