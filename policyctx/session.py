@@ -29,13 +29,12 @@ from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, count
 from policyctx.tokens.usage import Correction, usage_of
 from policyctx.turns.before_compaction import BeforeCompaction
 from policyctx.turns.calls import Calls
-from policyctx.turns.driving import Driver
+from policyctx.turns.driving import Driver, in_async, stepwise, verb
 from policyctx.turns.effects import SessionStore, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.memory import Totals
 from policyctx.turns.request import Request, moved_to_request
 from policyctx.turns.result import ContextItem, Result, context_items
-from policyctx.turns.verbs import in_async, stepwise, verb
 
 _CHILD_NAME = re.compile("[A-Za-z0-9_-]+")
 
