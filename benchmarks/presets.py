@@ -43,6 +43,7 @@ from policyctx.replay.places import files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import SUMMARISE_ONLY, summarise_only, worked
 from policyctx.tokens.usage import HOUR
+from policyctx.tuning.evaluating import project_of
 from policyctx.tuning.outcomes import (
     Interval,
     SessionOutcome,
@@ -51,7 +52,6 @@ from policyctx.tuning.outcomes import (
     outcome_of,
     sums,
 )
-from policyctx.tuning.recordings import project_of
 
 SHARED = Path(__file__).parents[2] / "shared"
 FOLDERS = (SHARED / "traces", SHARED / "traces-2026")
