@@ -85,12 +85,8 @@ class Calls:
         if not self._policy.places_breakpoints:
             return ()
         known, planned, memory = yield from self._planned(messages, request)
-        if not request.may_have_markers(known):
-            return ()
-        placed = _placing(known, memory).placed(
-            request, memory.anchors, planned.new, write_ttl=memory.write_ttl
-        )
-        return placed.breakpoints
+        placing = memory.placing_of(known, request)
+        return () if placing is None else placing.placed(request, memory.write_ttl, planned.new)
 
     def observe(self, usage: Usage) -> Turn[None]:
         """Learn from the usage of a model call, and report it."""
@@ -156,6 +152,7 @@ class Calls:
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, comes_back=known.comes_back)
+        placing = memory.placing_of(known, request)
         result = yield from carry_out(planned, known, on_invalid=self._on_invalid)
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compact(
@@ -167,8 +164,12 @@ class Calls:
         if result.plan.to_save or result.compacted:
             yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
         result = replace(result, system=request.system, tools=request.tools)
-        if self._policy.places_breakpoints and request.may_have_markers(known):
-            result = yield from self._marked(result, known, request, memory)
+        if placing is not None:
+            placing = memory.placing = placing if placing.known is known else Placing(known)
+            result = placing.marked(result, request, memory.write_ttl)
+            if self._knowledge.keeps_state and not memory.has_begun:
+                memory.has_begun = True
+                yield from note({"record": "sent"})
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
@@ -188,24 +189,6 @@ class Calls:
         if self._expects_usage:
             warnings = (*warnings, *blindness(memory, self._policy, self._knowledge.session_id))
         return (yield from self._with_warnings(result, warnings, memory))
-
-    def _marked(
-        self, result: Result, known: KnownList, request: Request, memory: Memory
-    ) -> Turn[Result]:
-        """Set the cache breakpoints of the request, and remember where they are."""
-        placing = _placing(known, memory)
-        placed = placing.placed(request, memory.anchors, write_ttl=memory.write_ttl)
-        memory.placing, memory.anchors = placing, placed.sent
-        if self._knowledge.keeps_state:
-            yield from note(placed.sent.record())
-        system, tools = placed.beside(request)
-        return replace(
-            result,
-            messages=placing.marked(result.messages, placed),
-            system=system,
-            tools=tools,
-            breakpoints=placed.breakpoints,
-        )
 
     def _compact(
         self,
@@ -295,10 +278,3 @@ def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
     step = policy.compacting_step
     step = present(step)
     return summarizer_for(policy.compaction(step).summary.by)
-
-
-def _placing(known: KnownList, memory: Memory) -> Placing:
-    """Return what places the breakpoints of a list: that of the last turn if it continues."""
-    if memory.placing is not None and memory.placing.known is known:
-        return memory.placing
-    return Placing(known)
