@@ -114,7 +114,8 @@ def test_without_auto_everything_is_as_the_caller_gave_it(tmp_path: Path) -> Non
     assert (result.system, result.tools) == (system, TOOLS)
     assert result.system is system
     assert result.tools is TOOLS
-    assert result.breakpoints == ()
+    assert not result.breakpoints
+    assert not result.breakpoints.why_none
 
 
 def test_the_input_is_not_changed_and_other_messages_are_the_same_objects(tmp_path: Path) -> None:
@@ -325,8 +326,12 @@ def test_a_list_that_may_be_of_another_api_is_sent_as_it_is(
     messages: list[Message], request_: Request, tmp_path: Path
 ) -> None:
     loop = session(tmp_path)
-    assert loop.breakpoints(messages, request=request_) == ()
+    foreseen = loop.breakpoints(messages, request=request_)
+    assert not foreseen
+    assert foreseen.why_none
     result = loop.apply(messages, request=request_)
+    assert result.breakpoints.why_none == foreseen.why_none
+    assert copy.deepcopy(foreseen).why_none == foreseen.why_none
     assert result.messages is messages
     assert (result.system, result.tools) == (request_.system, request_.tools)
     assert loop.apply([*messages, user("and")], request=request_).messages[0] is messages[0]

@@ -23,6 +23,7 @@ from policyctx.messages.markers import (
 from policyctx.planning.anchors import (
     Breakpoint,
     BreakpointPlace,
+    Breakpoints,
     Part,
     Removable,
     anchors,
@@ -61,7 +62,7 @@ class Placing:
 
     def placed(
         self, request: Request, write_ttl: int | None, new: Sequence[Decision] = ()
-    ) -> tuple[Breakpoint, ...]:
+    ) -> Breakpoints:
         """Return the breakpoints of the list that is sent with this request.
 
         `new` are decisions that are not carried out yet. `write_ttl` is the TTL of the last write
@@ -91,7 +92,7 @@ class Placing:
         )
         if not new:
             self._sent, self._changes = found, len(self._in.history)
-        return tuple(map(self._named, chosen))
+        return Breakpoints(map(self._named, chosen))
 
     def marked(self, result: Result, request: Request, write_ttl: int | None) -> Result:
         """Return the result of a turn with markers at the breakpoints alone.

@@ -12,7 +12,7 @@ from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.names import EXTRACTIVE, NONE
 from policyctx.errors import present
 from policyctx.messages.reading import listed
-from policyctx.planning.anchors import Breakpoint
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Added, Attempt
@@ -78,15 +78,15 @@ class Calls:
         known, planned, _ = yield from self._planned(messages, request)
         return known.previewed(planned)
 
-    def breakpoints(
-        self, messages: Sequence[Message], request: Request
-    ) -> Turn[tuple[Breakpoint, ...]]:
+    def breakpoints(self, messages: Sequence[Message], request: Request) -> Turn[Breakpoints]:
         """Return the breakpoints of `apply`."""
         if not self._policy.places_breakpoints:
-            return ()
+            return Breakpoints()
         known, planned, memory = yield from self._planned(messages, request)
         placing = memory.placing_of(known, request)
-        return () if placing is None else placing.placed(request, memory.write_ttl, planned.new)
+        if isinstance(placing, Breakpoints):
+            return placing
+        return placing.placed(request, memory.write_ttl, planned.new)
 
     def observe(self, usage: Usage) -> Turn[None]:
         """Learn from the usage of a model call, and report it."""
@@ -163,8 +163,9 @@ class Calls:
             result = replace(result, source_ranges=sources)
         if result.plan.to_save or result.compacted:
             yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
-        result = replace(result, system=request.system, tools=request.tools)
-        if placing is not None:
+        placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
+        result = replace(result, system=request.system, tools=request.tools, breakpoints=placed)
+        if isinstance(placing, Placing):
             placing = memory.placing = placing if placing.known is known else Placing(known)
             result = placing.marked(result, request, memory.write_ttl)
             if self._knowledge.keeps_state and not memory.has_begun:

@@ -21,6 +21,7 @@ from policyctx.errors import MessagesError, UsageError
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import call_keys
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Arrived, Conversation
 from policyctx.planning.facts import Added, Attempt, Facts
 from policyctx.planning.ledger import (
@@ -228,14 +229,15 @@ class Memory:
         since = [given[i] for given, count in self.lists for i in range(count, len(given))]
         return call_of(message, self.known, since, shapes)
 
-    def placing_of(self, known: KnownList, request: Request) -> Placing | None:
-        """Return what places the breakpoints of a list, None if the policy or the API has none.
+    def placing_of(self, known: KnownList, request: Request) -> Placing | Breakpoints:
+        """Return what places the breakpoints of a list, or that there are none.
 
         It is that of the last turn if the list continues.
         """
-        policy = known.conversation.policy
-        if not (policy.places_breakpoints and request.may_have_markers(known)):
-            return None
+        if not known.conversation.policy.places_breakpoints:
+            return Breakpoints()
+        if why := request.why_unmarked(known):
+            return Breakpoints.none(why)
         if self.placing is None or self.placing.known is not known:
             self.placing = Placing(known)
         return self.placing
