@@ -222,7 +222,7 @@ class Memory:
     @property
     def has_decided(self) -> bool:
         """Whether anything was decided, so that there is something to remember."""
-        return bool(len(self.ledger) or self.replacements.made)
+        return bool(self.ledger.entries or self.replacements.made)
 
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""
