@@ -235,11 +235,20 @@ def test_a_restart_at_any_turn_moves_no_marker(
 def test_a_list_of_which_the_caller_says_that_it_changed_keeps_its_markers(tmp_path: Path) -> None:
     one, two = session(tmp_path / "a"), session(tmp_path / "b")
     full = session_of(*[LARGE] * 6)
-    for end in (7, 9, 11, 13):
+    for end in (7, 9, 11, 11, 13):
         expected = one.apply(full[:end], system=SYSTEM)
         assert (
             two.apply(full[:end], system=SYSTEM, changed=True).breakpoints == expected.breakpoints
         )
+
+
+def test_a_list_that_was_only_looked_at_is_no_request(tmp_path: Path) -> None:
+    one, two = session(tmp_path / "a"), session(tmp_path / "b")
+    full = session_of(*[SMALL] * 6)
+    for end in (5, 11):
+        expected = one.apply(full[:end], system=SYSTEM)
+        two.breakpoints(full[: end - 2], system=SYSTEM)
+        assert two.apply(full[:end], system=SYSTEM).breakpoints == expected.breakpoints
 
 
 def test_turns_without_a_decision_write_nothing(tmp_path: Path) -> None:

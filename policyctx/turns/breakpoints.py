@@ -1,7 +1,7 @@
 """The cache breakpoints of a turn: which block each stands on.
 
-Two of them are those of the request before. In a list that is read anew, also after a restart, they
-follow from where that request ended and from what was decided before this one.
+Two of them are those of the request before. After a restart they follow from where that request
+ended and from what was decided before this one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from policyctx.messages.markers import (
     with_ttls,
 )
 from policyctx.planning.anchors import (
+    Anchors,
     Breakpoint,
     BreakpointPlace,
     Breakpoints,
@@ -48,17 +49,15 @@ class Placing:
     anchor that they may move.
     """
 
-    def __init__(self, known: KnownList) -> None:
+    def __init__(self, known: KnownList, earlier: Placing | None = None) -> None:
         self.known = known
         self._in = known.conversation
         self._removable = Removable(self._in, known.planner.candidates.values())
         self._changes = len(self._in.history)
-        before, sent = self._in.reading.before_reply, self._in.sent
-        end = self._in.items_of(sent if sent < self._in.reading.message_count else before).start
-        first = self._removable.first()
-        first = None if first is None or first >= end else first
-        self._sent = anchors(end, first, partial(self._back, self._in.fates))
-        """Those of the request before: where it ended, and what could be removed then."""
+        self._sent = self._anchors_before() if earlier is None else self._same(earlier)
+        """Those of the request before."""
+        self._ahead = self._sent
+        """Those of the next request, as they were found last."""
 
     def placed(
         self, request: Request, write_ttl: int | None, new: Sequence[Decision] = ()
@@ -90,8 +89,7 @@ class Placing:
             else BreakpointPlace(max(places_for_tools(tools), default=None)),
             last=None if found.last is None else self.known.ttl(found.last),
         )
-        if not new:
-            self._sent, self._changes = found, len(self._in.history)
+        self._ahead = found
         return Breakpoints(map(self._named, chosen))
 
     def marked(self, result: Result, request: Request, write_ttl: int | None) -> Result:
@@ -101,6 +99,7 @@ class Placing:
         a text that gets one becomes a block. What does not change is the same object.
         """
         chosen = self.placed(request, write_ttl)
+        self._sent, self._changes = self._ahead, len(self._in.history)
         parts: dict[Part, dict[int, Ttl]] = {"tools": {}, "system": {}, "messages": {}}
         for each in chosen:
             parts[each.part][each.place] = each.ttl
@@ -130,6 +129,23 @@ class Placing:
                 new = new or list(messages)
                 new[at] = marked
         return new or messages
+
+    def _anchors_before(self) -> Anchors:
+        """Return the anchors of the request before from where it ended."""
+        end, first = self._in.items_of(self._in.sent).start, self._removable.first()
+        first = None if first is None or first >= end else first
+        return anchors(end, first, partial(self._back, self._in.fates))
+
+    def _same(self, earlier: Placing) -> Anchors:
+        """Return the anchors of another list as far as they are the same items of this one."""
+        before, now = earlier._in, self._in
+        there = (filter(each.is_there, range(len(each.items))) for each in (before, now))
+        same: dict[int | None, int] = {
+            one: other
+            for one, other in zip(*there, strict=False)
+            if one in earlier._sent and now.has_key(other, *before.key_and_chars(one))
+        }
+        return Anchors(*map(same.get, earlier._sent))
 
     def _named(self, one: Breakpoint) -> Breakpoint:
         if one.part != "messages":

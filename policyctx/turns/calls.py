@@ -166,7 +166,9 @@ class Calls:
         placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
         result = replace(result, system=request.system, tools=request.tools, breakpoints=placed)
         if isinstance(placing, Placing):
-            placing = memory.placing = placing if placing.known is known else Placing(known)
+            placing = memory.placing = (
+                placing if placing.known is known else Placing(known, placing)
+            )
             result = placing.marked(result, request, memory.write_ttl)
             if self._knowledge.keeps_state and not memory.has_begun:
                 memory.has_begun = True

@@ -239,7 +239,7 @@ class Memory:
         if why := request.why_unmarked(known):
             return Breakpoints.none(why)
         if self.placing is None or self.placing.known is not known:
-            self.placing = Placing(known)
+            self.placing = Placing(known, self.placing)
         return self.placing
 
     def call_record(self) -> dict[str, Any]:
