@@ -23,7 +23,7 @@ from policyctx.definitions.items import HostObject, Path, SessionOption
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.json_text import JSON, compact_json
+from policyctx.messages.json_text import JSON, SPACED, json_text, plain_value
 from policyctx.messages.shapes.block_texts import BlockList, medium_of
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, Shape, kind_of_text
 from policyctx.session import Session
@@ -127,16 +127,16 @@ def _content(path: Path, content: HostObject, role: str) -> Iterator[Part]:
         if text:
             yield Part(path, kind_of_text(role), text)
     elif kind == "text_reasoning" and role == "assistant":
-        yield Part(path, "thinking", text or compact_json(_plain(content)))
+        yield Part(path, "thinking", text or json_text(_plain(content)))
     elif kind == "function_call" and role == "assistant" and not _is_of_server(content):
-        given = _json(_arguments(content.arguments))
+        given = json_text(_arguments(content.arguments), SPACED)
         yield Part(path, "tool_call", given, tool=content.name, call_id=content.call_id)
     elif kind == "function_result" and (role == "user" or role in RESULT_ROLES):
         yield from _result(path, content)
     else:
         call_id = getattr(content, "call_id", None) if kind.endswith(("_call", "_result")) else None
         tool = (content.name or kind) if call_id and kind.endswith("_call") else None
-        unknown = Part(path, "unknown", compact_json(_plain(content)), tool=tool, call_id=call_id)
+        unknown = Part(path, "unknown", json_text(_plain(content)), tool=tool, call_id=call_id)
         yield _file(path, content) or unknown
 
 
@@ -161,7 +161,7 @@ def _result(path: Path, content: HostObject) -> Iterator[Part]:
     error, call_id = content.exception is not None, content.call_id
     texts = _texts_of(items)
     seen = "\n".join(texts) if items else content.result
-    seen = seen if isinstance(seen, str) else compact_json(seen)
+    seen = seen if isinstance(seen, str) else json_text(seen)
     text, blocks = seen, BlockList([_plain(item) for item in items], texts) if files else None
     if blocks is not None and not seen:
         text, blocks = blocks.json, None
@@ -189,7 +189,7 @@ def _file(path: Path, content: HostObject) -> Part | None:
         source = {"type": "base64", "media_type": media_type, "data": data}
     kind = block if block in ("image", "document") else "unknown"
     media = (medium_of({"type": block, "source": source}),)
-    return Part(path, kind, compact_json(_plain(content)), "", media, media_type=media_type)
+    return Part(path, kind, json_text(_plain(content)), "", media, media_type=media_type)
 
 
 def _edited(content: HostObject, texts: Mapping[Path, str | None]) -> HostObject:
@@ -228,11 +228,7 @@ def _set_items(result: HostObject, items: list[Any]) -> None:
 
 def _plain(content: HostObject) -> HostObject:
     """Return the JSON values of a content; a property of the caller's may be any object."""
-    return json.loads(_json(content.to_dict(exclude={"raw_representation"})))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return plain_value(content.to_dict(exclude={"raw_representation"}))
 
 
 class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]

@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from policyctx.definitions.items import Message, Path, joined
-from policyctx.messages.json_text import JSON
+from policyctx.definitions.items import HostObject, Message, Path, joined
+from policyctx.messages.json_text import JSON, SPACED, Text, json_text
 from policyctx.messages.shapes.block_texts import (
     BlockList,
     joined_text,
@@ -79,7 +79,8 @@ class BedrockShape(Shape):
                 said = thought.get("reasoningText", {}).get("text")
                 yield Part((i,), "thinking", said or _json(thought))
             elif "cachePoint" not in block:  # it is a mark, and says nothing
-                yield _medium((i,), block) or Part((i,), "unknown", _json(block))
+                plain = _plain(block)
+                yield _medium((i,), plain) or Part((i,), "unknown", json_text(plain, SPACED))
 
     def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> Message | None:
         """Return a copy of the message with these parts replaced or removed."""
@@ -108,32 +109,33 @@ class BedrockShape(Shape):
     def plain(self, message: Message) -> JSON:
         """Return the message without what is not sent; bytes have the form of Strands' sessions."""
         sent = {name: value for name, value in message.items() if name not in _NOT_SENT}
-        found: JSON = json.loads(_json(sent))
-        return found
+        plain: JSON = _plain(sent)
+        return plain
 
     def block(self, message: Message, path: Path) -> JSON:
         """Return the block at a path."""
         block = message["content"][path[0]]
         if len(path) > 1:
             block = block["toolResult"]["content"][path[1]]
-        found: JSON = json.loads(_json(block))
-        return found
+        plain: JSON = _plain(block)
+        return plain
 
 
 def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
     """Yield a result, then the images and documents in it."""
     blocks, call_id = result["content"], result["toolUseId"]
     error = result.get("status") == "error"
-    media = [part for j, block in enumerate(blocks) if (part := _medium((*path, j), block))]
+    plain = [_plain(block) for block in blocks]
+    media = [part for j, block in enumerate(plain) if (part := _medium((*path, j), block))]
     seen = {int(part.path[-1]) for part in media}
-    as_json, listed = _json(blocks), None
-    plain = json.loads(as_json)
+    as_json, listed = json_text(plain, SPACED), None
     texts = shown_texts(plain, {j for j in seen if not any(texts_in(plain[j]))})
     if texts is None:
-        text, counted = as_json, _json([b for j, b in enumerate(blocks) if j not in seen])
+        text = as_json
+        counted = json_text([b for j, b in enumerate(plain) if j not in seen], SPACED)
     else:
         text = joined(texts)
-        counted = joined_text(plain, seen) or ""
+        counted = (joined_text(plain, seen) or "") if seen else text
         listed = BlockList(as_json, texts) if len(blocks) > 1 or seen else None
     held = tuple(medium for part in media for medium in part.media)
     yield Part(
@@ -145,7 +147,7 @@ def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _medium(path: Path, block: Mapping[str, Any]) -> Part | None:
-    """Return the part of an image, a document or a sound, None for another block."""
+    """Return the part of an image, a document or a sound, None for another plain block."""
     name = next((name for name in _MEDIA if name in block), None)
     if name is None:
         return None
@@ -155,7 +157,7 @@ def _medium(path: Path, block: Mapping[str, Any]) -> Part | None:
     source = _source(given.get("source", {}), media_type)
     medium = medium_of({"type": _MEDIA[name], "source": source})
     kind = name if name in ("image", "document") else "unknown"
-    return Part(path, kind, _json(block), "", (medium,), media_type=media_type)
+    return Part(path, kind, json_text(block, SPACED), "", (medium,), media_type=media_type)
 
 
 def _source(given: Mapping[str, Any], media_type: str) -> dict[str, Any]:
@@ -164,17 +166,21 @@ def _source(given: Mapping[str, Any], media_type: str) -> dict[str, Any]:
         return {"type": "text", "data": given["text"]}
     if isinstance(given.get("content"), list):
         return {"type": "content", "content": given["content"]}
-    data = given.get("bytes") or b""
-    text = data if isinstance(data, str) else base64.b64encode(data).decode()
+    data = given.get("bytes") or ""
+    text = data if isinstance(data, str) else data["data"]
     return {"type": "base64", "media_type": media_type, "data": text}
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_encoded)
-
-
-def _encoded(value: object) -> object:
-    """Return bytes as Strands saves them, which `json` cannot write."""
+def _plain(value: HostObject) -> HostObject:
+    """Return a value with bytes as Strands saves them, and with the same strings."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_plain, value)]
     if isinstance(value, bytes):
         return {"__bytes_encoded__": True, "data": base64.b64encode(value).decode()}
-    raise TypeError(f"{type(value).__name__} is not JSON")
+    return value
+
+
+def _json(value: object) -> Text:
+    return json_text(_plain(value), SPACED)

@@ -6,13 +6,12 @@ Importing this module raises `MissingExtraError` without Google's SDK.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from policyctx.definitions.items import HostObject, Message, Path
 from policyctx.errors import MissingExtraError
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, SPACED, Text, json_text
 from policyctx.messages.shapes.google import GeminiShape
 from policyctx.messages.shapes.shape import Part
 
@@ -70,15 +69,14 @@ class GoogleShape(GeminiShape):
         """Return the JSON values of a part."""
         return self.plain(message.parts[path[1]])
 
-    def as_json(self, value: object) -> str:
+    def as_json(self, value: object) -> Text:
         """Return JSON with spaces, as earlier versions did: by it a decided item is recognised."""
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return json_text(value, SPACED)
 
-    def whole(self, value: Mapping[str, Any]) -> str:
+    def whole(self, value: Mapping[str, Any]) -> Text:
         """Return a part or a response as the SDK writes it."""
         model = types.FunctionResponse if "parts" in value else types.Part
-        text: str = model.model_validate(value).model_dump_json(exclude_none=True)
-        return text
+        return json_text(model.model_validate(value).model_dump(mode="json", exclude_none=True))
 
 
 def _is_of_another_agent(message: Message) -> bool:

@@ -22,7 +22,7 @@ from policyctx.definitions.items import HostObject, Medium, Message, Path, Sessi
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent
 from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, SPACED, json_text
 from policyctx.messages.shapes.blocks import result_parts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
@@ -95,7 +95,7 @@ class InspectShape(Shape):
             for i, block in enumerate(content):
                 yield _block(("content", i), block, role)
         for i, call in enumerate(getattr(message, "tool_calls", None) or ()):
-            text = _json(call.arguments)
+            text = json_text(call.arguments, SPACED)
             yield Part(("tool_calls", i), "tool_call", text, tool=call.function, call_id=call.id)
 
     def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> HostObject:
@@ -182,10 +182,6 @@ def _provider_block(block: HostObject) -> dict[str, Any]:
         return {"type": block.type, "source": {"type": "url", "url": data}}
     source = {"type": "base64", "media_type": media_type, "data": encoded}
     return {"type": block.type, "source": source}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]

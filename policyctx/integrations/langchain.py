@@ -21,7 +21,7 @@ from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.json_text import JSON, compact_json
+from policyctx.messages.json_text import JSON, SPACED, compact_json, json_text, plain_value
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, medium_of
 from policyctx.messages.shapes.blocks import as_half, result_parts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
@@ -94,7 +94,7 @@ class LangChainShape(Shape):
         fields = vars(message)
         calls = fields.get("tool_calls") or ()
         if role == "function":  # it has no id that pairs it with its call
-            yield Part(("content",), "unknown", _json(content))
+            yield Part(("content",), "unknown", json_text(content, SPACED))
         elif isinstance(content, str):
             if content:
                 yield Part(("content",), kind_of_text(role), content)
@@ -103,11 +103,11 @@ class LangChainShape(Shape):
             for i, block in enumerate(content):
                 yield from _block(("content", i), _as_block(block), role, ids)
         for i, call in enumerate(calls):
-            text = _json(call["args"])
+            text = json_text(call["args"], SPACED)
             path = ("tool_calls", i)
             yield Part(path, "tool_call", text, tool=call["name"], call_id=call["id"])
         for i, call in enumerate(fields.get("invalid_tool_calls") or ()):
-            yield Part(("invalid_tool_calls", i), "unknown", _json(call))
+            yield Part(("invalid_tool_calls", i), "unknown", json_text(call, SPACED))
 
     def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> HostObject:
         """Return a copy of the message with these parts replaced or removed."""
@@ -138,14 +138,14 @@ class LangChainShape(Shape):
     def plain(self, message: Message) -> JSON:
         """Return what `messages_from_dict` takes, without ids, usage and artifacts."""
         fields = message.model_dump(exclude=_NOT_COMPARED, warnings=False)
-        found: JSON = json.loads(_json({"type": message.type, "data": fields}))
+        found: JSON = plain_value({"type": message.type, "data": fields})
         return found
 
     def block(self, message: Message, path: Path) -> JSON:
         """Return the block or call at a path; the message if the part is all of its content."""
         if len(path) == 1:
             return self.plain(message)
-        found: JSON = json.loads(_json(getattr(message, str(path[0]))[path[1]]))
+        found: JSON = plain_value(getattr(message, str(path[0]))[path[1]])
         return found
 
 
@@ -170,15 +170,17 @@ def _block(path: Path, block: Mapping[str, Any], role: str, ids: set[str]) -> It
         yield Part(path, kind_of_text(role), text)
     elif kind in _THINKING and role == "assistant":
         said = block.get("thinking") or block.get("reasoning") or block.get("data")
-        yield Part(path, "thinking", said if isinstance(said, str) else _json(block))
+        yield Part(path, "thinking", said if isinstance(said, str) else json_text(block, SPACED))
     elif kind in _CALL_BLOCKS and _call_id(block) in ids:
         return
     elif kind in IMAGES or kind in DOCUMENTS:
         seen = _provider_block(block)
         medium = medium_of(seen)
-        yield Part(path, "image" if kind in IMAGES else "document", _json(block), "", (medium,))
+        yield Part(
+            path, "image" if kind in IMAGES else "document", json_text(block, SPACED), "", (medium,)
+        )
     else:
-        yield as_half(Part(path, "unknown", _json(block)), block)
+        yield as_half(Part(path, "unknown", json_text(block, SPACED)), block)
 
 
 def _as_block(block: object) -> Mapping[str, Any]:
@@ -245,10 +247,6 @@ def _edit_content(new: Message, message: Message, texts: Mapping[Path, str | Non
         elif not (_as_block(block).get("type") in _CALL_BLOCKS and _call_id(block) in gone):
             blocks.append(block)
     new.content = blocks or (REMOVED if message.type == "tool" else "")
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]

@@ -24,7 +24,7 @@ from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
 from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, SPACED, json_text
 from policyctx.messages.shapes.block_texts import BlockList, medium_of, shown_texts
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.session import Session
@@ -121,16 +121,21 @@ class PydanticAIShape(Shape):
             if _is_result(part):
                 yield from self._result(i, part, message)
             elif kind == "tool-call" and not _has_kind(part):
-                text = _json(_arguments(part))
+                text = json_text(_arguments(part), SPACED)
                 yield Part((i,), "tool_call", text, tool=part.tool_name, call_id=part.tool_call_id)
             elif kind == "user-prompt" and not isinstance(part.content, str):
                 yield from self._pieces(i, part, message)
             elif kind in _TEXTS:
-                text = part.content or ("" if kind != "thinking" else _json(self._at(message, i)))
+                text = part.content or (
+                    "" if kind != "thinking" else json_text(self._at(message, i), SPACED)
+                )
                 if text:
                     yield Part((i,), _TEXTS[kind], text)
             else:  # a tool that the provider runs has its call and its return in the response
-                text, call_id = _json(self._at(message, i)), getattr(part, "tool_call_id", None)
+                text, call_id = (
+                    json_text(self._at(message, i), SPACED),
+                    getattr(part, "tool_call_id", None),
+                )
                 tool = part.tool_name if call_id and kind.endswith("-call") else None
                 yield Part((i,), "unknown", text, tool=tool, call_id=call_id)
 
@@ -141,7 +146,7 @@ class PydanticAIShape(Shape):
         files = [(j, piece) for j, piece in enumerate(_listed(content)) if _block(piece)]
         media = tuple(medium_of(_block(piece)) for _, piece in files)
         whole = self._at(message, i)["content"]
-        text, blocks = _json(whole) if files else seen, None
+        text, blocks = json_text(whole, SPACED) if files else seen, None
         texts = shown_texts(whole, {j for j, _ in files}) if isinstance(content, list) else None
         if texts is not None:
             text, blocks = joined(texts), BlockList(text, texts)
@@ -165,7 +170,7 @@ class PydanticAIShape(Shape):
                 if _block(piece):
                     yield _file((i, j), piece, value)
                 else:
-                    yield Part((i, j), "unknown", _json(value))
+                    yield Part((i, j), "unknown", json_text(value, SPACED))
 
     def _at(self, message: Message, i: int) -> HostObject:
         found: Any = self.plain(message)
@@ -266,7 +271,9 @@ def _file(path: Path, piece: HostObject, value: JSON) -> Part:
     block = _block(piece)
     kind = block["type"] if block["type"] in ("image", "document") else "unknown"
     media_type = block["source"].get("media_type")
-    return Part(path, kind, _json(value), "", (medium_of(block),), media_type=media_type)
+    return Part(
+        path, kind, json_text(value, SPACED), "", (medium_of(block),), media_type=media_type
+    )
 
 
 def _copy(value: HostObject) -> HostObject:
@@ -302,10 +309,6 @@ def _edited(part: HostObject, texts: Mapping[Path, str | None]) -> HostObject:
     else:
         new.content = left
     return new if any(_kind(piece) != "cache-point" for piece in left) or _is_result(part) else None
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]

@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import (
     HELD_CHARS,
@@ -30,13 +30,22 @@ def compact_json(value: object) -> str:
 Text: TypeAlias = str | JsonText
 
 
-def json_text(value: object) -> Text:
-    """Return the text of `compact_json`, in a form that copies no long string."""
+class Form(NamedTuple):
+    """How JSON is written."""
+
+    encode: Callable[[object], str]
+    gap: str = ""
+    """What follows a comma and a colon."""
+
+
+def json_text(value: object, form: Form | None = None) -> Text:
+    """Return the JSON of a value in a form that copies no long string; without one as compact."""
+    form = form or _COMPACT
     if _text_chars(value) <= HELD_CHARS:
-        return compact_json(value)
+        return form.encode(value)
     found: list[str] = []
     between = ""
-    for part in _parts(value, HELD_CHARS):
+    for part in _parts(value, HELD_CHARS, form):
         if isinstance(part, str):
             between += part
         else:
@@ -45,9 +54,15 @@ def json_text(value: object) -> Text:
     return JsonText((*found, between))
 
 
-def json_pieces(value: object) -> Iterator[str]:
-    """Yield the text of `compact_json` in pieces, so that nothing long is copied as a whole."""
-    for part in _parts(value, _PIECE_CHARS):
+def plain_value(value: object) -> PlainValue:
+    """Return a value as plain ones, with the same long strings; what is not JSON is its text."""
+    text = json_text(value, SPACED)
+    return text.value if isinstance(text, JsonText) else json.loads(text)
+
+
+def json_pieces(value: object, form: Form | None = None) -> Iterator[str]:
+    """Yield the text of `json_text` in pieces, so that nothing long is copied as a whole."""
+    for part in _parts(value, _PIECE_CHARS, form or _COMPACT):
         if isinstance(part, str):
             yield part
         else:
@@ -61,23 +76,24 @@ class _Long:
     text: str
 
 
-def _parts(value: object, most: int) -> Iterator[str | _Long]:
+def _parts(value: object, most: int, form: Form) -> Iterator[str | _Long]:
     """Yield the JSON of a value, of at most so many characters of strings at once."""
+    gap = form.gap
     if _text_chars(value) <= most:
-        yield compact_json(value)
+        yield form.encode(value)
     elif isinstance(value, str):
         yield '"'
         yield _Long(value)
         yield '"'
     elif isinstance(value, dict):
         for i, (name, inner) in enumerate(value.items()):
-            yield f"{',' if i else '{'}{compact_json(name)}:"
-            yield from _parts(inner, most)
+            yield f"{f',{gap}' if i else '{'}{form.encode(name)}:{gap}"
+            yield from _parts(inner, most, form)
         yield "}"
     elif isinstance(value, list):
         for i, inner in enumerate(value):
-            yield "," if i else "["
-            yield from _parts(inner, most)
+            yield f",{gap}" if i else "["
+            yield from _parts(inner, most, form)
         yield "]"
 
 
@@ -138,6 +154,9 @@ _LEVELS = 17
 _PIECE_CHARS = 1 << 13
 _LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode
+_COMPACT = Form(_encode)
+SPACED = Form(json.JSONEncoder(ensure_ascii=False, default=str).encode, " ")
+"""JSON with spaces, as hosts have it; what is not JSON is its text."""
 
 
 def as_message(message: Message) -> Message:

@@ -1,12 +1,31 @@
-"""Lists that are little but one huge content, in the shapes of four APIs."""
+"""Lists that are little but one huge content, in the shapes of APIs and hosts."""
 
 from __future__ import annotations
 
 import base64
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
+from google.genai import types
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from policyctx import Shape
+from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.integrations.google_contents import GoogleShape
+from policyctx.integrations.langchain import LangChainShape
+from policyctx.integrations.pydantic_ai import PydanticAIShape
+from policyctx.messages.shapes.built_in import Shapes
 from tests.conversations import Message, user
 
 Block = dict[str, Any]
@@ -165,20 +184,106 @@ def _google() -> dict[str, list[Message]]:
     }
 
 
-_SHAPES = {
-    "anthropic": _anthropic,
-    "chat": _chat,
-    "responses": _responses,
-    "google": _google,
+def _google_objects() -> dict[str, list[Message]]:
+    lists = _google()
+    del lists["an image"]  # objects of hosts hold bytes, and items hold their base64
+    return {what: [*map(types.Content.model_validate, found)] for what, found in lists.items()}
+
+
+def _bedrock() -> dict[str, list[Message]]:
+    def said(*blocks: Block) -> Message:
+        return {"role": "assistant", "content": [*blocks]}
+
+    def shown(*blocks: Block) -> Message:
+        return {"role": "user", "content": [*blocks]}
+
+    def result(content: list[Block], tool_input: Block | None = None) -> list[Message]:
+        call = {"toolUse": {"toolUseId": "t", "name": "q", "input": tool_input or {}}}
+        found = {"toolResult": {"toolUseId": "t", "content": content}}
+        return [shown({"text": "go"}), said(call), shown(found)]
+
+    thought = {"reasoningContent": {"reasoningText": {"text": _text(), "signature": "s"}}}
+    return {
+        "a text": [shown({"text": _text()})],
+        "an input": result([{"text": "ok"}], {"path": "a.py", "content": _text()}),
+        "an input of edits": result([{"text": "ok"}], _edits()),
+        "a result": result([{"text": _text()}]),
+        "a result of four texts": result([{"text": one} for one in _four()]),
+        "a result as JSON": result([{"json": {"found": _text()}}]),
+        "thinking": [shown({"text": "go"}), said(thought, {"text": "x"})],
+    }
+
+
+def _langchain() -> dict[str, list[Message]]:
+    def result(content: list[Any] | str, args: Block | None = None) -> list[Message]:
+        call = {"id": "t", "name": "q", "args": args or {}}
+        return [
+            HumanMessage("go"),
+            AIMessage("", tool_calls=[call]),
+            ToolMessage(content, tool_call_id="t"),
+        ]
+
+    def text(of: str) -> Block:
+        return {"type": "text", "text": of}
+
+    image = {"type": "image", "source_type": "base64", "mime_type": "image/png", "data": _photo()}
+    thought: list[Any] = [{"type": "thinking", "thinking": _text(), "signature": "s"}, text("x")]
+    return {
+        "a text": [HumanMessage(_text())],
+        "an input": result("ok", {"path": "a.py", "content": _text()}),
+        "an input of edits": result("ok", _edits()),
+        "an image": [HumanMessage([text("see"), image])],
+        "an image in a result": result([text("see"), image]),
+        "a result": result(_text()),
+        "a result of four texts": result([text(one) for one in _four()]),
+        "a result of an unknown block": result([{"type": "odd", "value": _text()}]),
+        "thinking": [HumanMessage("go"), AIMessage(thought)],
+    }
+
+
+def _pydantic_ai() -> dict[str, list[Message]]:
+    def result(content: str, args: Block | None = None) -> list[Message]:
+        return [
+            ModelRequest([UserPromptPart("go")]),
+            ModelResponse([ToolCallPart("q", args or {}, tool_call_id="t")]),
+            ModelRequest([ToolReturnPart("q", content, tool_call_id="t")]),
+        ]
+
+    thought = ThinkingPart(_text(), signature="s")
+    return {
+        "a text": [ModelRequest([UserPromptPart(_text())])],
+        "an input": result("ok", {"path": "a.py", "content": _text()}),
+        "an input of edits": result("ok", _edits()),
+        "a result": result(_text()),
+        "thinking": [
+            ModelRequest([UserPromptPart("go")]),
+            ModelResponse([thought, TextPart("x")]),
+        ],
+    }
+
+
+_SHAPES: dict[str, tuple[Callable[[], dict[str, list[Message]]], tuple[Shape, ...]]] = {
+    "anthropic": (_anthropic, ()),
+    "chat": (_chat, ()),
+    "responses": (_responses, ()),
+    "google": (_google, ()),
+    "google objects": (_google_objects, (GoogleShape(),)),
+    "bedrock": (_bedrock, (BedrockShape(),)),
+    "langchain": (_langchain, (LangChainShape(),)),
+    "pydantic_ai": (_pydantic_ai, (PydanticAIShape(),)),
 }
-_END = [{"role": "assistant", "content": "Noted."}, user("and now?")]
-_END_OF_CONTENTS = [
-    {"role": "model", "parts": [{"text": "Noted."}]},
-    {"role": "user", "parts": [{"text": "and now?"}]},
-]
 
 
-def huge(shape: str) -> dict[str, list[Message]]:
-    """Conversations in this shape by what is huge in them."""
-    end = _END_OF_CONTENTS if shape == "google" else _END
-    return {what: [*messages, *end] for what, messages in _SHAPES[shape]().items()}
+def huge(shape: str) -> tuple[dict[str, list[Message]], tuple[Shape, ...]]:
+    """Conversations in this shape by what is huge in them, and the shapes that read them.
+
+    Each ends with a reply and a question.
+    """
+    made, shapes = _SHAPES[shape]
+    writes = Shapes(shapes)
+    found = {}
+    for what, messages in made().items():
+        written = writes.writing(messages).written
+        end = [written("assistant", "Noted."), written("user", "and now?")]
+        found[what] = [*messages, *end]
+    return found, shapes

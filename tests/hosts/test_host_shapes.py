@@ -221,7 +221,7 @@ def test_parallel_calls_are_dropped_one_by_one(host: Host, tmp_path: Path) -> No
 
 
 def test_history_is_replaced_by_a_message_of_the_host(host: Host, tmp_path: Path) -> None:
-    messages = conversation(host)
+    messages = [*conversation(host)[:-1], host.picture("look"), *conversation(host)[-2:]]
     before = copy.deepcopy(messages)
     session = under(COMPACT, tmp_path, host)
     assert session.plan(messages).compaction
@@ -390,3 +390,17 @@ def test_a_request_with_a_system_prompt_survives_a_compaction(tmp_path: Path) ->
     assert result.messages[0] is first
     again = under(COMPACT, tmp_path, host).apply(host.loaded(messages))
     assert plain(host, again.messages) == plain(host, result.messages)
+
+
+@pytest.mark.slow
+def test_a_large_result_of_unknown_blocks_of_langchain_is_offloaded(tmp_path: Path) -> None:
+    host = importlib.import_module("tests.hosts.langchain").LangChain()
+    kind = importlib.import_module("langchain_core.messages").ToolMessage
+    blocks: list[Any] = [{"type": "odd", "value": "字" * 40_000}]
+    messages = [host.user("go"), host.reply("", [("a", "read", {})])]
+    messages += [kind(blocks, tool_call_id="a"), host.user("and?")]
+    session = under(OFFLOAD, tmp_path, host)
+    result = session.apply(messages)
+    assert changed(result, messages) == [2]
+    [path] = result.files
+    assert json.loads(session.read(path)) == blocks

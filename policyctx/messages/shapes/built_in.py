@@ -90,9 +90,10 @@ class Shapes:
         return shape.plain(message)
 
     def document(self, given: Message) -> object:
-        """Return what an archive holds of a message: a dict, or the plain values of an object."""
+        """Return what an archive holds of a message: a dict, or the plain values of a host's."""
         shape, message = self.shaped(given)
-        return message if isinstance(message, dict) else shape.plain(message)
+        is_own = isinstance(message, dict) and shape not in self._host
+        return message if is_own else shape.plain(message)
 
     def role(self, given: Message) -> str:
         """Return the role of a message."""

@@ -15,7 +15,7 @@ from types import GeneratorType
 
 from policyctx.definitions.items import UNKNOWN, HostObject, Medium, Message, Path, Ttl
 from policyctx.errors import ShapeError
-from policyctx.messages.json_text import JSON, Text
+from policyctx.messages.json_text import JSON, Form, Text, json_pieces
 from policyctx.messages.shapes.block_texts import BlockList
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, Shape
 
@@ -186,7 +186,8 @@ class HostShape(Shape):
     def _json(self, method: str, *arguments: object) -> JSON:
         found: JSON = self._ask(method, *arguments)
         try:
-            _encode(found)
+            for _ in json_pieces(found, _STRICT):
+                pass
         except (RecursionError, TypeError, ValueError) as error:
             raise self._error(f"`{method}` returned what is not JSON: {error}") from error
         return found
@@ -260,7 +261,9 @@ def _wrong_with_part(part: object, role: str) -> str | None:
 def _wrong_fields(part: Part) -> Iterable[str]:
     if not isinstance(part.text, Text):
         yield f"{_shown(part.text)} as the `text`"
-    for field in ("counted", "tool", "call_id", "media_type"):
+    if not isinstance(part.counted, Text | None):
+        yield f"{_shown(part.counted)} as the `counted`"
+    for field in ("tool", "call_id", "media_type"):
         if not isinstance(value := getattr(part, field), _WORD):
             yield f"{_shown(value)} as the `{field}`"
     media: object = part.media
@@ -336,4 +339,4 @@ def _shown(value: object) -> str:
 
 
 _SHOWN_CHARS = 60
-_encode = json.JSONEncoder().encode
+_STRICT = Form(json.JSONEncoder().encode)
