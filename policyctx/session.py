@@ -17,7 +17,7 @@ from policyctx.definitions.items import FileLines, Message, SessionOption
 from policyctx.errors import InputError, StoreError
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
-from policyctx.planning.anchors import Breakpoint
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
@@ -232,12 +232,12 @@ class Session:
         system: object = None,
         tools: object = None,
         request: Request | None = None,
-    ) -> Turn[tuple[Breakpoint, ...]]:
+    ) -> Turn[Breakpoints]:
         """Return the cache breakpoints that `apply` would set; nothing is written or decided.
 
         Those in the messages name the item that they follow. Empty if the policy does not
-        place breakpoints, and for an API without `cache_control`. A compaction that is due is not
-        made.
+        place breakpoints, and for an API without `cache_control`: `why_none` then says why. A
+        compaction that is due is not made.
         """
         return self._calls.breakpoints(messages, self._request(system, tools, request))
 

@@ -18,8 +18,8 @@ body, for type checkers and for `inspect.signature`.
 """
 
 import os
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial, wraps
 from inspect import signature, unwrap
 from threading import Lock
@@ -39,26 +39,6 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 
 
-def in_steps(turn: Turn[T], store: SessionStore) -> Steps[T]:
-    """Run a turn to its end, and stop before each effect that may block."""
-    resume: Callable[[], Effect[object]] = partial(next, turn)
-    with closing(turn):
-        try:
-            while True:
-                effect = resume()
-                if effect.may_block:
-                    yield
-                try:
-                    resume = partial(turn.send, effect.perform(store))
-                except BaseException as error:  # noqa: BLE001 - raised in the turn
-                    resume = partial(turn.throw, error)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            del resume  # It may hold an error, whose traceback holds this frame.
-
-
 def finished(steps: Steps[T]) -> T:
     """Take all steps that are left in this thread, and return their result."""
     while True:
@@ -67,29 +47,6 @@ def finished(steps: Steps[T]) -> T:
         except StopIteration as stop:
             result: T = stop.value
             return result
-
-
-def run(turn: Turn[T], store: SessionStore) -> T:
-    """Run a turn to its end, and perform its effects in this thread."""
-    return finished(in_steps(turn, store))
-
-
-async def run_async(turn: Turn[T], store: SessionStore) -> T:
-    """Run a turn to its end, and perform its effects without blocking the event loop."""
-    resume: Callable[[], Effect[object]] = partial(next, turn)
-    with closing(turn):
-        try:
-            while True:
-                effect = resume()
-                try:
-                    resume = partial(turn.send, await effect.perform_async(store))
-                except BaseException as error:  # noqa: BLE001 - raised in the turn
-                    resume = partial(turn.throw, error)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            del resume  # It may hold an error, whose traceback holds this frame.
 
 
 class LockedStore:
@@ -142,21 +99,51 @@ class Driver:
 
     def run(self, turn: Turn[T]) -> T:
         """Run a turn to its end in this thread."""
-        return finished(in_steps(self._watched(turn), self._store))
-
-    async def run_async(self, turn: Turn[T]) -> T:
-        """Run a turn to its end without blocking the event loop."""
-        return await run_async(self._watched(turn), self._store)
+        return finished(self.in_steps(turn))
 
     def in_steps(self, turn: Turn[T]) -> Steps[T]:
         """Run a turn to its end, and stop before each part that may block."""
         if is_traced():
             yield  # a span ends in the thread where it began
-        return (yield from in_steps(self._watched(turn), self._store))
+        resume: Callable[[], Effect[object]] = partial(next, turn)
+        with self._watched(turn):
+            try:
+                while True:
+                    effect = resume()
+                    if effect.may_block:
+                        yield
+                    try:
+                        resume = partial(turn.send, effect.perform(self._store))
+                    except BaseException as error:  # noqa: BLE001 - raised in the turn
+                        resume = partial(turn.throw, error)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            finally:
+                del resume  # It may hold an error, whose traceback holds this frame.
 
-    def _watched(self, turn: Turn[T]) -> Turn[T]:
+    async def run_async(self, turn: Turn[T]) -> T:
+        """Run a turn to its end without blocking the event loop."""
+        resume: Callable[[], Effect[object]] = partial(next, turn)
+        with self._watched(turn):
+            try:
+                while True:
+                    effect = resume()
+                    try:
+                        resume = partial(turn.send, await effect.perform_async(self._store))
+                    except BaseException as error:  # noqa: BLE001 - raised in the turn
+                        resume = partial(turn.throw, error)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            finally:
+                del resume  # It may hold an error, whose traceback holds this frame.
+
+    @contextmanager
+    def _watched(self, turn: Turn[T]) -> Iterator[None]:
         try:
-            return (yield from turn)
+            with closing(turn):
+                yield
         except PolicyctxError:
             raise
         except BaseException:
