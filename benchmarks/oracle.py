@@ -50,7 +50,7 @@ from policyctx.replay.regret.needs import Lost
 from policyctx.replay.running import worked
 from policyctx.replay.simulated import Need, Regret, Removal
 from policyctx.replay.simulation import walked
-from policyctx.replay.summing import ReReads, used_ranges
+from policyctx.replay.summing import ReReads
 from policyctx.replay.timeline import SessionPart
 from policyctx.tuning.outcomes import SessionOutcome, outcome_of, sums
 
@@ -225,7 +225,9 @@ class Oracle:
     def _saved(self, number: int) -> float:
         part, facts = self._parts[number]
         calls = range(part.first_call - 1, part.last_call)
-        regrets = {r.removal.position: r for r in self._session.regrets if r.removal.part == number}
+        regrets = {
+            r.removal.position: (r,) for r in self._session.regrets if r.removal.part == number
+        }
         removals = {r.position: r for r in self._session.removals if r.part == number}
         sizes = facts.tokens_of(part.items)
         outer = (0 if i.inside is not None else n for i, n in zip(part.items, sizes, strict=True))
@@ -236,7 +238,7 @@ class Oracle:
             if first in calls and part.items[position].inside is None:
                 scale = self._scales[first]
                 offset, freed = scale(before[position]), scale.factor * removal.freed
-                charges = self._charges(regrets.get(position))
+                charges = self._charges(*regrets.get(position, ()))
                 saved = list(_saved(offset, freed, self._rates, range(first, calls.stop), charges))
                 items.append(Removable(position, first, offset, freed, saved))
         best, leaves = best_edits(items, self._rates, calls)
@@ -246,7 +248,7 @@ class Oracle:
         charged = sum(
             charge
             for position, call in leaves.items()
-            for at, charge in self._charges(regrets.get(position))
+            for at, charge in self._charges(*regrets.get(position, ()))
             if at >= call
         )
         return max(0.0, best + charged - self._needed(number, leaves, removals))
@@ -261,16 +263,12 @@ class Oracle:
             for position, call in leaves.items()
         }
         found = Common.needs(self._common, replace(part, absences=absences), facts)
-        return sum(
-            charge
-            for lost, needs in found.items()
-            for _, charge in self._charges(Regret(removals[lost.position], tuple(needs)))
-        )
+        regrets = [Regret(removals[lost.position], tuple(needs)) for lost, needs in found.items()]
+        return sum(charge for _, charge in self._charges(*regrets))
 
-    def _charges(self, regret: Regret | None) -> list[tuple[int, float]]:
-        """Return the calls whose replies need an item, and the $ that it costs each time."""
-        ranges = () if regret is None else used_ranges(regret)
-        return [(one.call - 1, self._reads.charge(one).dollars.total) for one in ranges]
+    def _charges(self, *regrets: Regret) -> list[tuple[int, float]]:
+        """Return the calls whose replies need something, and the $ that it costs each time."""
+        return [(call - 1, one.dollars.total) for call, one in self._reads.charges(regrets)]
 
 
 def _saved(

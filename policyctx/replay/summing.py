@@ -122,7 +122,8 @@ def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
     factors = [scale.factor for scale in scales_of(session.calls)]
     summaries = [_summary(one, factors, is_priced=is_priced) for one in session.summaries]
     reads = ReReads(session, billed, factors, is_priced=is_priced)
-    return Net(without, edited, sum(summaries, Charge()), sum(reads.charges(), Charge()))
+    re_reads = (charge for _, charge in reads.charges(session.regrets))
+    return Net(without, edited, sum(summaries, Charge()), sum(re_reads, Charge()))
 
 
 def _of_input(cost: Cost) -> Dollars:
@@ -184,23 +185,26 @@ class ReReads:
         read = [self._read_price(call) for call in billed]
         self._read_from = [*accumulate(reversed(read), initial=0.0)][::-1]
 
-    def charges(self) -> Iterator[Charge]:
-        """Yield what each range costs."""
-        for regret in self._session.regrets:
+    def charges(self, regrets: Iterable[Regret]) -> Iterator[tuple[int, Charge]]:
+        """Yield the number of each call whose reply used ranges, and what they cost together."""
+        tokens = Counter[int]()
+        for regret in regrets:
             for used in used_ranges(regret):
-                yield self.charge(used)
+                tokens[used.call] += used.tokens
+        for call in sorted(tokens):
+            yield call, self._charge(call, tokens[call])
 
-    def charge(self, used: UsedRange) -> Charge:
-        """Charge an extra call, and the range in the call that used it and in each later one."""
-        billed = self._billed[used.call - 1]
-        tokens = round(self._factors[used.call - 1] * used.tokens)
-        later = len(self._billed) - used.call
+    def _charge(self, call: int, used: int) -> Charge:
+        """Charge one extra call, and the tokens that a call used in it and in each later one."""
+        billed = self._billed[call - 1]
+        tokens = round(self._factors[call - 1] * used)
+        later = len(self._billed) - call
         output = self._session.tool_call_output
         prompt = billed.edited + tokens * (1 + later)
         if not self._is_priced:
             return Charge(1, prompt, output)
         extra = self._paid(billed, billed.edited, tokens, output)
-        read = Dollars(cache_read=tokens * self._read_from[used.call])
+        read = Dollars(cache_read=tokens * self._read_from[call])
         return Charge(1, prompt, output, extra + read)
 
     def _paid(self, billed: BilledCall, read: int, written: int, output: int) -> Dollars:

@@ -95,6 +95,34 @@ def test_a_range_that_was_used_is_read_again_once() -> None:
     assert (found.tokens, found.output) == (prompt + 3 * tokens, output)
 
 
+def test_all_that_one_reply_needs_is_read_again_in_one_call() -> None:
+    signs = ("QX-48213-B", "RM-77120-C", "KD-90341-A")
+    first = f"{WORDS}\nticket {signs[0]}\n{WORDS}\nroom {signs[1]}\n{WORDS}"
+    told = talk(first, f"{WORDS}\nkey {signs[2]}\n{WORDS}", WORDS)[:-1]
+    for said in (" ".join(f"see {sign}" for sign in signs), "well", "done"):
+        told += [{"role": "assistant", "content": said}, user()]
+    session = simulated(turn_by_turn(told[:-1]), CLEARS_ALL_BUT_ONE)
+    needs = [need for regret in session.regrets for need in regret.needs]
+    assert (len(session.regrets), [need.call for need in needs]) == (2, [4, 4])
+    tokens, prompt = sum(need.tokens for need in needs), billed_calls(session)[3].edited
+    found = net(session).re_reads
+    # One extra call reads its prompt; all ranges are written once, and read by two later calls.
+    assert (found.number, found.output) == (1, session.tool_call_output)
+    assert found.tokens == prompt + 3 * tokens
+    assert found.dollars.cache_read * MILLION == pytest.approx(0.5 * (prompt + 2 * tokens))
+    assert found.dollars.cache_write * MILLION == pytest.approx(4 * tokens)
+
+
+def test_each_reply_that_needs_something_has_a_call_of_its_own() -> None:
+    told = talk(f"{WORDS}\nticket QX-48213-B\n{WORDS}\nroom RM-77120-C\n{WORDS}", WORDS)[:-1]
+    for said in ("see QX-48213-B", "and RM-77120-C"):
+        told += [{"role": "assistant", "content": said}, user()]
+    session = simulated(turn_by_turn(told[:-1]), CLEARS_ALL_BUT_ONE)
+    [regret] = session.regrets
+    assert [need.call for need in regret.needs] == [3, 4]
+    assert net(session).re_reads.number == 2
+
+
 def test_a_range_is_written_for_as_long_as_the_call_writes() -> None:
     hour = policy(MODEL.replace("min_tokens: 1", "min_tokens: 1, ttl: 1h"))
     document = CLEARS_ALL_BUT_ONE.policy.model_copy(update={"model": hour.policy.model})

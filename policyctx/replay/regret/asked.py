@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.replay.readers.source import value_of
-from policyctx.replay.regret.strings import Lines, Memo, Range
+from policyctx.replay.regret.strings import PATCH, Lines, Memo, Range
 from policyctx.replay.timeline import SessionPart
 
 # So many lines in a row that two results share are no chance; fewer are where there are no more.
@@ -45,6 +45,12 @@ _STATE_READERS = re.compile(
 )
 _LINE_KEY = re.compile(r"(?i)line|offset|range|start|end|from")
 _PRINTED = re.compile(r"\b(\d+),\s?(\d+)p\b")
+# Lines that `sed` prints or changes.
+_BY_SED = re.compile(r"(?<![\w.])(\d+)(?:,\s?(\d+))?(?:[pdaic]\b|s[^\w\s])")
+# The text that an edit replaces, and the lines of a patch that are there already.
+_OLD_KEY = re.compile(r"(?i)^old|^search|^find|^before")
+_OLD_IN_PATCH = re.compile(r"^[- ](?!-- ).+", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* \w+ File: (.+)", re.MULTILINE)
 _SLASHES = re.compile(r"[/\\]+")
 # As `cat -n`, tools that read files and `grep -n` write them before a line.
 _NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
@@ -115,9 +121,32 @@ class Input:
             for one in (value if isinstance(value, list) else [value])
             if isinstance(one, int)
         ]
-        for pair in _PRINTED.findall(self.command or ""):
-            found += map(int, pair)
+        for pair in _BY_SED.findall((self.command or "").partition("sed")[2]):
+            found += map(int, filter(None, pair))
         return found
+
+    @cached_property
+    def printed(self) -> range:
+        """The numbers of the lines that it prints, where it says which."""
+        pairs = _PRINTED.findall(self.command or "")
+        if len(pairs) == 1:
+            first, last = map(int, pairs[0])
+            return range(first, last + 1)
+        offset, limit = (self._given.get(key) for key in ("offset", "limit"))
+        if isinstance(offset, int) and isinstance(limit, int):
+            return range(offset, offset + limit)
+        return range(0)
+
+    @cached_property
+    def replaced(self) -> Sequence[str]:
+        """The lines of its file that it replaces, without the spaces around them."""
+        found: list[str] = []
+        for key, text in _texts(self._given) if self.may_write else ():
+            if PATCH in text:
+                found += (line[1:] for line in _OLD_IN_PATCH.findall(text))
+            elif _OLD_KEY.search(key):
+                found += text.splitlines()
+        return list(dict.fromkeys(filter(None, map(str.strip, found))))
 
     @cached_property
     def only_shows(self) -> bool:
@@ -137,7 +166,7 @@ class Input:
             return not _only_reads(self.command, also_state=True)
         if _WRITING_TOOL.search(self._tool) and len(self._given) > 1:
             return "\n" in self.exact or any(map(_WRITING_KEY.search, self._given))
-        return any(
+        return PATCH in self.exact or any(
             _WRITING_KEY.search(key) and isinstance(value, str | list)
             for key, value in self._given.items()
         )
@@ -339,6 +368,18 @@ class _Shown:
 _encode = json.JSONEncoder(sort_keys=True).encode
 
 
+def _texts(given: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text of an input, and the name of its field."""
+    if isinstance(given, str):
+        yield key, given
+    elif isinstance(given, list):
+        for one in given:
+            yield from _texts(one, key)
+    elif isinstance(given, dict):
+        for name, one in given.items():
+            yield from _texts(one, name)
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) or (
         isinstance(value, list)
@@ -368,6 +409,8 @@ def _paths(given: Mapping[str, object], command: str | None) -> Iterator[tuple[s
     said = [str(value) for value in given.values() if _is_path(value)]
     bare = [word.strip("\"'`;,()") for word in (command or "").split()]
     said += filter(_FILE_NAME.fullmatch, bare)
+    for _, text in _texts(given):
+        said += _PATCHED.findall(text) if PATCH in text else ()
     for path in said:
         parts = [part for part in _SLASHES.split(path) if part not in {"", "."}]
         if parts:

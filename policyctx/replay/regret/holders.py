@@ -9,6 +9,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from policyctx.replay.regret.strings import (
+    PATCH,
+    PATCH_MARK,
     SURE,
     Distinct,
     Memo,
@@ -112,7 +114,8 @@ class Texts:
 
 
 def _values(text: str) -> str:
-    return plain(text, keys=False)
+    said = plain(text, keys=False)
+    return PATCH_MARK.sub("", said) if PATCH in said else said
 
 
 def _words(text: str) -> frozenset[str]:

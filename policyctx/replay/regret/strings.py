@@ -31,6 +31,10 @@ _LETTER = re.compile(r"\w")
 _OTHER_WORD = re.compile(rf"[^\W\x00-\x7f{CJK}]+")
 _RUN = re.compile(rf"[{CJK}]{{{GRAM},}}")
 
+# How a patch of many agents begins, and what its lines begin with.
+PATCH = "*** Begin Patch"
+PATCH_MARK = re.compile(r"^[-+ ]", re.MULTILINE)
+
 
 def plain(text: str, *, keys: bool = True) -> str:
     """Return what a person would read: of JSON, its keys and values, one a line.

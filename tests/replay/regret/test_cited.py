@@ -28,13 +28,26 @@ def needed(*turns: tuple[dict[str, Any], str], end: str = "done") -> list[tuple[
         {"path": "src/ledger.py", "view_range": [637, 660]},
         {"path": "src/ledger.py", "offset": 637, "limit": 20},
         {"command": "sed -n '637,660p' src/ledger.py"},
+        {"command": "sed -n 637p src/ledger.py"},
+        {"command": "sed -i '637s/voucher/coupon/' src/ledger.py"},
+        {"command": "sed -i '637,638d' src/ledger.py"},
     ],
 )
 def test_a_view_of_lines_whose_number_only_a_removed_result_showed(view: dict[str, Any]) -> None:
     assert needed(SEARCH, OTHER, (view, "code")) == [("ledger.py:637",)]
 
 
-@pytest.mark.parametrize("end", ["see ledger.py:637", "see `ledger.py` or ledger.py ~637"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "see ledger.py:637",
+        "see `ledger.py` or ledger.py ~637",
+        "src/ledger.py (lines 637-639)",
+        "lines 637–639 of `src/ledger.py`",
+        "line 637 in src/ledger.py",
+        "src/ledger.py L637",
+    ],
+)
 def test_a_text_that_cites_a_line_of_a_removed_result(end: str) -> None:
     assert needed(SEARCH, OTHER, end=end) == [("ledger.py:637",)]
 
@@ -70,3 +83,80 @@ def test_reading_on_behind_what_was_read_before_is_no_need() -> None:
     then = {"path": "src/ledger.py", "offset": 637, "limit": 334}
     shown = "\n".join(f"{number}\tvoucher" for number in range(303, 638))
     assert needed((first, shown), OTHER, (then, "code")) == []
+
+
+CODE = [
+    *(f"    prepare_{number}(ledger)" for number in range(30)),
+    "    total = 0",
+    "    rows = []",
+]
+PRINTED: tuple[dict[str, Any], str] = (
+    {"command": "sed -n '608,640p' src/ledger.py"},
+    "\n".join(CODE),
+)
+
+
+@pytest.mark.parametrize("end", ["see ledger.py:638", "line 638 of src/ledger.py"])
+def test_a_line_counted_in_a_removed_result_that_has_no_numbers(end: str) -> None:
+    session = replayed(PRINTED, OTHER, end=end)
+    [need] = [need for one in session.regrets for need in one.needs]
+    assert need.found == ("ledger.py:638",)
+    assert [(one.first, one.last) for one in need.ranges] == [(31, 31)]
+
+
+@pytest.mark.parametrize("end", ["see ledger.py:640", "see ledger.py:648", "see voucher.py:638"])
+def test_a_number_that_the_call_itself_has_or_that_is_outside_is_not_counted_in_it(
+    end: str,
+) -> None:
+    assert needed(PRINTED, OTHER, end=end) == []
+
+
+OLD, NEW = "    total = 0", "    total = 1"
+PATCH = f"*** Begin Patch\n*** Update File: src/ledger.py\n@@\n-{OLD}\n+{NEW}\n*** End Patch"
+EDITS: list[dict[str, Any]] = [
+    {"file_path": "src/ledger.py", "old_string": OLD, "new_string": NEW},
+    {"path": "/repo/src/ledger.py", "edits": [{"oldText": OLD, "newText": NEW}]},
+    {"command": "str_replace", "path": "src/ledger.py", "old_str": OLD, "new_str": NEW},
+    {"input": PATCH},
+    {"command": ["apply_patch", PATCH]},
+]
+READ: tuple[dict[str, Any], str] = (
+    {"file_path": "src/ledger.py"},
+    "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(CODE, 1)),
+)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("shown", [READ, PRINTED])
+def test_an_edit_of_a_line_that_only_a_removed_result_of_its_file_showed(
+    edit: dict[str, Any], shown: tuple[dict[str, Any], str]
+) -> None:
+    assert needed(shown, OTHER, (edit, "done")) == [("total = 0",)]
+
+
+def test_an_edit_whose_old_line_the_call_was_sent_is_no_need() -> None:
+    again = {"pattern": "total", "path": "src"}, f"src/ledger.py:31:{OLD}\n{WORDS}"
+    assert needed(READ, again, (EDITS[0], "done")) == []
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"file_path": "src/voucher.py", "old_string": OLD, "new_string": NEW},
+        {"file_path": "src/ledger.py", "old_string": "  x", "new_string": "  total = 0"},
+    ],
+)
+def test_an_edit_of_another_file_or_with_only_the_new_line_in_it_is_no_need(
+    edit: dict[str, Any],
+) -> None:
+    assert needed(READ, OTHER, (edit, "done")) == []
+
+
+@pytest.mark.parametrize("kind", ["Add", "Update"])
+@pytest.mark.parametrize(
+    "line", ["return compute(first, second, third)", "    assert amount or rest and third"]
+)
+def test_a_line_that_a_patch_copies_from_a_removed_result(kind: str, line: str) -> None:
+    patch = f"*** Begin Patch\n*** {kind} File: src/new.py\n@@\n+{line}\n+z = 4\n*** End Patch"
+    shown = {"path": "src/ledger.py"}, f"x = 1\n    {line.strip()}\n" + "y = 2\n" * 90
+    assert needed(shown, OTHER, ({"input": patch}, "done"))[0][0] == line.strip()
