@@ -13,7 +13,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from policyctx.proxy.connections import ZERO, AnswerProgress, StaleError, client_session
+from policyctx.proxy.connections import ZERO, AnswerProgress, StaleError, client_session, wrong_with
 from policyctx.proxy.encodings import decoder, readable
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.tokens.usage import BodyUsage
@@ -235,7 +235,7 @@ async def _answered(
         await response.write_eof()
     except (aiohttp.ClientError, TimeoutError) as error:
         # The client has to notice that the upstream was cut: its own connection is cut too.
-        _log.warning("an upstream ended in the middle of a response: %s", type(error).__name__)
+        _log.warning("an upstream ended in the middle of a response: %s", wrong_with(error))
         response.was_cut = True
         if request.transport is not None:
             request.transport.abort()
