@@ -9,7 +9,8 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
+from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
 from threading import Event, Thread
 from typing import BinaryIO
@@ -337,6 +338,22 @@ def body_read(file: BinaryIO) -> bytes:
     if b"Content-Length" in head or b"chunked" in head:
         return _body(file, head)
     return file.read()
+
+
+def test_a_client_that_has_ended_its_side_notices_that_its_answer_is_cut(
+    api: RawUpstream, proxy: Proxy
+) -> None:
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nok \r\n")
+        time.sleep(1)
+        return False
+
+    api.begin(answer)
+    with closing(HTTPConnection("127.0.0.1", proxy.port, timeout=30)) as client:
+        client.request("POST", "/v1/messages", BODY)
+        client.sock.shutdown(socket.SHUT_WR)
+        with client.getresponse() as response, pytest.raises((IncompleteRead, ConnectionError)):
+            response.read()
 
 
 # Clients that leave
