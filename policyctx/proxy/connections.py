@@ -14,11 +14,14 @@ import socket
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp import http_writer
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpVersion11
+from aiohttp.http_exceptions import HttpProcessingError, InvalidURLError
 from multidict import CIMultiDict
 
 from policyctx.definitions.items import HostObject
@@ -41,7 +44,13 @@ _ASK_SECONDS = 5
 # In `aiohttp.http_writer`; not public.
 _WRITER = "_serialize_headers"
 _TRIED = ("GET / HTTP/1.1", CIMultiDict({"A": "b"}))
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# What would begin another header for some readers. Other control characters pass, as they do
+# between a client and its upstream.
+_ENDING = re.compile(r"[\x00\r\n]")
+# Of the head of an answer, which is billed however long it is.
+_FIELD_BYTES, _FIELDS = 2**20, 10_000
+# What follows in an error of aiohttp may have bytes of the message.
+_QUOTED = re.compile(r":?\n|: (?:b|'|\")|(?<=line) ['\"]")
 
 
 @dataclass(slots=True)
@@ -136,6 +145,14 @@ class Client(asyncio.Protocol):
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
 
+def wrong_with(error: Exception) -> str:
+    """Return what is wrong with the HTTP of a message, without any of its bytes."""
+    cause = error if isinstance(error, HttpProcessingError) else error.__cause__
+    if not isinstance(cause, HttpProcessingError) or isinstance(cause, InvalidURLError):
+        return type(cause or error).__name__
+    return _QUOTED.split(cause.message)[0].rstrip(".")
+
+
 class UpstreamLeftError(aiohttp.ClientConnectionError):
     """An upstream has closed a connection before the head of its answer was complete."""
 
@@ -147,15 +164,26 @@ class StaleError(UpstreamLeftError):
 class _Upstream(asyncio.Protocol):
     """A connection to an upstream, which knows whether it was used and answered."""
 
-    def __init__(self, handler: asyncio.Protocol) -> None:
+    def __init__(self, handler: ResponseHandler) -> None:
         self._handler = handler
         self.requests = 0
         self.has_answered = False
+        self.content: aiohttp.StreamReader | None = None
+        """The body of the answer, once its head is there."""
 
     def data_received(self, data: bytes) -> None:
         """Hand on a part of an answer."""
         self.has_answered = True
         self._handler.data_received(data)
+        self.end_what_is_wrong()
+
+    def end_what_is_wrong(self) -> None:
+        """End a body whose chunks are wrong; aiohttp would wait for ever for its rest."""
+        content, error = self.content, self._handler.exception()
+        if content is not None and not content.is_eof() and isinstance(error, HttpProcessingError):
+            wrong = aiohttp.ClientPayloadError()
+            wrong.__cause__ = error
+            content.set_exception(wrong)
 
     def pause_writing(self) -> None:
         """Hand on that the upstream reads slowly."""
@@ -165,9 +193,9 @@ class _Upstream(asyncio.Protocol):
         """Hand on that the upstream reads again."""
         self._handler.resume_writing()
 
-    def eof_received(self) -> bool | None:
+    def eof_received(self) -> None:
         """Hand on that the upstream has ended its side."""
-        return self._handler.eof_received()
+        self._handler.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Hand on that the connection has ended."""
@@ -186,11 +214,11 @@ class _Connector(aiohttp.TCPConnector):
         if (transport := connection.transport) is not None:
             found = transport.get_protocol()
             if not isinstance(found, _Upstream):
-                assert isinstance(found, asyncio.Protocol)  # noqa: S101 - of a TCP connection
+                assert isinstance(found, ResponseHandler)  # noqa: S101 - of a client
                 found = _Upstream(found)
                 transport.set_protocol(found)
             found.requests += 1
-            found.has_answered = False
+            found.has_answered, found.content = False, None
             _asked.set(found)
         return connection
 
@@ -202,15 +230,19 @@ class _Answer(aiohttp.ClientResponse):
         It raises nothing for which aiohttp would send a request again, perhaps on a connection that
         is stale as well.
         """
+        asked = _asked.get()
         try:
-            return await super().start(connection)
+            started = await super().start(connection)
         except TimeoutError:
             raise
         except (aiohttp.ClientConnectionError, OSError) as error:
-            asked = _asked.get()
             is_stale = asked is not None and asked.requests > 1 and not asked.has_answered
             kind = StaleError if is_stale else UpstreamLeftError
             raise kind(type(error).__name__) from error
+        if asked is not None:
+            asked.content = self.content
+            asked.end_what_is_wrong()
+        return started
 
 
 def client_session(limits: ProxyLimits, *, fresh: bool = False) -> aiohttp.ClientSession:
@@ -219,12 +251,16 @@ def client_session(limits: ProxyLimits, *, fresh: bool = False) -> aiohttp.Clien
     Without a limit to connections: a stream may take long, and every client waits for its own. If
     it is `fresh`, each request has a new connection.
     """
+    options: dict[str, Any] = {"max_headers": _FIELDS}
+    if not signature(aiohttp.ClientSession).parameters.keys() >= options.keys():
+        options = {}  # before 3.14 there is no bound
     return aiohttp.ClientSession(
+        **options,
         auto_decompress=False,
         connector=_Connector(limit=0, force_close=fresh),
         cookie_jar=aiohttp.DummyCookieJar(),
-        max_field_size=2**16,
-        max_line_size=2**16,
+        max_field_size=_FIELD_BYTES,
+        max_line_size=_FIELD_BYTES,
         read_bufsize=2**18,
         response_class=_Answer,
         skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
@@ -235,8 +271,8 @@ def client_session(limits: ProxyLimits, *, fresh: bool = False) -> aiohttp.Clien
 def _head(first_line: str, headers: Mapping[str, str]) -> bytes:
     """Return the head of a message with the bytes that its text was decoded from."""
     parts = [first_line, *(part for pair in headers.items() for part in pair)]
-    if any(map(_CONTROL.search, parts)):
-        raise ValueError("a control character in a header")
+    if any(map(_ENDING.search, parts)):
+        raise ValueError("the end of a line in a header")
     lines = [first_line, *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode("utf-8", "surrogateescape")
 

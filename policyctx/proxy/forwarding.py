@@ -13,7 +13,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from policyctx.proxy.connections import ZERO, AnswerProgress, StaleError, client_session
+from policyctx.proxy.connections import ZERO, AnswerProgress, StaleError, client_session, wrong_with
 from policyctx.proxy.encodings import decoder, readable
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.tokens.usage import BodyUsage
@@ -39,6 +39,8 @@ _HOP_BY_HOP = frozenset(
 # Headers for the proxy itself.
 OWN = "x-policyctx-"
 _PIECE = 2**18
+# The size of a chunk that does not come.
+_MISSING = b"1\r\n"
 # aiohttp would add these to a response that lacks them.
 _ADDED = ("Content-Type", "Date", "Server")
 
@@ -222,8 +224,8 @@ async def _answered(
     response = _Streamed(status=status, reason=reason, headers=headers)
     response.given = headers
     await response.prepare(request)
-    if response.headers.get("Transfer-Encoding") == "chunked":
-        progress.probe = ZERO
+    is_chunked = response.headers.get("Transfer-Encoding") == "chunked"
+    progress.probe = ZERO if is_chunked else b""
     try:
         async for piece in upstream.content.iter_any():
             await response.write(piece)
@@ -235,10 +237,12 @@ async def _answered(
         await response.write_eof()
     except (aiohttp.ClientError, TimeoutError) as error:
         # The client has to notice that the upstream was cut: its own connection is cut too.
-        _log.warning("an upstream ended in the middle of a response: %s", type(error).__name__)
+        _log.warning("an upstream ended in the middle of a response: %s", wrong_with(error))
         response.was_cut = True
-        if request.transport is not None:
-            request.transport.abort()
+        if (transport := request.transport) is not None:
+            if is_chunked:  # a zero alone would look like the last chunk
+                transport.write(_MISSING)
+            transport.abort()
     return response
 
 

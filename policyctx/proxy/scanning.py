@@ -169,7 +169,8 @@ class Scanner:
         """Return the text from the start on, with empty strings for those that are not short."""
         parts: list[str] = []
         at, size = self._start, 0
-        for found in _NOT_SHORT.finditer(self._raw, at):
+        # Not `finditer`, which would look for a last one from each place on.
+        while found := _NOT_SHORT.match(self._raw, at):
             first, last = found.span("string")
             # A name is kept, as it may occur twice.
             string = json.dumps(orjson.loads(found["string"])) if found["is_name"] else '""'

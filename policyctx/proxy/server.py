@@ -18,13 +18,20 @@ from typing import Self, TypeVar
 
 import aiohttp
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from multidict import CIMultiDict
 
 from policyctx.errors import present
 from policyctx.proxy.apis import Api, api_of, upstream_of
 from policyctx.proxy.bodies import values_from
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
-from policyctx.proxy.connections import AnswerProgress, Client, keep_header_bytes
+from policyctx.proxy.connections import (
+    AnswerProgress,
+    Client,
+    UpstreamLeftError,
+    keep_header_bytes,
+    wrong_with,
+)
 from policyctx.proxy.conversations import Registry, credential_of, scope_of
 from policyctx.proxy.encodings import BodyTooLargeError, decoded
 from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers, pieces_in_time
@@ -46,6 +53,8 @@ _WITH_TOKEN = OWN_PAGES + "/token/"
 TOKEN_HEADER = "X-Policyctx-Token"  # noqa: S105 - the name of a header
 _WELL_KNOWN = "/.well-known/"
 _SWEEP_SECONDS = 30
+# What aiohttp says of a head with more headers than it reads.
+_TOO_MANY = "Too many headers received"
 _BACKLOG = 1024
 
 
@@ -79,6 +88,31 @@ class RefusedError(Exception):
         error = {"type": self._kind, "message": text, "code": self._kind}
         body = json.dumps({"type": "error", "error": error})
         return web.Response(status=self._status, text=body, content_type="application/json")
+
+
+class _Reader(web.RequestHandler):
+    """Reads requests, and refuses one that is not HTTP in the same way as any other."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return the answer to a request that cannot be read."""
+        super().handle_error(request, status, exc, message)  # raises if an answer has begun
+        text = "an internal error"
+        if isinstance(exc, HttpProcessingError):
+            text = f"the request cannot be read: {wrong_with(exc)}"
+            is_large = isinstance(exc, LineTooLong) or exc.message == _TOO_MANY
+            status = 431 if is_large else status
+        _log.warning(text)
+        response = RefusedError(status, "invalid_request_error", text).response()
+        response.force_close()
+        return response
 
 
 def _is_address(host: str) -> bool:
@@ -132,15 +166,8 @@ class Proxy:
         app.on_response_prepare.append(keep_headers)
         runner = web.AppRunner(
             app,
-            access_log=None,
-            auto_decompress=False,
             handle_signals=False,
             handler_cancellation=True,
-            keepalive_timeout=limits.waiting_seconds,
-            lingering_time=limits.refused_seconds,
-            max_field_size=2**16,
-            max_line_size=2**16,
-            read_bufsize=2**18,
             shutdown_timeout=limits.stopping_seconds,
         )
         keep_header_bytes()
@@ -185,9 +212,20 @@ class Proxy:
 
     def _connection(self, runner: web.AppRunner) -> asyncio.Protocol:
         """Return the protocol of a new connection."""
-        made = present(runner.server)()
+        limits = self._settings.limits
+        made = _Reader(
+            present(runner.server),
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]
+            auto_decompress=False,
+            keepalive_timeout=limits.waiting_seconds,
+            lingering_time=limits.refused_seconds,
+            max_field_size=2**16,
+            max_line_size=2**16,
+            read_bufsize=2**18,
+        )
         lost = partial(self._clients.pop, made, None)
-        client = self._clients[made] = Client(made, self._settings.limits, lost)
+        client = self._clients[made] = Client(made, limits, lost)
         return client
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -213,9 +251,16 @@ class Proxy:
             text = f"the body is larger than {self._settings.limits.body_bytes:,} bytes"
             return RefusedError(413, "request_too_large", text)
         # The text of an error may have a part of the request.
+        if isinstance(error, aiohttp.ClientResponseError):
+            text = f"the answer of the upstream cannot be read: {wrong_with(error)}"
+            _log.warning(text)
+            return RefusedError(502, "api_error", text)
         if isinstance(error, aiohttp.ClientError):
-            _log.warning("an upstream cannot be reached: %s", type(error).__name__)
-            text = f"the upstream cannot be reached: {type(error).__name__}"
+            what = (
+                "has not answered" if isinstance(error, UpstreamLeftError) else "cannot be reached"
+            )
+            text = f"the upstream {what}: {type(error).__name__}"
+            _log.warning(text)
             is_late = isinstance(error, TimeoutError)
             return RefusedError(504 if is_late else 502, "api_error", text)
         if isinstance(error, TimeoutError):

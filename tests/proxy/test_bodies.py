@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from policyctx.proxy.bodies import (
     values_from,
 )
 from policyctx.proxy.limits import ProxyLimits
-from policyctx.proxy.scanning import UntouchableError
+from policyctx.proxy.scanning import UntouchableError, written
 from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.turns.sources import joined, whole
 
@@ -382,3 +383,12 @@ def test_the_values_of_a_message_are_counted_in_each_shape_of_a_growing_list() -
     assert (
         len(read_body(orjson.dumps({"messages": several}), "messages", None, SMALL).messages) == 3
     )
+
+
+@pytest.mark.parametrize("value", [b"0." + b"9" * 500_000, b"[1.50" + b" " * 500_000 + b"]"])
+def test_a_long_text_without_strings_is_read_once(value: bytes) -> None:
+    raw = b'{"messages":[{"n": %b}]}' % value
+    begun = time.process_time()
+    body = read_body(raw, "messages")
+    assert written(body.messages[0]["n"]) in {value, b"[1.50]"}
+    assert time.process_time() - begun < 2

@@ -9,7 +9,8 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
+from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
 from threading import Event, Thread
 from typing import BinaryIO
@@ -339,6 +340,22 @@ def body_read(file: BinaryIO) -> bytes:
     return file.read()
 
 
+def test_a_client_that_has_ended_its_side_notices_that_its_answer_is_cut(
+    api: RawUpstream, proxy: Proxy
+) -> None:
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nok \r\n")
+        time.sleep(1)
+        return False
+
+    api.begin(answer)
+    with closing(HTTPConnection("127.0.0.1", proxy.port, timeout=30)) as client:
+        client.request("POST", "/v1/messages", BODY)
+        client.sock.shutdown(socket.SHUT_WR)
+        with client.getresponse() as response, pytest.raises((IncompleteRead, ConnectionError)):
+            response.read()
+
+
 # Clients that leave
 
 
@@ -444,3 +461,141 @@ def test_a_header_cannot_hold_a_second_one(api: RawUpstream, proxy: Proxy) -> No
     got = answered(proxy.port, request(b"GET", b"/v1/models"))
     assert b"X-Bad" not in got
     assert statuses(got) == [502]
+
+
+# Heads and bodies that are large, odd or wrong
+
+
+@pytest.mark.parametrize("path", [b"/v1/messages", b"/v1/models"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        b"X-Said: a\x01b\x1bc\x7fd\r\n",
+        b"Set-Cookie: \x08=\x0b\r\n",
+        b"X-Long: " + b"a" * 70_000 + b"\r\n",
+        b"X-Long: " + b"a" * 900_000 + b"\r\n",
+        b"".join(b"X-%d: a\r\n" % i for i in range(2_000)),
+        b"".join(b"X-%d: %b\r\n" % (i, b"a" * 2_000) for i in range(100)),
+    ],
+)
+def test_the_head_of_an_answer_passes_whatever_its_size_and_characters(
+    api: RawUpstream, proxy: Proxy, lines: bytes, path: bytes
+) -> None:
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(b"HTTP/1.1 200 \x02K\r\n" + lines + OK[17:])
+        return True
+
+    api.begin(answer)
+    got = answered(proxy.port, request(b"POST", path, BODY))
+    assert got.startswith(b"HTTP/1.1 200 \x02K\r\n")
+    assert lines in got
+
+
+WRONG = {
+    b"HTTP/1.1 200 OK\r\nX: secret\x00\r\n\r\n": "Invalid HTTP header",
+    b"HTTP/1.1 200 OK\r\nsecret\r\n\r\n": "Invalid header token",
+    b"HTTP/1.1 200 OK\r\nX: a\rsecret: b\r\n\r\n": "Missing expected LF after header value",
+    b"HTTP/1.1 200 OK\r\nX: secret" + b"a" * 2**20: "Got more than 1048576 bytes when reading",
+    b"HTTP/1.1 200 OK\r\n" + b"secret: a\r\n" * 20_000: "Too many headers received",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nContent-Length: 5\r\n\r\nsecret": "Duplicate",
+    b"HTTP/1.1 200 OK\r\nContent-Length: secret\r\n\r\n": "Invalid character in Content-Length",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nsecret": "Invalid character in chunk",
+    b"secret\r\n\r\n": "Bad status line",
+    b"HTTP/1.1 secret\r\n\r\n": "Bad status line",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_answer_that_is_not_http_is_a_bad_gateway_that_says_what_is_wrong(
+    api: RawUpstream, proxy: Proxy, wrong: bytes
+) -> None:
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(wrong)
+        connection.recv(1)
+        return False
+
+    api.begin(answer)
+    got = answered(proxy.port, request(b"POST", b"/v1/messages", BODY))
+    assert statuses(got) == [502]
+    said = f"the answer of the upstream cannot be read: {WRONG[wrong]}"
+    assert said.encode() in got
+    assert said in proxy.logged
+    assert "secret" not in proxy.logged
+
+
+@pytest.mark.parametrize("pause", [0, 0.3])
+@pytest.mark.parametrize(
+    ("rest", "what"),
+    [
+        (b"secret\r\n", "Invalid character in chunk size"),
+        (b"2\r\noksecret", "Expected LF after chunk data"),
+        (b"ffffffffffffffffffff\r\n", "Chunk size overflow"),
+        (b"2\r\no", "Not enough data to satisfy transfer length header"),
+    ],
+)
+def test_an_answer_with_wrong_chunks_is_cut_and_the_log_says_why(
+    api: RawUpstream, proxy: Proxy, rest: bytes, what: str, pause: float
+) -> None:
+    begun = Event()
+
+    def answer(connection: socket.socket, _: int) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")
+        begun.wait(10)
+        time.sleep(pause)
+        connection.sendall(rest)
+        if what.startswith("Not"):
+            return False
+        connection.recv(1)
+        return True
+
+    api.begin(answer)
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as connection:
+        connection.sendall(request(b"POST", b"/v1/messages", BODY, b""))
+        got = connection.recv(65_536)
+        begun.set()
+        with suppress(ConnectionResetError):
+            while piece := connection.recv(65_536):
+                got += piece
+    assert statuses(got) == [200]
+    assert not got.endswith(b"0\r\n\r\n")
+    assert f"in the middle of a response: {what}" in proxy.logged
+    assert "secret" not in proxy.logged
+
+
+REFUSED = {
+    b"POST / HTTP/1.1\r\nHost: h\r\nX: secret\x01\r\n\r\n": (400, "Invalid header value char"),
+    b"POST / HTTP/1.1\r\nHost: h\r\nX: secret\n\r\n": (
+        400,
+        "Missing expected CR after header value",
+    ),
+    b"POST / HTTP/1.1\r\nHost: h\r\nX: a\r\n secret\r\n": (
+        400,
+        "Unexpected whitespace after header",
+    ),
+    b"POST /secret\x01 HTTP/1.1\r\nHost: h\r\n\r\n": (400, "InvalidURLError"),
+    b"POST / HTTP/1.1\r\nX: secret\r\n\r\n": (400, "Missing 'Host' header in request"),
+    b"POST / HTTP/1.1\r\nHost: h\r\nX: secret" + b"a" * 70_000: (431, "Got more than 65536 bytes"),
+    b"POST /secret" + b"a" * 70_000: (431, "Got more than 65536 bytes"),
+    b"POST / HTTP/1.1\r\n" + b"secret: a\r\n" * 200: (431, "Too many headers received"),
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03": (
+        400,
+        "Received HTTPS traffic on an HTTP port",
+    ),
+    b"secret / HTTP/1.1\r\nHost: h\r\n\r\n": (400, "Invalid method encountered"),
+}
+
+
+@pytest.mark.parametrize("raw", REFUSED)
+def test_a_request_that_is_not_http_is_refused_and_the_log_says_why(
+    api: RawUpstream, proxy: Proxy, raw: bytes
+) -> None:
+    status, what = REFUSED[raw]
+    api.begin(late)
+    got = answered(proxy.port, raw)
+    assert statuses(got) == [status]
+    head, _, said = got.partition(b"\r\n\r\n")
+    assert b"application/json" in head
+    assert json.loads(said)["error"]["message"].startswith("policyctx proxy: the request cannot be")
+    assert what in proxy.logged
+    assert "secret" not in proxy.logged
+    assert api.seen == []

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from tests.conversations import session_of
 from tests.proxy.blackbox.proxies import EAGER, Proxy, proxied
 from tests.proxy.blackbox.test_connections import (
     CLOSE,
@@ -182,3 +183,19 @@ def test_a_text_that_is_wide_in_memory_is_sent_as_it_came(
     assert statuses(answer) == [200]
     assert raw in [sent for _, _, sent in api.seen]
     assert proxy.peak_memory() - before < 150 * 2**20
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_wide_text_just_below_its_bound_takes_about_ten_times_its_bytes(
+    raw_pair: tuple[RawUpstream, Proxy], tmp_path: Path, separators: tuple[str, str]
+) -> None:
+    api, _ = raw_pair
+    api.seen.clear()
+    messages = session_of("\N{GRINNING FACE}" + "a line of a log\n" * 1_800_000, "second")
+    raw = json.dumps({"messages": messages}, ensure_ascii=False, separators=separators).encode()
+    # A proxy of its own: the peak of another test does not count.
+    with proxied(api.url, tmp_path, policy=EAGER) as proxy:
+        before = proxy.peak_memory()
+        assert statuses(answered(proxy.port, request(b"POST", b"/v1/messages", raw))) == [200]
+        assert len(api.seen[-1][2]) < 1_000
+        assert proxy.peak_memory() - before < 11 * len(raw)
