@@ -152,9 +152,11 @@ class TurnEvent:
         if self.plan is None:
             return tuple(Fate(self, item, None) for item in self.items)
         by_place = {(d.item.message, d.item.path): d for d in self.plan.decisions}
-        return tuple(
-            Fate(self, item, by_place.get((item.message, item.path))) for item in self.plan.items
-        )
+        found = [(item, by_place.get((item.message, item.path))) for item in self.plan.items]
+        if self.kind == "arrival" and found[-1][0].message == len(self.given):
+            # The first message is the call, which the session has found.
+            found = [(i._replace(message=i.message - 1), d) for i, d in found if i.message]
+        return tuple(Fate(self, item, decision) for item, decision in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -835,3 +835,12 @@ Feature: Outcomes that did not come
     When the function compact_messages is called with
       | threshold | 1 |
     Then message 1 is kept
+
+  Scenario: expected: context for its owner
+    Given the policy
+      """
+      extends: context-offload
+      store: {mode: "0640"}
+      """
+    When the policy is applied
+    Then only their owner may read the files
