@@ -383,15 +383,25 @@ class Selection:
         held = [fate for fate in meant if holds(fate)]
         if self.amount is not None:
             if not self.amount.holds_for(len(held)):
-                raise OutcomeError(f"{self.phrase} {outcome}", f"{len(held):,}", meant)
+                found = f"{len(held):,}"
+                why = _warnings(fates)
+                raise OutcomeError(f"{self.phrase} {outcome}", found, meant, because=why)
         elif failing := [fate for fate in meant if fate not in held]:
             found = f"{len(held):,} of {len(meant):,}" if len(meant) > 1 else "not so"
-            raise OutcomeError(f"{self.phrase} {outcome}", found, failing)
+            why = _warnings(failing)
+            raise OutcomeError(f"{self.phrase} {outcome}", found, failing, because=why)
         if not self.only:
             return
         if others := [fate for fate in fates if fate not in meant and holds(fate)]:
             found = f"{len(others):,} other{'s' * (len(others) != 1)} as well"
             raise OutcomeError(f"{self.phrase} {outcome}", found, others)
+
+
+def _warnings(fates: Iterable[Fate]) -> str:
+    """Return the warnings that were given when these items met their fate, in a line each."""
+    results = (fate.turn.result for fate in fates)
+    given = dict.fromkeys(text for result in results if result for text in result.warnings)
+    return "\n".join(f"warning:  {text}" for text in given)
 
 
 def selection(phrase: str, types: Iterable[str] = ()) -> Selection:

@@ -844,3 +844,15 @@ Feature: Outcomes that did not come
       """
     When the policy is applied
     Then only their owner may read the files
+
+  Scenario: warning:  not compacted, after 3 attempts
+    Given the policy "context-compact"
+    And the summarizer fails 3 times
+    And a user message of 170,000 tokens
+    When the policy is applied
+    Then message 1 is summarised
+
+  Scenario: no model was called yet; write `When the policy is applied` before it
+    When a result of 300 characters arrives from Bash
+    Then nothing is dropped
+    When the provider counts 500 tokens
