@@ -70,3 +70,28 @@ Feature: Large results of Claude Code leave as they arrive
     And a result "a" of 15000 characters arrives from Bash
     Then nothing is offloaded
     And 1 warning is given
+
+  Scenario: The tool of a result is that of its call, which the session has seen
+    Given the policy
+      """
+      extends: claude-code
+      tools: {Bash: {min_chars: 20, placeholder: "[in {relative_path}]"}}
+      """
+    And the messages
+      """
+      [
+        {"role": "user", "content": "List the files."},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "ls"}}
+        ]}
+      ]
+      """
+    When the policy is applied
+    And these results arrive
+      """
+      {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "a", "content": "README.md pyproject.toml src tests docs"}
+      ]}
+      """
+    Then the result "a" is offloaded
+    And the file "Bash/a.md" is written

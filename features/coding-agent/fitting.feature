@@ -34,3 +34,18 @@ Feature: A result that cannot fit into the window leaves
     And a result "new" of 30,000 tokens from Bash
     When the policy is applied
     Then the result "new" is offloaded by the step make-it-fit
+
+  Scenario: What the provider counts decides, once it has said so
+    Given a result "new" of 150,000 tokens from Bash
+    When the policy is applied
+    Then the result "new" is kept
+    When the provider counts 210,000 tokens
+    And the policy is applied
+    Then the result "new" is offloaded by the step make-it-fit
+
+  Scenario: A request that no step makes fit is sent with a warning
+    Given a user message of 210,000 tokens
+    When the policy is applied
+    Then nothing is offloaded
+    And a warning says "more than the context window of 200,000"
+    And a warning says "no step takes the newest user message"

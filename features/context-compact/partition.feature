@@ -25,6 +25,17 @@ Feature: What is replaced, and what stays
     And the context has 4 messages
 
   @F-003 @BR-3.2-3
+  Scenario: A developer message is a system message
+    Given the messages have the OpenAI shape
+    And the messages:
+      | role      | text              |
+      | developer | You are an agent. |
+      | user      | Rename the API.   |
+    When the policy is applied
+    Then message 1 is kept
+    And only message 2 is summarised
+
+  @F-003 @BR-3.2-3
   Scenario: A system message further behind is replaced as well
     Given the messages:
       | role   | text              |

@@ -52,6 +52,18 @@ Feature: The files
     Then the file "index.json" is JSON with
       | items | *"path":"tool_result/Read/first.json"*"path":"tool_result/Read/call_* |
 
+  @BR-3.3-2 @BR-2.2-5
+  Scenario: In a large folder the index is complete when the session is closed
+    Given the session "s-1"
+    And a session with 1001 parallel Read results of 300 tokens
+    When the policy is applied
+    Given a result "newest" of 300 tokens from Read
+    When the policy is applied
+    Then the result "newest" is offloaded
+    When the session is closed
+    Then the file "index.json" is JSON with
+      | items | *"path":"tool_result/Read/newest.json"* |
+
   @BR-3.3-5
   Scenario: A user's message goes to a folder of its type, named by its place
     Given the request's system prompt has 160,000 tokens

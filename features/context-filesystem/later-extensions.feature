@@ -32,6 +32,24 @@ Feature: What the document leaves for later
     And the store is collected
     Then the file of the result "old" holds its original content
 
+  @BR-9-1
+  Scenario: The oldest of what no placeholder names goes until the rest is small enough
+    Given the policy
+      """
+      extends: context-filesystem
+      store: {retention: {max_bytes: 25KB}}
+      """
+    And the request's system prompt has 160,000 tokens
+    And a session with a result "older" of 20,000 characters from Bash
+    And a result "newer" of 20,000 characters from Bash
+    And a user message that reads "go on"
+    When the policy is applied
+    Then the results "older" and "newer" are dropped
+    When 2 hours pass
+    And the store is collected
+    Then the history tells that the result "older" was removed
+    And the result "newer" can be read back
+
   @BR-9-2
   Scenario: What no placeholder names is compressed, and still reads as it was
     Given the policy "context-filesystem"

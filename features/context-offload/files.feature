@@ -21,6 +21,12 @@ Feature: The files
       | call_9pP0.x-1                  |
       | chatcmpl-tool-0f6a             |
 
+  Scenario: The files are for their owner alone
+    Given a result "a" of 300 characters from Bash
+    When the policy is applied
+    Then the file "tool-result-a.md" is written
+    And only their owner may read the files
+
   @F-001 @BR-3.2-1
   Scenario: A text is written as it is
     Given a result "toolu_1" that reads "第一行 “引号” \\ \"quotes\"\r\nsecond line\twith a tab, {braces}, a face 😀 and a null \u0000 in it\n\n  the last line is long enough, and has no end"

@@ -46,6 +46,12 @@ Feature: What is offloaded
       | 1    |
       | 99   |
 
+  @F-002 @BR-3.2-22
+  Scenario: A character is a Unicode code point
+    Given a result "faces" that reads "😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀" from Bash
+    When the policy is applied
+    Then the result "faces" is kept because "60 < 100 chars"
+
   @F-002 @BR-3.2-23 @BR-3.2-25
   Scenario Outline: Blocks are measured by their JSON, from 100 characters on they are offloaded
     Given a result "blocks" of <size> characters in blocks

@@ -37,6 +37,15 @@ Feature: What the agent reads back stays for a while, and leaves without a secon
     And the last read_offloaded result reads like "*Path: {root}/tool_result/Bash/lines.md*"
     And only the files "tool_result/Bash/a.md" and "tool_result/Bash/lines.md" are written
 
+  Scenario: A search finds a text in any case
+    Given a result "log" of 20,000 characters that begins with "Connection refused\n" from Bash
+    And 5 Bash results of 10 tokens
+    When the policy is applied
+    Then the result "log" is offloaded
+    When the model searches the files for "connection REFUSED"
+    And the policy is applied again
+    Then the last search_offloaded result reads like "*log.md:1*Connection refused*"
+
   Scenario: What a search found can be found again, so no file is made for it
     When the model searches the files for "a"
     And the policy is applied again

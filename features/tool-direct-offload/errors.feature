@@ -26,6 +26,13 @@ Feature: Writes that fail
       | cannot be written | Permission denied |
       | is a file         | Not a directory   |
 
+  Scenario: A link that leads out of the root folder is not written through
+    Given a file "elsewhere/mine.txt" that reads "mine"
+    And the root folder has the link "session-abc123" to "elsewhere"
+    When a result "toolu_xyz" of 1500 characters arrives
+    Then it fails with a StoreError that says "session-abc123"
+    And no file is written
+
   @UC-003 @F-001 @BR-3.2-12
   Scenario: A folder where the file should be is an error for the caller
     Given a file "session-abc123/toolu_xyz.md/inside" that reads "somebody else's"

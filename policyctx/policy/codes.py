@@ -255,6 +255,12 @@ FINDINGS: dict[str, Code] = {
         "is durable and who may read it. `timeout` is for stores at a URL. Remove the key, or "
         "change `store.root`.",
     ),
+    "PC343": Code(
+        "a regular expression where a glob is expected",
+        "The name of no tool has `^`, `$`, `|`, a backslash or parentheses, so the glob matches "
+        "none. Globs know `*` for any characters, `?` for one and `[abc]` for one of several; give "
+        "alternatives as a list.",
+    ),
     "PC350": Code(
         "a `spill_to` without effect",
         "`spill_to` names a folder in which texts wait while the service of a store at a URL is "

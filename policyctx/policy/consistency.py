@@ -125,10 +125,11 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
         yield from _wrong_combination(model, node)
         if "placeholder" in model.model_fields:
             yield from shown_without_extent(node.child("placeholder"))
+    own = {name for name, rule in _pairs(root.child("items")) if rule.child("match")}
     types = {*BUILT_IN_TYPES, *_names(root.child("items"))}
     yield from _wrong_item_types(root.child("items"))
-    known = [*BUILT_IN_TYPES, *sorted(types - set(BUILT_IN_TYPES)), "*"]
-    for node in islice(_unknown_types(root, frozenset(known)), MOST_TOLD):
+    known = [*BUILT_IN_TYPES, *sorted(own - set(BUILT_IN_TYPES)), "*"]
+    for node in islice(_unknown_types(root, frozenset({*types, "*"})), MOST_TOLD):
         yield not_one_of(node, known)
     yield from _wrong_steps(_elements(root.child("steps")))
     yield from _wrong_tails(root)

@@ -1,6 +1,7 @@
 """From what the models refused to what a person reads: place, mistake, nearest right word."""
 
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from pydantic_core import ErrorDetails
 
@@ -61,12 +62,20 @@ def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
         path, node = root.deepest(error["loc"])
         if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:
             sentence = f"the key {error['loc'][-1]!r} is missing"
-            found[path, sentence] = [Diagnostic(node.at, "PC102", sentence)]
+            found[path, sentence] = [
+                Diagnostic(node.at, "PC102", sentence, _only_value(path, error["loc"][-1]))
+            ]
         elif _is_of_other_form(error, path, node, errors):
             continue
         elif error["type"] not in {"extra_forbidden", "missing"} and node.place not in found:
             found[node.place] = list(_about_value(error, path, node))
     return [diagnostic for same_place in found.values() for diagnostic in same_place]
+
+
+def _only_value(path: Path, key: int | str) -> str:
+    """Say how to write a key that may have one value only."""
+    values = get_args(type_at((*path, key)))
+    return f"write `{key}: {values[0]}`" if len(values) == 1 else ""
 
 
 def _is_of_other_form(
@@ -157,6 +166,9 @@ def not_one_of(node: Node, known: list[str]) -> Diagnostic:
     """Say that a value is none of those known, and which is nearest."""
     if len(known) == 1:
         sentence = f"expected {known[0]!r}, got {shown_node(node)}"
+        return Diagnostic(node.at, "PC104", sentence)
+    if node.value is None and node.variable is None:
+        sentence = f"expected one of {', '.join(known)}, got nothing"
         return Diagnostic(node.at, "PC104", sentence)
     sentence = f"{shown_node(node)} is none of {', '.join(known)}"
     likely = hint(node.value, known) if node.variable is None else ""

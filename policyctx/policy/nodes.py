@@ -204,6 +204,7 @@ _HINTS = {
     "unknown escape character": "use single quotes where a backslash is meant as one",
     "did not find expected key": "quote a text that begins with `{` or `[`; indent keys of one map"
     " alike",
+    "expected '-' indicator": "indent the keys of one map alike",
 }
 
 
@@ -219,7 +220,9 @@ def hint_for(error: PlainValue, lines: Sequence[str]) -> str:
         return _about_character(lines[mark.line][mark.column])
     if context and ("end of stream" in problem or "expected ',' or" in problem):
         opened = lines[context.line][context.column]
-        return f"the {opened} at {context.line + 1}:{context.column + 1} may not be closed"
+        closing = f"the {opened} at {context.line + 1}:{context.column + 1} may not be closed"
+        is_text = opened in "[{" and mark is not None and mark.line == context.line
+        return f"{closing}; quote a text that begins with `{opened}`" if is_text else closing
     return next((hint for said, hint in _HINTS.items() if said in problem), "")
 
 

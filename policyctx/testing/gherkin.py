@@ -266,6 +266,11 @@ def _meant(
         return f"a step without its keyword: {text}", choice
     for word, rest in _splits(text, keywords):
         near = keywords.step_like(word)
+        if near == word and definitions.is_known(rest):
+            return (
+                f"a step that belongs to no scenario: {text}",
+                "a line such as `Scenario: …`, with its colon, comes before the steps",
+            )
         if definitions.is_known(rest) or (near and not is_prose and word.lower() not in _PROSE):
             return f"misspelt keyword {word!r}", f"did you mean {near!r}?" if near else choice
     return None

@@ -152,9 +152,11 @@ class TurnEvent:
         if self.plan is None:
             return tuple(Fate(self, item, None) for item in self.items)
         by_place = {(d.item.message, d.item.path): d for d in self.plan.decisions}
-        return tuple(
-            Fate(self, item, by_place.get((item.message, item.path))) for item in self.plan.items
-        )
+        found = [(item, by_place.get((item.message, item.path))) for item in self.plan.items]
+        if self.kind == "arrival" and found[-1][0].message == len(self.given):
+            # The first message is the call, which the session has found.
+            found = [(i._replace(message=i.message - 1), d) for i, d in found if i.message]
+        return tuple(Fate(self, item, decision) for item, decision in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,15 +383,25 @@ class Selection:
         held = [fate for fate in meant if holds(fate)]
         if self.amount is not None:
             if not self.amount.holds_for(len(held)):
-                raise OutcomeError(f"{self.phrase} {outcome}", f"{len(held):,}", meant)
+                found = f"{len(held):,}"
+                why = _warnings(fates)
+                raise OutcomeError(f"{self.phrase} {outcome}", found, meant, because=why)
         elif failing := [fate for fate in meant if fate not in held]:
             found = f"{len(held):,} of {len(meant):,}" if len(meant) > 1 else "not so"
-            raise OutcomeError(f"{self.phrase} {outcome}", found, failing)
+            why = _warnings(failing)
+            raise OutcomeError(f"{self.phrase} {outcome}", found, failing, because=why)
         if not self.only:
             return
         if others := [fate for fate in fates if fate not in meant and holds(fate)]:
             found = f"{len(others):,} other{'s' * (len(others) != 1)} as well"
             raise OutcomeError(f"{self.phrase} {outcome}", found, others)
+
+
+def _warnings(fates: Iterable[Fate]) -> str:
+    """Return the warnings that were given when these items met their fate, in a line each."""
+    results = (fate.turn.result for fate in fates)
+    given = dict.fromkeys(text for result in results if result for text in result.warnings)
+    return "\n".join(f"warning:  {text}" for text in given)
 
 
 def selection(phrase: str, types: Iterable[str] = ()) -> Selection:

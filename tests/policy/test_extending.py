@@ -239,9 +239,9 @@ def test_name_and_version_are_not_inherited(folder: Folder) -> None:
     own.write_text("extends: base.yaml\n", encoding="utf-8")
     with pytest.raises(PolicyError) as raised:
         load_policy(own)
-    assert [d.sentence for d in raised.value.diagnostics] == [
-        "the key 'apiVersion' is missing",
-        "the key 'name' is missing",
+    assert [(d.sentence, d.hint) for d in raised.value.diagnostics] == [
+        ("the key 'apiVersion' is missing", "write `apiVersion: policyctx/v1`"),
+        ("the key 'name' is missing", ""),
     ]
 
 

@@ -835,3 +835,24 @@ Feature: Outcomes that did not come
     When the function compact_messages is called with
       | threshold | 1 |
     Then message 1 is kept
+
+  Scenario: expected: context for its owner
+    Given the policy
+      """
+      extends: context-offload
+      store: {mode: "0640"}
+      """
+    When the policy is applied
+    Then only their owner may read the files
+
+  Scenario: warning:  not compacted, after 3 attempts
+    Given the policy "context-compact"
+    And the summarizer fails 3 times
+    And a user message of 170,000 tokens
+    When the policy is applied
+    Then message 1 is summarised
+
+  Scenario: no model was called yet; write `When the policy is applied` before it
+    When a result of 300 characters arrives from Bash
+    Then nothing is dropped
+    When the provider counts 500 tokens

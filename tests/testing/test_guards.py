@@ -68,6 +68,12 @@ BROKEN = {
         "this line means nothing here: Wen the policy is applied",
         "did you mean 'When'?",
     ),
+    "a scenario's keyword without its colon": (
+        scenario().replace("Scenario:", "Scenario") + "\n\n" + scenario("Two"),
+        3,
+        'a step that belongs to no scenario: Given the policy "mine.yaml"',
+        "a line such as `Scenario: …`, with its colon, comes before the steps",
+    ),
     "a scenario's keyword misspelt": (
         scenario(keyword="Scenaro") + "\n\n" + scenario("Two"),
         2,
@@ -233,7 +239,9 @@ def test_a_description_in_prose_is_not_a_problem(pytester: pytest.Pytester) -> N
 def test_a_step_in_the_description_of_a_feature_is_reported(pytester: pytest.Pytester) -> None:
     head = 'Feature: Mine\n  Given the policy "mine.yaml"'
     write(pytester, scenario(), head=head)
-    assert "mine.feature:2: misspelt keyword 'Given'" in collected(pytester)
+    assert "mine.feature:2: a step that belongs to no scenario: Given the policy" in collected(
+        pytester
+    )
 
 
 TWICE = """\

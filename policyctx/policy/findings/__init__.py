@@ -53,6 +53,7 @@ _CHECKS = (
     items.batches_without_effect,
     gates.counts_that_forget,
     steps.tools_that_are_never_taken,
+    items.regular_expressions,
 )
 
 

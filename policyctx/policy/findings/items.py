@@ -1,5 +1,6 @@
 """Findings about item types and tools: rules that have no effect or contradict each other."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import combinations, islice
 
@@ -209,6 +210,35 @@ def _pinned_by(checked: reach.Checked, glob: str) -> str | None:
 def _is_left(checked: reach.Checked, glob: str, unwanted: list[str]) -> bool:
     key = ("outside", glob, *unwanted)
     return checked.answered(key, lambda: reach.is_name_left(((glob,),), tuple(unwanted)))
+
+
+# In the name of no tool that an API takes; a dot may be.
+_REGEX = re.compile(r"[\\^$|()]|\.\+|(?<![A-Za-z0-9])\.\*")
+
+
+def regular_expressions(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC343, for a glob with signs of a regular expression."""
+    for path, glob in _globs(checked):
+        if _REGEX.search(glob):
+            sentence = f"{glob!r} looks like a regular expression, and tools are named by globs"
+            hint = "write `*` for any characters, and a list for alternatives: `[web_*, fetch]`"
+            yield checked.warning("PC343", path, sentence, hint)
+
+
+def _globs(checked: reach.Checked) -> Iterator[tuple[Path, str]]:
+    """Yield all globs of tools with their places."""
+    lists: list[tuple[Path, Globs]] = []
+    for path, step in checked.steps:
+        inputs = step.select.with_input
+        lists += [
+            ((*path, "select", "tools"), step.select.tools or ()),
+            ((*path, "select", "except_tools"), step.select.except_tools),
+            ((*path, "select", "with_input", "tools"), inputs.tools if inputs else ()),
+        ]
+    for name, rule in checked.policy.items.items():
+        lists.append((("items", name, "match", "tool"), (rule.match and rule.match.tool) or ()))
+    yield from (((*path, i), glob) for path, globs in lists for i, glob in enumerate(globs))
+    yield from ((("tools", glob), glob) for glob in checked.policy.tools)
 
 
 def _disagreements(one: ToolRule, other: ToolRule) -> list[tuple[str, str]]:

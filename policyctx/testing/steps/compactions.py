@@ -126,12 +126,15 @@ def _(policyctx_world: World, kind: str, name: str) -> None:
 
 
 @given(
-    "the working directory has the link {name:text} to {target:text}",
+    "(the {where=working directory}|the root folder) has the link {name:text} to {target:text}",
     'the working directory has the link "a.py" to "../secret.txt"',
+    'the root folder has the link "session-1" to "../elsewhere"',
 )
-def _(policyctx_world: World, name: str, target: str) -> None:
+def _(policyctx_world: World, name: str, target: str, where: str = "") -> None:
     """A symbolic link."""
-    _in_work(policyctx_world, name).symlink_to(target)
+    path = _in_work(policyctx_world, name) if where else policyctx_world.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
 
 
 @given(

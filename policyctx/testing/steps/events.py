@@ -121,6 +121,14 @@ def _(policyctx_world: World) -> None:
     policyctx_world.restart()
 
 
+@when("the provider counts {tokens:number} tokens", "the provider counts 170,000 tokens")
+def _(policyctx_world: World, tokens: int) -> None:
+    """The response to the last model call says so; the session learns it by `Session.observe`."""
+    if not any(turn.kind == "model call" for turn in policyctx_world.turns):
+        raise WordingError("no model was called yet; write `When the policy is applied` before it")
+    policyctx_world.session.observe({"input_tokens": tokens, "output_tokens": 0})
+
+
 @when("the session is closed", "the session is closed")
 def _(policyctx_world: World) -> None:
     """The session ends as `Session.close` ends it: its index is brought up to date."""

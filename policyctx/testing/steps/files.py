@@ -42,6 +42,17 @@ def _(policyctx_world: World) -> None:
         raise OutcomeError("no root folder", str(policyctx_world.root))
 
 
+@then("only their owner may read the files", "only their owner may read the files")
+def _(policyctx_world: World) -> None:
+    """The files and folders below the root folder, and that itself, are for their owner alone."""
+    policyctx_world.require_event()
+    root = policyctx_world.root
+    for path in (root, *sorted(root.rglob("*"))):
+        mode = path.stat().st_mode & 0o777
+        if mode & 0o077:
+            raise OutcomeError(f"{path.relative_to(root.parent)} for its owner", f"{mode:o}")
+
+
 @then(
     "({only=only} )the file(s) {names:names} (is|are) written( by the {by=writer})",
     'the file "tool-result-a.md" is written',
