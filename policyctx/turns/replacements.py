@@ -27,6 +27,7 @@ from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys
 from policyctx.planning.compact import Around, head_of
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.ledger import ItemKey, Ledger, Trace
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import taken_out, traced
@@ -372,7 +373,7 @@ class Replacements:
         return through(sources, self._replaced.sources) if self.made else sources
 
     def seen(
-        self, messages: Sequence[Message], ledger: Ledger, *, as_json: bool
+        self, messages: Sequence[Message], ledger: Ledger, policy: OffloadPolicy
     ) -> Sequence[Message]:
         """Return the list with all compactions applied; the same object if none applies.
 
@@ -390,7 +391,7 @@ class Replacements:
         new = given[known:]
         if differing is None or self._complete_history(new) or self._answer_hidden_calls(new):
             self._hidden = None
-            self._replaced = self._applied(given, ledger, as_json=as_json)
+            self._replaced = self._applied(given, ledger, policy)
         else:
             self._replaced = self._continued(given, differing)
         self._given = given
@@ -416,12 +417,12 @@ class Replacements:
                 messages[at] = moved(messages[at], markers, places, self.shapes)
         return Replaced(messages, sources, last.places)
 
-    def _applied(self, messages: list[Message], ledger: Ledger, *, as_json: bool) -> Replaced:
+    def _applied(self, messages: list[Message], ledger: Ledger, policy: OffloadPolicy) -> Replaced:
         self._lacks_reply, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
-        trace = partial(traced, ledger=ledger, shapes=self.shapes, as_json=as_json)
+        trace = partial(traced, ledger=ledger, policy=policy, shapes=self.shapes)
         try:
-            gone = taken_out(messages, ledger, self.gone, self.shapes, as_json=as_json)
+            gone = taken_out(messages, ledger, policy, self.gone, self.shapes)
             known = trace(messages, gone=gone)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
