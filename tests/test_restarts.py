@@ -366,3 +366,41 @@ def test_what_a_shorter_list_brings_back_stays_dropped_in_the_whole_one(
     assert left_of(live, cut, shape) == cut
     assert left_of(live, full, shape) == whole
     assert left_of(live, full[2:], shape) == cut
+
+
+def items_until(last: Message) -> list[Message]:
+    """Two rounds of the Responses API, and a message behind them."""
+    return [*responses(0), *responses(1), last]
+
+
+REASONING: Message = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"}
+COMPACTING = """\
+    store: {sync: never}
+    steps:
+      - name: compact
+        do: compact
+        when: {messages: {over: 6}}
+        compaction: {keep_recent: {messages: 0}, summary: {must_shrink_to: false}}
+    """
+
+
+def test_reasoning_is_back_when_the_reply_that_was_cut_off_behind_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    """A compaction has replaced it at the end of the shorter list."""
+    live = opened(policy(COMPACTING), tmp_path)
+    cut = items_until(REASONING)
+    assert live.apply(list(cut)).compacted
+    asked = responses(2)[2]
+    assert left_of(live, [*cut, asked])[-2:] == [REASONING, asked]
+
+
+def test_a_list_that_is_whole_again_has_the_summary_that_was_made_of_it(tmp_path: Path) -> None:
+    """A compaction has replaced the beginning of the shorter list meanwhile."""
+    live = opened(policy(COMPACTING), tmp_path)
+    full = [*items_until(_said("user", "more")), *responses(2), *responses(3)]
+    assert live.apply(full[:9]).compacted
+    whole = live.apply(list(full))
+    assert whole.compacted
+    assert live.apply(full[:16]).compacted
+    assert left_of(live, full) == whole.messages

@@ -288,6 +288,8 @@ class Replacements:
     """The keys of calls that are not in the list any more; None if they are not known yet."""
     _used: set[int] = field(default_factory=set)
     """The indices of those that were applied to the list seen last."""
+    _shorter: dict[int, int] = field(default_factory=dict)
+    """By how much the compactions before each one changed the length of the list; by index."""
     _lacks_reply: bool = False
     """Whether the list ends where the reply of a compaction belongs when more messages follow."""
 
@@ -389,7 +391,8 @@ class Replacements:
             None if not known or is_cut else differences(given[:known], self._given, self.shapes)
         )
         new = given[known:]
-        if differing is None or self._complete_history(new) or self._answer_hidden_calls(new):
+        asks = (self._complete_history, self._answer_hidden_calls, self._continue_reply)
+        if differing is None or any(ask(new) for ask in asks):
             self._hidden = None
             self._replaced = self._applied(given, ledger, policy)
         else:
@@ -432,6 +435,7 @@ class Replacements:
             return [trace([m])[0] if source is None else known[source] for source, m in pairs]
 
         for i, one in enumerate(self.made):
+            self._shorter[i] = len(replaced.messages) - len(messages)
             found = one.applied(replaced, traces_of(replaced), self.shapes)
             if found is None and replaced.messages is not messages:
                 whole_replies = self._reunited(replaced, messages)
@@ -445,12 +449,22 @@ class Replacements:
 
     def _complete_history(self, new: Sequence[Message]) -> bool:
         """Whether new messages may complete the history of a compaction that was not applied."""
-        seen, reached = self._replaced.messages, len(self._replaced.messages) + len(new)
+        seen = self._replaced.messages
         head = head_of(map(self.shapes.role, chain(seen, new)))
-        unused = (one for i, one in enumerate(self.made) if i not in self._used)
-        ends = ((head + one.skipped + one.count, one.drops or 0) for one in unused)
-        # Messages of which nothing was left then may be in this list.
-        return any(len(seen) <= end + dropped and end <= reached for end, dropped in ends)
+        unused = ((i, one) for i, one in enumerate(self.made) if i not in self._used)
+        for i, one in unused:
+            end = head + one.skipped + one.count
+            known = len(self._given) + self._shorter.get(i, 0)
+            # Messages of which nothing was left then may be in this list.
+            if known <= end + (one.drops or 0) and end <= known + len(new):
+                return True
+        return False
+
+    def _continue_reply(self, new: Sequence[Message]) -> bool:
+        """Whether new messages continue a reply of which the end seen so far was replaced."""
+        around = [*self._given[-1:], *new[:1]]
+        is_reply = len(around) > 1 and set(map(self.shapes.role, around)) == {"assistant"}
+        return is_reply and position_of(self._replaced.sources, len(self._given) - 1) is None
 
     def _answer_hidden_calls(self, new: Sequence[Message]) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""
