@@ -15,7 +15,7 @@ from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
-from tests.conversations import call, chat_calls, chat_result, results
+from tests.conversations import call, calls, chat_calls, chat_result, results
 from tests.policies import policy
 
 Round = Callable[[int], list[Any]]
@@ -129,3 +129,278 @@ def test_every_compaction_of_an_edited_list_applies_again_after_a_restart(
             assert anew.plan.new == ()
         back = list(result.messages)
     assert compactions > 1
+
+
+def left_of(live: Session, messages: list[Any], shape: str = "anthropic") -> list[Any]:
+    """Return what the session leaves of a list; a restarted one leaves the same, and decides
+    nothing.
+    """
+    anew = opened(live.policy, Path(live.store.root), shape).apply(list(messages))
+    left = live.apply(list(messages))
+    assert list(anew.messages) == list(left.messages)
+    assert anew.plan.new == left.plan.new == ()
+    assert not anew.compacted
+    return list(left.messages)
+
+
+def in_each_form(*forms: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("shape", forms)
+
+
+def picture(shape: str, data: str) -> Message:
+    """A block with an image."""
+    if shape == "anthropic":
+        source = {"type": "base64", "media_type": "image/png", "data": data}
+        return {"type": "image", "source": source}
+    url = f"data:image/png;base64,{data}"
+    if shape == "responses":
+        return {"type": "input_image", "image_url": url}
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def shown(shape: str, text: str, data: str) -> Message:
+    """A message of the user with words and an image."""
+    words = {"type": "input_text" if shape == "responses" else "text", "text": text}
+    return {"role": "user", "content": [words, picture(shape, data)]}
+
+
+with_images = in_each_form("anthropic", "chat", "responses")
+
+
+@with_images
+def test_a_compaction_of_a_message_of_which_words_left_applies_again_to_what_was_handed_out(
+    shape: str, tmp_path: Path
+) -> None:
+    compiled = policy("""\
+        items: {user_message: {offload: true}}
+        store: {sync: never}
+        steps:
+          - {name: words, do: drop, select: {types: [user_message], keep_recent: 1}}
+          - name: compact
+            do: compact
+            when: {messages: {over: 3}}
+            compaction: {keep_recent: {messages: 1}, summary: {must_shrink_to: false}}
+        """)
+    live = opened(compiled, tmp_path, shape)
+    given = [shown(shape, "look at this", "AAAA"), _said("assistant", "a"), _said("user", "go on")]
+    given = [*live.apply(given).messages, _said("assistant", "b"), _said("user", "and now?")]
+    assert "look at this" not in str(given)
+    result = live.apply(given)
+    assert result.compacted
+    assert left_of(live, given, shape) == list(result.messages)
+
+
+def test_words_said_again_behind_a_summary_stay_if_the_first_of_them_were_dropped(
+    tmp_path: Path,
+) -> None:
+    compiled = policy("""\
+        items: {user_message: {offload: true}}
+        store: {sync: never}
+        steps:
+          - {name: words, do: drop, select: {types: [user_message], keep_recent: 1}}
+          - name: compact
+            do: compact
+            when: {messages: {over: 4}}
+            compaction:
+              {keep_first: 1, keep_recent: {messages: 1}, summary: {must_shrink_to: false}}
+        """)
+    live = opened(compiled, tmp_path)
+    full = [_said("assistant", "hello"), _said("user", "go on")]
+    for word in "abc":
+        full += [_said("assistant", word), _said("user", f"question {word}")]
+    assert live.apply(list(full)).compacted
+    full += [_said("assistant", "d"), _said("user", "go on")]
+    assert live.apply(list(full)).messages[-1] == full[-1]
+    assert left_of(live, full)[-1] == full[-1]
+
+
+def test_the_reply_to_a_later_summary_stays_if_that_to_an_earlier_one_was_dropped(
+    tmp_path: Path,
+) -> None:
+    """The caller sends the list that it was handed, and then its own again."""
+    compiled = policy("""\
+        items: {assistant_message: {offload: true}}
+        store: {sync: never}
+        steps:
+          - name: words
+            do: drop
+            select: {types: [assistant_message], keep_recent: 1}
+            when: {turns: {over: 3}}
+          - name: compact
+            do: compact
+            when: {messages: {over: 6}}
+            compaction:
+              keep_recent: {messages: 3}
+              summary: {must_shrink_to: false}
+        """)
+    live = opened(compiled, tmp_path)
+    full: list[Message] = []
+    back: list[Message] = []
+    for i in range(8):
+        more = [_said("user", f"question {i}"), _said("assistant", f"answer {i}")]
+        full, back = [*full, *more], [*back, *more]
+        back = list(live.apply([*back, _said("user", "go")]).messages)[:-1]
+        left_of(live, [*full, _said("user", "go")])
+
+
+ARRIVING = """\
+    items:
+      tool_result: {{offload: true}}
+      tool_call: {{offload: true}}
+      image: {{offload: true}}
+    min_chars: 0
+    store: {{sync: never}}
+    steps: [{{name: arrived, on: arrival, do: drop, select: {{types: [{kind}]}}}}]
+    """
+
+
+def two_calls(shape: str) -> list[Any]:
+    """A message with a call of Read and one of Bash, and their results."""
+    tools = ("Read", "Bash")
+    if shape == "anthropic":
+        return [calls(*((tool, tool) for tool in tools)), results(*((tool, "x") for tool in tools))]
+    if shape == "bedrock":
+        uses = [{"toolUse": {"toolUseId": tool, "name": tool, "input": {}}} for tool in tools]
+        found = [{"toolResult": {"toolUseId": tool, "content": [{"text": "x"}]}} for tool in tools]
+        return [{"role": "assistant", "content": uses}, {"role": "user", "content": found}]
+    parts = [types.Part(function_call=types.FunctionCall(id=t, name=t, args={})) for t in tools]
+    answers = [
+        types.Part(function_response=types.FunctionResponse(id=t, name=t, response={"result": "x"}))
+        for t in tools
+    ]
+    made = [types.Content(role="model", parts=parts), types.Content(role="user", parts=answers)]
+    if shape == "google":
+        return made
+    return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in made]
+
+
+@in_each_form("anthropic", "bedrock", "google", "gemini")
+def test_a_pair_that_left_on_arrival_leaves_the_list_that_ended_with_its_call(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller looked at what a step would do while the calls were running."""
+    text = ARRIVING.format(kind="tool_result").replace("]}}]", "], tools: [Read]}}]")
+    live = opened(policy(text), tmp_path, shape)
+    question = ROUNDS[shape](0)[0]
+    asked, found = two_calls(shape)
+    live.apply([question, asked])
+    assert live.on_tool_result(found, call=asked).plan.new
+    left = left_of(live, [question, asked, found, question], shape)
+    assert "Read" not in str(left)
+    assert "Bash" in str(left)
+
+
+@with_images
+def test_an_image_stays_dropped_after_a_restart_when_one_in_a_result_left_on_arrival(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller keeps its own list, with each result as `on_tool_result` returned it."""
+    live = opened(policy(ARRIVING.format(kind="image")), tmp_path, shape)
+    full = [shown(shape, "look at this", "AAAA")]
+    assert "AAAA" not in str(live.apply(full).messages)
+    *_, asked, found = ROUNDS[shape](0)
+    key = "output" if shape == "responses" else "content"
+    (found["content"][0] if shape == "anthropic" else found)[key] = [picture(shape, "BBBB")]
+    arrived = live.on_tool_result(found, call=asked).messages[-1]
+    assert "BBBB" not in str(arrived)
+    full += [asked, arrived, _said("user", "go on")]
+    assert "AAAA" not in str(left_of(live, full, shape))
+
+
+@with_images
+def test_an_image_stays_dropped_after_a_restart_when_the_own_list_ends_with_it(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller goes back to the message with the image, and something was dropped later."""
+    compiled = policy("""\
+        items: {image: {offload: true}}
+        store: {sync: never}
+        steps: [{name: images, do: drop, select: {types: [image]}}]
+        """)
+    live = opened(compiled, tmp_path, shape)
+    full = [shown(shape, "look at this", "AAAA"), _said("assistant", "a")]
+    full += [shown(shape, "and at this", "BBBB")]
+    live.apply(list(full))
+    assert "AAAA" not in str(left_of(live, full[:1], shape))
+
+
+def test_reasoning_stays_dropped_after_a_restart_when_the_own_list_ends_with_it(
+    tmp_path: Path,
+) -> None:
+    compiled = policy("""\
+        items: {tool_call: {offload: true}, tool_result: {offload: true}}
+        store: {sync: never}
+        steps: [{name: calls, do: drop, select: {types: [tool_call]}}]
+        """)
+    live = opened(compiled, tmp_path)
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"}
+    question, _, asked, found = responses(0)
+    full = [question, thought, asked, found, _said("user", "more")]
+    assert live.apply(list(full)).messages == [question, full[-1]]
+    assert left_of(live, full[:2]) == [question]
+
+
+@with_images
+def test_what_a_shorter_list_brings_back_stays_dropped_in_the_whole_one(
+    shape: str, tmp_path: Path
+) -> None:
+    """There, a step clears a part of it; that part is a placeholder in no other list."""
+    compiled = policy("""\
+        items: {user_message: {offload: true}, image: {offload: true}}
+        store: {sync: never}
+        steps:
+          - name: messages
+            do: drop
+            select: {types: [image], unit: message, keep_recent: 0}
+            when: {messages: {at_least: 5}}
+          - {name: images, do: clear, must_shrink: false, select: {types: [image]}}
+        """)
+    live = opened(compiled, tmp_path, shape)
+    full = [_said("user", "one"), _said("assistant", "a"), shown(shape, "look", "AAAA")]
+    full += [_said("assistant", "b"), _said("user", "two")]
+    whole = list(live.apply(list(full)).messages)
+    assert "look" not in str(whole)
+    cut = list(live.apply(list(full[2:])).messages)
+    assert "look" in str(cut)
+    assert "AAAA" not in str(cut)
+    assert left_of(live, cut, shape) == cut
+    assert left_of(live, full, shape) == whole
+    assert left_of(live, full[2:], shape) == cut
+
+
+def items_until(last: Message) -> list[Message]:
+    """Two rounds of the Responses API, and a message behind them."""
+    return [*responses(0), *responses(1), last]
+
+
+REASONING: Message = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"}
+COMPACTING = """\
+    store: {sync: never}
+    steps:
+      - name: compact
+        do: compact
+        when: {messages: {over: 6}}
+        compaction: {keep_recent: {messages: 0}, summary: {must_shrink_to: false}}
+    """
+
+
+def test_reasoning_is_back_when_the_reply_that_was_cut_off_behind_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    """A compaction has replaced it at the end of the shorter list."""
+    live = opened(policy(COMPACTING), tmp_path)
+    cut = items_until(REASONING)
+    assert live.apply(list(cut)).compacted
+    asked = responses(2)[2]
+    assert left_of(live, [*cut, asked])[-2:] == [REASONING, asked]
+
+
+def test_a_list_that_is_whole_again_has_the_summary_that_was_made_of_it(tmp_path: Path) -> None:
+    """A compaction has replaced the beginning of the shorter list meanwhile."""
+    live = opened(policy(COMPACTING), tmp_path)
+    full = [*items_until(_said("user", "more")), *responses(2), *responses(3)]
+    assert live.apply(full[:9]).compacted
+    whole = live.apply(list(full))
+    assert whole.compacted
+    assert live.apply(full[:16]).compacted
+    assert left_of(live, full) == whole.messages

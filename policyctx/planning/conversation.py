@@ -196,7 +196,7 @@ class Conversation:
         the decisions, by default made here, and those of the results inside which the decisions
         change something.
         """
-        entries = list(map(self.entry, decisions)) if entries is None else list(entries)
+        entries = list(self.entries_of(decisions) if entries is None else entries)
         marks = self.marks.after(decisions)
         for decision in decisions:
             position, message = decision.position, decision.item.message
@@ -209,6 +209,18 @@ class Conversation:
         del self.arriving[:judged]
         self.ledger.add(entries)
         self.marks.adopt(marks)
+
+    def entries_of(self, decisions: Iterable[Decision]) -> Iterator[LedgerEntry]:
+        """Yield the entry of each decision for the ledger.
+
+        What is dropped, and only held back in this list, stays dropped in others.
+        """
+        for decision in decisions:
+            yield self.entry(decision)
+            if decision.position in self.held_back and not decision.action.leaves_nothing:
+                dropped = self._identities.entry(decision.position)
+                if dropped is not None and dropped.action.leaves_nothing:
+                    yield dropped
 
     def entry(self, decision: Decision) -> LedgerEntry:
         """Return the entry of a decision for the ledger."""

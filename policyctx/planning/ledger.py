@@ -448,10 +448,11 @@ class Identities:
         """Return the ledger's entry of an item, whether it is whole or replaced.
 
         That is the newest decision on it: an older placeholder may be in a list that comes
-        again.
+        again. A placeholder of what was taken out of other lists stands for itself.
         """
         if (replaced := self.replaced(position)) is not None:
-            return self._ledger.entries.get(replaced.key)
+            is_gone = self._is_gone(replaced.key)
+            return replaced if is_gone else self._ledger.entries.get(replaced.key)
         item = self._items[position]
         return self._ledger.entries.get(self.key(position)) if self._ledger.may_know(item) else None
 

@@ -275,10 +275,9 @@ class Marks:
 def taken_out(
     messages: Sequence[Message],
     ledger: Ledger,
+    policy: OffloadPolicy,
     summarised: frozenset[ItemKey] = frozenset(),
     shapes: Shapes = BUILT_IN,
-    *,
-    as_json: bool = False,
 ) -> frozenset[ItemKey]:
     """Return the keys of the dropped items that are missing from an unknown list.
 
@@ -286,33 +285,41 @@ def taken_out(
     from. Where it has as many, they may have been said since. A call or result with an id was not;
     words were when something that was dropped later is missing, and more is missing than is there,
     unless the list ends before all that is missing; see `_ends_early`. What was `summarised` is in
-    no list and tells nothing. `as_json` is the form of a result in blocks that is not decided.
+    no list and tells nothing. Neither does what was dropped on arrival: it may be missing in the
+    caller's own list too.
     """
-    entries = ledger.entries.values()
-    dropped = [e for e in entries if e.action.leaves_nothing and e.key not in summarised]
+    decided = (ledger.entries[key] for key in ledger.drops if key not in summarised)
+    dropped = [entry for entry in decided if entry.action.leaves_nothing]
     if not dropped:
         return frozenset()
+    as_json = policy.store.blocks == "json"
     items = [ledger.as_decided(item, as_json=as_json) for item in items_of(messages, shapes)]
     identities = Identities(items, ledger)
     known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
     present = Counter(key[:3] for key in summarised)
     present.update(identities.key(i)[:3] for i in known)
     missing = {e.key: e for e in dropped if present[e.key[:3]] < e.alike}
+    on_arrival = {step.name for step in policy.steps("arrival")}
+    telling = [entry for entry in missing.values() if entry.step not in on_arrival]
     said_since: list[LedgerEntry] = []
     unsure: list[LedgerEntry] = []
     for entry in dropped:
         if entry.key in missing:
-            said_since += unsure
-            unsure.clear()
+            if entry.step not in on_arrival:
+                said_since += unsure
+                unsure.clear()
         elif entry.key.tool_use_id is None:
             unsure.append(entry)
         else:
             break
     found = frozenset(missing)
-    if not said_since or len(said_since) > len(missing):
+    if not said_since or len(said_since) > len(telling):
         return found
-    outermost = [identities.key(i) for i, item in enumerate(items) if item.inside is None]
-    if _ends_early(outermost, ledger, missing.values(), said_since):
+    outermost = [i for i, item in enumerate(items) if item.inside is None]
+    keys = [identities.key(i) for i in outermost]
+    last = [items[i].message for i in outermost[-2:]]
+    is_whole = len(set(last)) == len(last)
+    if _ends_early(keys, ledger, telling, said_since, ends_with_message=is_whole):
         return found
     return found.union(entry.key for entry in said_since)
 
@@ -320,14 +327,14 @@ def taken_out(
 def traced(
     messages: Sequence[Message],
     ledger: Ledger,
+    policy: OffloadPolicy,
     gone: frozenset[ItemKey] = frozenset(),
     shapes: Shapes = BUILT_IN,
-    *,
-    as_json: bool = False,
 ) -> list[Trace]:
     """Return the trace of each message of a list from which the items with these keys are gone."""
     reading = Reading(shapes)
     reading.extend(messages)
+    as_json = policy.store.blocks == "json"
     items = [ledger.as_decided(item, as_json=as_json) for item in reading.items]
     identities = Identities(items, ledger, gone)
     return [identities.trace(reading.items_of(i)) for i in range(len(messages))]
@@ -338,25 +345,33 @@ def _ends_early(
     ledger: Ledger,
     missing: Collection[LedgerEntry],
     there: Collection[LedgerEntry],
+    *,
+    ends_with_message: bool,
 ) -> bool:
     """Return whether a list ends before the `missing` items, and has the others from the start.
 
-    What is missing was behind an item that the list lacks too, or ends with. What is `there` stands
-    where it stood, without what was dropped between. Alone at the end of the list it may be new.
+    What is missing was behind an item that the list lacks too, or ends with; a call or a result
+    that was first stood in a list without its beginning. What is `there` stands where it stood,
+    without what was dropped between. Alone at the end of the list it may be new, if it is the
+    whole message, or what it follows there was said twice; thinking is not said again.
     """
-    before_last = {"", *(key.sha256 for key in keys[:-1])}
-    if any(entry.behind is None or entry.behind in before_last for entry in missing):
-        return False
+    before_last = {key.sha256 for key in keys[:-1]}
+    for entry in missing:
+        was_first = entry.behind == "" and entry.key.tool_use_id is None
+        if entry.behind is None or was_first or entry.behind in before_last:
+            return False
     at = {key: position for position, key in enumerate(keys)}
-    if [entry.key for entry in there] == list(keys[-1:]):
+    is_alone = [entry.key for entry in there] == list(keys[-1:])
+    may_be_whole = ends_with_message or keys[-2].occurrence > 0
+    if is_alone and may_be_whole and keys[-1].kind != "thinking":
         return False
     return all(e.key in at and _is_behind(e, keys, at[e.key], ledger) for e in there)
 
 
 def _is_behind(entry: LedgerEntry, keys: Sequence[ItemKey], position: int, ledger: Ledger) -> bool:
-    """Return whether a dropped item at this position follows the one that it followed then.
+    """Return whether a dropped item at this position may follow the one that it followed then.
 
-    Others may be between that were dropped.
+    Others may be between that were dropped, and the list may begin behind that one.
     """
     for i in range(position - 1, -1, -1):
         key = keys[i]
@@ -364,4 +379,4 @@ def _is_behind(entry: LedgerEntry, keys: Sequence[ItemKey], position: int, ledge
             return True
         if not ledger.is_dropped(key):
             return False
-    return entry.behind == ""
+    return True

@@ -121,8 +121,10 @@ class Snapshots:
             self._path = self._path or (INDEX if self._continues_root(backend, own) else own)
             return self._path
         journal, first = f"{self._folder}/{JOURNAL}", _first_of(backend, best)
-        if first:
-            self._path = best if first.get("path") == journal else own
+        named = str(first.get("path", "")) if first else ""
+        # A path that no session has was changed by damage.
+        if named == journal or (named and _is_there(backend, named)):
+            self._path = best if named == journal else own
         elif not self._path:
             if _first_of(backend, own) is not None:
                 is_ours = False

@@ -122,6 +122,8 @@ class Calls:
         planned = known.planner.plan(facts, moments=("arrival",))
         result = yield from carry_out(planned, known, on_invalid=self._on_invalid)
         known.conversation.report()
+        if memory.known is not None:
+            memory.known.note_arrival(result.plan.new)
         if result.plan.to_save and not self._knowledge.keeps_state:
             yield from self._notices.find_root(result.files)
         result = result if found is None else result.without_first()

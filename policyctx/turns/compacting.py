@@ -23,6 +23,8 @@ from policyctx.messages.validity import new_problems
 from policyctx.planning.compact import Replacing, head_of
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
+from policyctx.planning.ledger import ItemKey
+from policyctx.planning.placeholders import content_hash
 from policyctx.policy.models import Policy
 from policyctx.policy.models.compaction import Summary
 from policyctx.store.content import Content, Origin
@@ -425,7 +427,7 @@ class Compacting:
             written=tuple(written),
             summary=summary,
             pinned=self._pinned,
-            gone=self._conversation.known_keys(parts),
+            gone=(*conversation.known_keys(parts), *self._written_before()),
             step=self._replacing.step,
             archive=archive,
             carried=None if parts.carried is None else replaced.index(parts.carried),
@@ -434,6 +436,15 @@ class Compacting:
             drops=drops,
             held=held,
         )
+
+    def _written_before(self) -> Iterator[ItemKey]:
+        """Yield what was dropped of the messages that the replaced compactions wrote."""
+        given = self._known.given[self._parts.start : self._parts.end]
+        texts = set(map(self._shapes.text, given))
+        written = ([m.text for m in one.written] for one in self._earlier.made)
+        replaced = chain(*(each for each in written if not texts.isdisjoint(each)))
+        hashes = set(map(content_hash, replaced))
+        yield from (key for key in self._conversation.gone_before if key.sha256 in hashes)
 
     def _stats(
         self, messages: Sequence[Message], restoration: Restoration, usage: assembly.SummaryUsage

@@ -50,7 +50,6 @@ class Knowledge:
         self.announced_tool = ""
         """The tool that reads offloaded files, if the caller has named it."""
         self.keeps_state = policy.store.keeps_state
-        self._as_json = policy.store.blocks == "json"
         self.stands_alone = not (
             self.keeps_state or policy.places_breakpoints or policy.compacting_step is not None
         )
@@ -169,7 +168,7 @@ class Knowledge:
         """
         if changed:
             memory.replacements.forget()
-        messages = memory.replacements.seen(listed(messages), memory.ledger, as_json=self._as_json)
+        messages = memory.replacements.seen(listed(messages), memory.ledger, self.policy)
         known = memory.known
         if known is None or changed or not known.continue_with(messages):
             return self._read_anew(messages, memory)
@@ -181,9 +180,7 @@ class Knowledge:
         found = None if earlier is None else earlier.gone_from(messages)
         summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
-            gone = taken_out(
-                messages, memory.ledger, summarised, self.shapes, as_json=self._as_json
-            )
+            gone = taken_out(messages, memory.ledger, self.policy, summarised, self.shapes)
             found = gone, bool(memory.ledger.drops)
         gone, is_guess = found
         known = self.new_list(memory, gone | summarised, is_guess=is_guess or may_follow)

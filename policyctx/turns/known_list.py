@@ -17,6 +17,7 @@ from policyctx.messages.editing import Edit, block_of, edited_message, keep_stru
 from policyctx.messages.markers import markers_of, places_of, with_markers
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.shape import call_keys
 from policyctx.messages.validity import new_problems_around
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision
@@ -78,6 +79,8 @@ class KnownList:
         """Positions of messages that may have markers, if the policy places breakpoints."""
         self._may_drop = any(s.action.leaves_nothing for s in conversation.policy.policy.steps)
         self._follows_markers = conversation.policy.places_breakpoints
+        self._is_outdated = False
+        """Whether a decision was made on a call of this list when its result arrived."""
 
     def continue_with(self, messages: Sequence[Message]) -> bool:
         """Read the messages if they begin with this list, and return whether they do.
@@ -89,7 +92,7 @@ class KnownList:
         messages make a withheld removal possible, or contain an item that seemed to be missing.
         """
         known = len(self.given)
-        if len(messages) < known or self._is_output(messages):
+        if self._is_outdated or len(messages) < known or self._is_output(messages):
             return False
         beginning = list(islice(messages, known))
         for comes_back in (self.comes_back, not self.comes_back):
@@ -107,6 +110,12 @@ class KnownList:
                 self.read(messages)
                 return True
         return False
+
+    def note_arrival(self, decisions: Iterable[Decision]) -> None:
+        """Note decisions on a result that arrived: on a call that is in this list, too."""
+        calls = (d.item for d in decisions if d.item.kind == "tool_call")
+        keys = (key for call in calls for key in call_keys(call))
+        self._is_outdated |= any(map(self.conversation.reading.open_call, keys))
 
     def _is_output(self, messages: Sequence[Message]) -> bool:
         """Whether this is the list that was returned, less removed messages, by its objects.
@@ -359,8 +368,7 @@ class KnownList:
 
     def entries(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[LedgerEntry]:
         """Return what the ledger keeps of a plan: its decisions, and what `_rewritten` returns."""
-        decided = map(self.conversation.entry, plan.new)
-        return [*decided, *self._rewritten(plan, changes)]
+        return [*self.conversation.entries_of(plan.new), *self._rewritten(plan, changes)]
 
     def _rewritten(self, plan: Plan, changes: Mapping[int, Message | None]) -> list[LedgerEntry]:
         """Return an entry for each result that stays while the plan changes items inside it.

@@ -28,6 +28,7 @@ from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys
 from policyctx.planning.compact import Around, head_of
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.ledger import ItemKey, Ledger, Trace
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import taken_out, traced
@@ -290,6 +291,8 @@ class Replacements:
     """The keys of calls that are not in that list any more, but in the one that was given."""
     _used: set[int] = field(default_factory=set)
     """The indices of those that were applied to the list seen last."""
+    _shorter: dict[int, int] = field(default_factory=dict)
+    """By how much the compactions before each one changed the length of the list; by index."""
     _is_open: bool = False
     """Whether other messages than those that follow belong to the end of the list: the reply of a
     compaction before them, or a late result behind them."""
@@ -376,7 +379,7 @@ class Replacements:
         return through(sources, self._replaced.sources) if self.made else sources
 
     def seen(
-        self, messages: Sequence[Message], ledger: Ledger, *, as_json: bool
+        self, messages: Sequence[Message], ledger: Ledger, policy: OffloadPolicy
     ) -> Sequence[Message]:
         """Return the list with all compactions applied; the same object if none applies.
 
@@ -392,9 +395,10 @@ class Replacements:
             None if not known or is_cut else differences(given[:known], self._given, self.shapes)
         )
         new = given[known:]
-        if differing is None or self._complete_history(new) or self._answer_absent_calls(new):
+        asks = (self._complete_history, self._answer_absent_calls, self._continue_reply)
+        if differing is None or any(ask(new) for ask in asks):
             self._asked = None
-            self._replaced = self._applied(given, ledger, as_json=as_json)
+            self._replaced = self._applied(given, ledger, policy)
         else:
             self._replaced = self._continued(given, differing)
         self._given = given
@@ -420,12 +424,12 @@ class Replacements:
                 messages[at] = moved(messages[at], markers, places, self.shapes)
         return Replaced(messages, sources, last.places)
 
-    def _applied(self, messages: list[Message], ledger: Ledger, *, as_json: bool) -> Replaced:
+    def _applied(self, messages: list[Message], ledger: Ledger, policy: OffloadPolicy) -> Replaced:
         self._is_open, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
-        trace = partial(traced, ledger=ledger, shapes=self.shapes, as_json=as_json)
+        trace = partial(traced, ledger=ledger, policy=policy, shapes=self.shapes)
         try:
-            gone = taken_out(messages, ledger, self.gone, self.shapes, as_json=as_json)
+            gone = taken_out(messages, ledger, policy, self.gone, self.shapes)
             known = trace(messages, gone=gone)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
@@ -439,6 +443,7 @@ class Replacements:
 
         paired: Replaced | None = None
         for i, one in enumerate(self.made):
+            self._shorter[i] = len(replaced.messages) - len(messages)
             found = one.applied(replaced, traces_of(replaced), self.shapes)
             if found is None:
                 paired = paired or self._paired(replaced, messages)
@@ -453,12 +458,22 @@ class Replacements:
 
     def _complete_history(self, new: Sequence[Message]) -> bool:
         """Whether new messages may complete the history of a compaction that was not applied."""
-        seen, reached = self._replaced.messages, len(self._replaced.messages) + len(new)
+        seen = self._replaced.messages
         head = head_of(map(self.shapes.role, chain(seen, new)))
-        unused = (one for i, one in enumerate(self.made) if i not in self._used)
-        ends = ((head + one.skipped + one.count, one.drops or 0) for one in unused)
-        # Messages of which nothing was left then may be in this list.
-        return any(len(seen) <= end + dropped and end <= reached for end, dropped in ends)
+        unused = ((i, one) for i, one in enumerate(self.made) if i not in self._used)
+        for i, one in unused:
+            end = head + one.skipped + one.count
+            known = len(self._given) + self._shorter.get(i, 0)
+            # Messages of which nothing was left then may be in this list.
+            if known <= end + (one.drops or 0) and end <= known + len(new):
+                return True
+        return False
+
+    def _continue_reply(self, new: Sequence[Message]) -> bool:
+        """Whether new messages continue a reply of which the end seen so far was replaced."""
+        around = [*self._given[-1:], *new[:1]]
+        is_reply = len(around) > 1 and set(map(self.shapes.role, around)) == {"assistant"}
+        return is_reply and position_of(self._replaced.sources, len(self._given) - 1) is None
 
     def _answer_absent_calls(self, new: Sequence[Message]) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""

@@ -120,10 +120,13 @@ class History:
         self._form = ""
         does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
         self._is_plain = not (self._repeats or does_more)
+        """Whether the seeds found first checked a restart with draws of the session."""
+        self._had_no_head = False
+        """Whether a list came without its beginning."""
+        self._restarts = random.Random(f"restarts of {seed}")  # noqa: S311 - no secret
         own = random.Random(f"markers of {seed}")  # noqa: S311 - no secret, and draws of its own
         is_marked = own.random() < _MARKED and not (self._of_host or shape == "gemini")
         self._marking = Marking(own) if is_marked else None
-        """Are a live session and a restarted one sure to see the same in a list."""
         self._session = self._opened(store)
 
     def run(self) -> None:
@@ -255,11 +258,17 @@ class History:
     def _left_after_restart(self, messages: list[Message]) -> str | None:
         """Return what earlier turns leave of the list by what the store holds alone.
 
-        None where that may differ: words said again, and lists that mix several forms, cannot
-        always be told from what was dropped without the lists that the session has seen.
+        None where that may differ: words said again cannot always be told from what was dropped
+        without the lists that the session has seen. Neither can words at the end of a list after
+        some were dropped from the beginning of one without its head: they seem to be the first of
+        the session, and to have left this list too.
         """
-        is_checked = self._is_plain and self._form in {"full", "back"}
-        if not (is_checked and isinstance(self._store, MemoryStore) and self._rng.random() < 0.2):
+        self._had_no_head |= self._form == "cut head"
+        is_plain = self._is_plain and self._form in {"full", "back"}
+        rng = self._rng if is_plain else self._restarts
+        if self._repeats or not isinstance(self._store, MemoryStore) or rng.random() >= 0.2:
+            return None
+        if self._had_no_head and self._form == "cut tail":
             return None
         session = self._opened(self._store.copy())
         return self._left_text(session, messages)

@@ -297,3 +297,17 @@ def test_a_damaged_index_is_ignored(root: Path, clock: Clock) -> None:
     store = store_of(session("text", root, clock))
     assert sum(record.get("state") == "dropped" for record in store.records()) == 4
     assert any("index.json" in notice for notice in store.notices)
+
+
+def test_a_changed_letter_in_the_path_that_a_shared_index_names_is_noticed(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """It names no other session's journal, so it is not taken for the index of another session."""
+    with session("envelope", tmp_path, clock) as one:
+        played(one, clock, range(1, TURNS_MADE + 1))
+    index = tmp_path / "index.json"
+    whole = index.read_bytes()
+    index.write_bytes(whole.replace(b"/old/journal", b"/olf/journal", 1))
+    assert index.read_bytes() != whole
+    found = openings("envelope", tmp_path, 1)
+    assert "index.json is damaged" in str(found)

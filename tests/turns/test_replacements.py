@@ -13,6 +13,7 @@ from policyctx.messages.markers import markers_of, unmarked, with_markers
 from policyctx.planning.ledger import Ledger
 from policyctx.turns.replacements import Places, Replaced, Replacement, Replacements
 from tests.conversations import user
+from tests.policies import policy
 
 MARKER = {"type": "ephemeral"}
 TASK, MORE = user("the task"), user("go on")
@@ -47,7 +48,7 @@ def made(summary: str, left: Message, places: Places | None = None) -> Replaced:
 
 
 def seen_by(replacements: Replacements, messages: list[Message]) -> Sequence[Message]:
-    return replacements.seen(messages, Ledger(), as_json=False)
+    return replacements.seen(messages, Ledger(), policy("steps: []\n"))
 
 
 WITHOUT_FIRST = {place(1): place(0), place(2): place(1)}
