@@ -35,12 +35,21 @@ def test_a_preset_comes_to_what_its_description_states(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=needs_recordings) for n in OWN if n != "small-context"]
+    "name", [pytest.param(n, marks=needs_recordings) for n in OWN if n != "few-re-reads"]
 )
 def test_a_preset_costs_less_than_its_summaries_alone_beyond_the_interval(name: str) -> None:
     interval = found()[name].against(found()[SUMMARISE_ONLY].outcomes)
     assert interval is not None
     assert interval.high < 0
+
+
+@pytest.mark.parametrize("name", [pytest.param("few-re-reads", marks=needs_recordings)])
+def test_few_re_reads_saves_more_than_its_summaries_and_needs_the_fewest_tokens_again(
+    name: str,
+) -> None:
+    few, *others = (found()[other].sums for other in (name, *(o for o in found() if o != name)))
+    assert few.net < found()[SUMMARISE_ONLY].sums.net
+    assert all(few.regret_tokens < other.regret_tokens for other in others)
 
 
 @pytest.mark.parametrize("name", [pytest.param("coding-agent", marks=needs_recordings)])
