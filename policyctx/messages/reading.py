@@ -83,10 +83,9 @@ class Reading:
         return self._unanswered_in_newest(("tool_call",))
 
     @property
-    def before_newest_reply(self) -> int:
-        """Number of messages before the newest reply; messages without items are skipped."""
-        newest = self._newest_reply
-        return self.items[newest.start].message if newest else 0
+    def before_reply(self) -> int:
+        """The number of messages before the newest reply, 0 without one: a model was sent them."""
+        return self.items[self._newest_reply.start].message if self._newest_reply else 0
 
     @property
     def unfinished(self) -> int | None:

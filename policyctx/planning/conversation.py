@@ -142,7 +142,8 @@ class Conversation:
         """Of the removed messages those that began a turn, in order."""
         self.arriving: list[int] = []
         """Positions of the items that the steps on arrival have not judged."""
-        self._sent: int | None = None
+        self.sent = 0
+        """Number of messages, from the first on, that were sent to a model."""
         self.paths = FreePaths(ledger.paths)
         """The files that the ledger knows, and those of `note_named_files`."""
         self._noted = 0
@@ -153,18 +154,6 @@ class Conversation:
         self.marks = Marks(self)
         self._tallies: dict[Unit, Tally] = {}
         self._tallied: dict[Unit, int] = {}
-
-    @property
-    def sent(self) -> int:
-        """Number of messages, from the first on, that were sent to a model.
-
-        As after a restart, they are those before the newest reply where no call was noted.
-        """
-        return self.reading.before_newest_reply if self._sent is None else self._sent
-
-    @sent.setter
-    def sent(self, count: int) -> None:
-        self._sent = count
 
     def watch(self, watcher: Watcher) -> None:
         """Let a watcher see each change of a fate from here on."""

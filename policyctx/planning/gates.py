@@ -352,18 +352,26 @@ class Measures:
 
     def _cached_behind(self) -> int:
         """Return the tokens behind the first change that the provider's cache still holds."""
-        # If nobody knows when the last call was, the cache is taken to be warm: no edit at a loss.
         cache, idle = self._in.policy.model.cache, self._outlook.facts.idle or 0
         tally = self._in.tally("tokens")
-        sent = tally.before(self._in.sent)
+        sent = tally.before(self._sent())
         first = self._candidates.first()
         if first is None or idle > self._ttl or sent < cache.min_tokens:
             return 0
         return max(0, sent - tally.before(self._in.items[first].message))
 
+    def _sent(self) -> int:
+        """Return the number of messages, from the first on, that were sent to a model.
+
+        A session that knows of no call takes what is before the newest reply to be sent just now,
+        so that no edit is made at a loss.
+        """
+        is_known = self._outlook.facts.idle is not None
+        return self._in.sent if is_known else self._in.reading.before_reply
+
     def _freed_unsent(self) -> int:
         """Return the tokens that the step would free of messages that no model was sent."""
-        new = range(self._in.items_of(self._in.sent).start, len(self._in.items))
+        new = range(self._in.items_of(self._sent()).start, len(self._in.items))
         ready = (draft for i in new if (draft := self._candidates.ready.get(i)) is not None)
         return sum(draft.sizes.get("freed", 0) for draft in ready)
 

@@ -189,6 +189,8 @@ class Knowledge:
             earlier.conversation.report()
             known.conversation.sent = earlier.sent_of(messages)
         known.read(messages)
+        if earlier is None and memory.has_begun:
+            known.conversation.sent = known.conversation.reading.before_reply
         return known
 
     def new_list(

@@ -17,8 +17,9 @@ from operator import is_, is_not, itemgetter
 from typing import Any, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
-from policyctx.definitions.items import Message, Path
+from policyctx.definitions.items import Item, Message, Path
 from policyctx.errors import MessagesError
+from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.json_text import json_pieces
 from policyctx.messages.markers import bare, markers_of
 from policyctx.messages.reading import Reading, items_of
@@ -232,12 +233,15 @@ class Replacements:
     shapes: Shapes = BUILT_IN
     _given: list[Message] = field(default_factory=list)
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
-    _hidden: frozenset[object] | None = None
-    """The keys of calls that are not in the list any more; None if they are not known yet."""
+    _asked: Counter[object] | None = None
+    """The keys of the calls in the list that was seen last; None if they are not known yet."""
+    _hidden: frozenset[object] = frozenset()
+    """The keys of calls that are not in that list any more, but in the one that was given."""
     _used: set[int] = field(default_factory=set)
     """The indices of those that were applied to the list seen last."""
-    _lacks_reply: bool = False
-    """Whether the list ends where the reply of a compaction belongs when more messages follow."""
+    _is_open: bool = False
+    """Whether other messages than those that follow belong to the end of the list: the reply of a
+    compaction before them, or a late result behind them."""
 
     def add(self, replacement: Replacement, given: Sequence[Message], made: Replaced) -> None:
         """Add a compaction of the list that was seen last, which makes this of it.
@@ -251,7 +255,7 @@ class Replacements:
             if before is not None or after is not None:
                 places[position] = _composed(before, after)
         self._replaced = Replaced(list(made.messages), self.sources_of(made.sources), places)
-        self._given, self._lacks_reply, self._hidden = list(given), False, None
+        self._given, self._is_open, self._asked = list(given), False, None
         self._used.add(len(self.made))
         self.made.append(replacement)
 
@@ -314,7 +318,7 @@ class Replacements:
 
     def forget(self) -> None:
         """Compare the next list as a whole, since a message was changed in place."""
-        self._given, self._replaced, self._hidden = [], Replaced([], ()), None
+        self._given, self._replaced, self._asked = [], Replaced([], ()), None
 
     def sources_of(self, sources: Sources) -> Sources:
         """Return the sources in the list given last; `sources` are those in the list seen last."""
@@ -329,14 +333,14 @@ class Replacements:
         if not self.made:
             return messages
         known = len(self._given)
-        is_cut = len(messages) < known or (self._lacks_reply and len(messages) > known)
+        is_cut = len(messages) < known or (self._is_open and len(messages) > known)
         given = list(messages)
         differing = (
             None if not known or is_cut else differences(given[:known], self._given, self.shapes)
         )
         new = given[known:]
-        if differing is None or self._complete_history(new) or self._answer_hidden_calls(new):
-            self._hidden = None
+        if differing is None or self._complete_history(new) or self._answer_absent_calls(new):
+            self._asked = None
             self._replaced = self._applied(given)
         else:
             self._replaced = self._continued(given, differing)
@@ -364,18 +368,20 @@ class Replacements:
         return Replaced(messages, sources, last.places)
 
     def _applied(self, messages: list[Message]) -> Replaced:
-        self._lacks_reply, self._used = False, set()
+        self._is_open, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
+        paired: Replaced | None = None
         for i, one in enumerate(self.made):
             found = one.applied(replaced, self.shapes)
-            if found is None and replaced.messages is not messages:
-                found = one.applied(self._reunited(replaced, messages), self.shapes)
+            if found is None:
+                paired = paired or self._paired(replaced, messages)
+                found = None if paired is replaced else one.applied(paired, self.shapes)
             if found is not None:
-                replaced = found
+                replaced, paired = found, None
                 self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
-                self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
-        return replaced if replaced.messages is messages else self._reunited(replaced, messages)
+                self._is_open = not one.ends_list and last == one.unanswered[-1].text
+        return paired or self._paired(replaced, messages)
 
     def _complete_history(self, new: Sequence[Message]) -> bool:
         """Whether new messages may complete the history of a compaction that was not applied."""
@@ -384,26 +390,40 @@ class Replacements:
         unused = (one for i, one in enumerate(self.made) if i not in self._used)
         return any(len(seen) <= head + one.skipped + one.count <= reached for one in unused)
 
-    def _answer_hidden_calls(self, new: Sequence[Message]) -> bool:
+    def _answer_absent_calls(self, new: Sequence[Message]) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""
-        if self._hidden is None:
-            left = Counter(self._keys(self._replaced.messages, "is_call"))
-            self._hidden = frozenset(Counter(self._keys(self._given, "is_call")) - left)
-        return bool(self._hidden) and not self._hidden.isdisjoint(self._keys(new, "is_answer"))
+        if self._asked is None:
+            self._asked = Counter(self._keys(self._replaced.messages))
+            self._hidden = frozenset(Counter(self._keys(self._given)) - self._asked)
+        is_absent = False
+        for item in self._pairs(new):
+            if item.is_call:
+                self._asked.update(call_keys(item))
+            elif self._asked.keys().isdisjoint(keys := call_keys(item)):
+                is_absent = True
+            else:
+                is_absent = is_absent or not self._hidden.isdisjoint(keys)
+        return is_absent
 
-    def _keys(self, messages: Sequence[Message], what: str) -> Iterator[object]:
+    def _keys(self, messages: Sequence[Message]) -> Iterator[object]:
+        calls = (item for item in self._pairs(messages) if item.is_call)
+        return chain.from_iterable(map(call_keys, calls))
+
+    def _pairs(self, messages: Sequence[Message]) -> Iterator[Item]:
+        """Yield the calls and answers."""
         try:
             items = items_of(messages, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return
-        found = (item for item in items if getattr(item, what) and item.tool_use_id)
-        yield from (key for item in found for key in call_keys(item))
+        yield from (item for item in items if item.tool_use_id and (item.is_call or item.is_answer))
 
-    def _reunited(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
+    def _paired(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
         """Return the list with what messages behind the summary may not be without.
 
         Those are the calls that they answer, late or a second time, with the other results of
-        these; and the beginning of their reply, if it has the thinking that led to them.
+        these; and the beginning of their reply, if it has the thinking that led to them. A result
+        whose call is not in the given list either becomes a text of the user. The same object comes
+        back if nothing changes.
         """
         left, whole = Reading(self.shapes), Reading(self.shapes)
         places = indices(replaced.sources)
@@ -417,8 +437,9 @@ class Replacements:
                 and (place := places[item.message]) is not None
             }  # fmt: skip
             parted = [*self._parted(places, given)]
-            if lone or parted:
-                whole.extend(given)
+            if not (lone or parted):
+                return replaced
+            whole.extend(given)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
         for at, place in parted:
@@ -427,6 +448,8 @@ class Replacements:
                 begun |= {m for m in _led_to_with(place, whole) if m < place}
         begun = whole.bound_messages(begun)
         back = deque(sorted(begun | whole.bound_messages(lone).difference(places)))
+        if not back:
+            return self._with_late_results(replaced, left)
         found: list[tuple[int | None, Message]] = []
         for place, message in zip(places, replaced.messages, strict=True):
             if place not in begun:
@@ -435,7 +458,45 @@ class Replacements:
                 found.append((place, message))
         found += [(i, given[i]) for i in back]
         sources = joined(None if i is None else range(i, i + 1) for i, _ in found)
-        return Replaced([message for _, message in found], sources)
+        replaced, left = Replaced([message for _, message in found], sources), Reading(self.shapes)
+        left.extend(replaced.messages)
+        return self._with_late_results(replaced, left)
+
+    def _with_late_results(self, replaced: Replaced, reading: Reading) -> Replaced:
+        """Return the list in which results without a call are texts of the user.
+
+        Only behind a summary, which stands for the call: a provider rejects the result alone. A
+        text follows the results beside it, which belong to calls. Results with media stay.
+        """
+        late: dict[int, list[Item]] = {}
+        for i, item in enumerate(reading.items):
+            is_lone = item.kind == "tool_result" and i not in reading.partners
+            if is_lone and item.takes_text and not item.media and item.tool_use_id:
+                late.setdefault(item.message, []).append(item)
+        summaries, texts = self.summaries, map(self.shapes.text, replaced.messages)
+        if not late or not any(text in summaries for text in texts):
+            return replaced
+        found: list[tuple[range | None, Message]] = []
+        places, said, beside = dict[int, Places](), list[str](), None
+        for i, source in enumerate(indices(replaced.sources)):
+            message, items = replaced.messages[i], reading.items_of(i)
+            if said and not any(reading.items[k].kind == "tool_result" for k in items):
+                found.append((None, self._said(said, beside)))
+                said = []
+            if i in late:
+                beside, edits = message, [Edit(one, None) for one in late[i]]
+                said += (f"Result of the call {one.tool_use_id}:\n{one.text}" for one in late[i])
+                message = edited_message(message, edits, self.shapes)
+            if message is not None:
+                found.append((None if source is None else range(source, source + 1), message))
+                places |= {len(found) - 1: {}} if i in late else {}
+        if said:
+            self._is_open = True
+            found.append((None, self._said(said, beside)))
+        return Replaced([one for _, one in found], joined(one for one, _ in found), places)
+
+    def _said(self, texts: Sequence[str], beside: Message) -> Message:
+        return self.shapes.writing([beside]).written("user", "\n\n".join(texts))
 
     def _parted(
         self, places: Sequence[int | None], given: Sequence[Message]
