@@ -236,7 +236,8 @@ class Calls:
         sources = replacements.sources_of(made.replaced.sources)
         replacements.add(made.replacement, messages, made.replaced)
         yield from self._note_attempt(replacing, made.added, memory)
-        after = self._knowledge.new_list(memory)
+        gone = replacements.gone | known.conversation.gone
+        after = self._knowledge.new_list(memory, gone)
         after.read(made.messages)
         marks = after.conversation.marks.at_end(replacing.step)
         after.conversation.marks.adopt(marks)

@@ -354,6 +354,8 @@ _COMPACTION = fields_of(
         "carried?": "whole number or nothing",
         "ends_list?": "truth",
         "kept?": "list",
+        "drops?": "whole number",
+        "held?": "list",
     }
 )
 _MESSAGE = fields_of({"role": "text", "content": "text"})
@@ -374,7 +376,8 @@ def _is_usage(record: Mapping[str, Any]) -> bool:
 def _is_compaction(record: Mapping[str, Any]) -> bool:
     if not is_of(record, _COMPACTION):
         return False
-    messages, keys, carried = record["messages"], record["gone"], record.get("carried")
+    messages, carried = record["messages"], record.get("carried")
+    keys = [*record["gone"], *record.get("held", ())]
     texts = [*record["types"], *record["paths"], *record["pinned"]]
     return (
         record["skipped"] >= 0

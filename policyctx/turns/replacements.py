@@ -2,16 +2,18 @@
 
 A caller may keep sending the full list. The messages that a compaction replaced are recognised by
 their position behind the head and by their hash, also after a restart. They are replaced by the
-same messages again, byte for byte and without another model call. `cache_control` markers are no
-part of what is recognised: the kept messages have those of the list that is given.
+same messages again, byte for byte and without another model call. What earlier decisions left of a
+message counts as the message, and `cache_control` markers are no part of what is recognised: the
+kept messages have those of the list that is given.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, pairwise, repeat
 from operator import is_, is_not, itemgetter
 from typing import Any, TypeAlias
@@ -26,8 +28,9 @@ from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys
 from policyctx.planning.compact import Around, head_of
-from policyctx.planning.ledger import ItemKey, Ledger
+from policyctx.planning.ledger import ItemKey, Ledger, Trace
 from policyctx.planning.placeholders import content_hash
+from policyctx.planning.reapplying import taken_out, traced
 from policyctx.turns.sources import (
     Sources,
     differences,
@@ -65,7 +68,7 @@ class Replacement:
     count: int
     """The number of replaced messages, including one among them that was carried over."""
     sha256: str
-    """Of the replaced messages, by `digest`."""
+    """Of the replaced messages, by `digest_of_traces`."""
     written: tuple[WrittenMessage, ...]
     summary: str
     """The summary without the wording around it."""
@@ -82,6 +85,12 @@ class Replacement:
     """The 0-based indices of the replaced messages that stay; see `Around`."""
     ends_list: bool = True
     """Whether nothing followed the replaced messages, so that the list may end with a reply."""
+    drops: int | None = None
+    """The number of items that had been dropped in the session; messages of which nothing was left
+    do not count. None for a record of earlier versions: all messages count there, and `sha256` is
+    that of the messages as they were given."""
+    held: tuple[ItemKey, ...] = ()
+    """The dropped items that were in the list all the same, up to the end of what was replaced."""
 
     def record(self) -> dict[str, Any]:
         """Return the replacement as a record for the store."""
@@ -101,6 +110,8 @@ class Replacement:
             "carried": self.carried,
             "ends_list": self.ends_list,
             **({"kept": list(self.kept)} if self.kept else {}),
+            **({} if self.drops is None else {"drops": self.drops}),
+            **({"held": [list(key) for key in self.held]} if self.held else {}),
         }
 
     @classmethod
@@ -126,24 +137,32 @@ class Replacement:
             carried=record.get("carried"),
             ends_list=record.get("ends_list", True),
             kept=tuple(record.get("kept", ())),
+            drops=record.get("drops"),
+            held=tuple(ItemKey(*key) for key in record.get("held", ())),
         )
 
-    def applied(self, given: Replaced, shapes: Shapes) -> Replaced | None:
+    def applied(self, given: Replaced, traces: Sequence[Trace], shapes: Shapes) -> Replaced | None:
         """Return the list with the messages replaced; None if it does not contain them.
+
+        `traces` are those of its messages.
 
         If the list ends with them, and did not when it was compacted, the reply at the end of the
         written messages is left out: a provider rejects an assistant message at the end.
         """
         messages, sources = given.messages, given.sources
-        start = head_of(map(shapes.role, messages)) + self.skipped
-        end = start + self.count
-        replaced = messages[start:end]
-        if len(replaced) < self.count or not self._is_of(replaced, shapes):
+        places = self._places(messages, traces, shapes)
+        replaced = [messages[i] for i in places]
+        if not replaced or not self._is_of(replaced, [traces[i] for i in places], shapes):
             return None
+        start, end = places[0], places[-1] + 1
+        while start and self._is_gone(traces[start - 1]):
+            start -= 1
+        while end < len(messages) and self._is_gone(traces[end]):
+            end += 1
         systems = [i for i in self.kept if shapes.role(replaced[i]) in SYSTEM_ROLES]
         kept, after, carried = (
-            [range(start + i, start + i + 1) for i in places]
-            for places in Around.of(self.kept, self.carried, systems)
+            [range(places[i], places[i] + 1) for i in indexes]
+            for indexes in Around.of(self.kept, self.carried, systems)
         )
         before, behind = (range(start), *kept), (*carried, range(end, len(messages)))
         written = self.written if any(behind) or self.ends_list else self.unanswered
@@ -177,8 +196,26 @@ class Replacement:
         last = max(i for i, message in enumerate(self.written) if message.role == "user")
         return self.written[: last + 1]
 
-    def _is_of(self, replaced: Sequence[Message], shapes: Shapes) -> bool:
+    def _places(
+        self, messages: Sequence[Message], traces: Sequence[Trace], shapes: Shapes
+    ) -> Sequence[int]:
+        """Return where the replaced messages would be in a list, empty if it is too short."""
+        there: Sequence[int] = range(len(messages))
+        if self.drops is not None:
+            drops, held = self.drops, self.held
+            there = [i for i in there if not traces[i] or left_of(traces[i], drops, held)]
+        start = head_of(shapes.role(messages[i]) for i in there) + self.skipped
+        found = there[start : start + self.count]
+        return found if len(found) == self.count else ()
+
+    def _is_gone(self, trace: Trace) -> bool:
+        """Whether nothing was left of a message beside the others that were replaced."""
+        return bool(trace) and all(key in self.gone for key, _ in trace)
+
+    def _is_of(self, replaced: Sequence[Message], traces: Sequence[Trace], shapes: Shapes) -> bool:
         """Whether these are the replaced messages, as SDK objects or as dicts saved of them."""
+        if self.drops is not None:
+            return self.sha256 == digest_of_traces(traces, self.drops, self.held)
         if self.sha256 in (digest(replaced, shapes), loose_digest(replaced, shapes)):
             return True
         # Earlier versions hashed a lone text block as it was, and before that the markers too.
@@ -196,8 +233,22 @@ class Replacement:
 _MESSAGE_KEYS = ("role", "content")
 
 
+def left_of(trace: Trace, drops: int, held: Collection[ItemKey]) -> list[list[str | int | None]]:
+    """Return what tells the items of a message from others, without those that were dropped.
+
+    The first so many `drops` of the session count, except for those `held` in the list.
+    """
+    there = (key for key, drop in trace if drop is None or drop >= drops or key in held)
+    return [list(key[:3]) for key in there]
+
+
+def digest_of_traces(traces: Iterable[Trace], drops: int, held: Collection[ItemKey]) -> str:
+    """Return the SHA-256, in hex, of what `left_of` returns for each message."""
+    return _digest([left_of(trace, drops, held) for trace in traces])
+
+
 def digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
-    """Return the SHA-256, in hex, of messages without their markers as compact JSON.
+    """Return the hash of messages without their markers as compact JSON, for earlier versions.
 
     A lone text block counts as its text, since a marker makes a block of a text.
     If an SDK's message object is among them, it is the hash that `loose_digest` returns.
@@ -324,7 +375,9 @@ class Replacements:
         """Return the sources in the list given last; `sources` are those in the list seen last."""
         return through(sources, self._replaced.sources) if self.made else sources
 
-    def seen(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def seen(
+        self, messages: Sequence[Message], ledger: Ledger, *, as_json: bool
+    ) -> Sequence[Message]:
         """Return the list with all compactions applied; the same object if none applies.
 
         Of a list that continues the last one, only the new messages are visited, and those in which
@@ -341,7 +394,7 @@ class Replacements:
         new = given[known:]
         if differing is None or self._complete_history(new) or self._answer_absent_calls(new):
             self._asked = None
-            self._replaced = self._applied(given)
+            self._replaced = self._applied(given, ledger, as_json=as_json)
         else:
             self._replaced = self._continued(given, differing)
         self._given = given
@@ -367,15 +420,30 @@ class Replacements:
                 messages[at] = moved(messages[at], markers, places, self.shapes)
         return Replaced(messages, sources, last.places)
 
-    def _applied(self, messages: list[Message]) -> Replaced:
+    def _applied(self, messages: list[Message], ledger: Ledger, *, as_json: bool) -> Replaced:
         self._is_open, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
+        trace = partial(traced, ledger=ledger, shapes=self.shapes, as_json=as_json)
+        try:
+            gone = taken_out(messages, ledger, self.gone, self.shapes, as_json=as_json)
+            known = trace(messages, gone=gone)
+        except MessagesError:  # raised again, with its place in the whole list, when it is read
+            return replaced
+
+        def traces_of(one: Replaced) -> list[Trace]:
+            return [
+                # A late result may have left the message.
+                trace([m])[0] if source is None or m is not messages[source] else known[source]
+                for source, m in zip(indices(one.sources), one.messages, strict=True)
+            ]
+
         paired: Replaced | None = None
         for i, one in enumerate(self.made):
-            found = one.applied(replaced, self.shapes)
+            found = one.applied(replaced, traces_of(replaced), self.shapes)
             if found is None:
                 paired = paired or self._paired(replaced, messages)
-                found = None if paired is replaced else one.applied(paired, self.shapes)
+                is_same = paired is replaced
+                found = None if is_same else one.applied(paired, traces_of(paired), self.shapes)
             if found is not None:
                 replaced, paired = found, None
                 self._used.add(i)
@@ -388,7 +456,9 @@ class Replacements:
         seen, reached = self._replaced.messages, len(self._replaced.messages) + len(new)
         head = head_of(map(self.shapes.role, chain(seen, new)))
         unused = (one for i, one in enumerate(self.made) if i not in self._used)
-        return any(len(seen) <= head + one.skipped + one.count <= reached for one in unused)
+        ends = ((head + one.skipped + one.count, one.drops or 0) for one in unused)
+        # Messages of which nothing was left then may be in this list.
+        return any(len(seen) <= end + dropped and end <= reached for end, dropped in ends)
 
     def _answer_absent_calls(self, new: Sequence[Message]) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""

@@ -311,7 +311,7 @@ class Notices:
         """
         reading, (before, count) = known.conversation.reading, self._answers
         self._answers = reading, len(reading.items)
-        if not (memory.replacements.made or memory.ledger.has_drops):
+        if not (memory.replacements.made or memory.ledger.drops):
             return
         for position in range(count if before is reading else 0, len(reading.items)):
             item = reading.items[position]
