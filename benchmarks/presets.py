@@ -66,18 +66,25 @@ _STEP = """
 steps:
   - name: retire-old-results
     do: offload
-    when: [{{idle: {{over: cache_ttl}}}}, {{frees: {{at_least: {frees}}}}}]
-    select: {{types: [tool_result], keep_recent: {{items: {items}, per: all}}}}
+    when: [{{idle: {{over: cache_ttl}}}}, {gates}]
+    select: {{types: [tool_result], keep_recent: {{items: 3, per: all}}, with_input: {inputs}}}
 """
+_PAYS = "pays_back: {at_most: 25%}, frees: {at_least: 5000}"
 # What each has in place of the default's own keys.
 CANDIDATES = {
-    "idle or frees 20,000": _STEP.format(frees=20_000, items=3),
-    "idle or frees 30,000": _STEP.format(frees=30_000, items=3),
-    "idle or frees 50,000, the newest result stays": _STEP.format(frees=50_000, items=1),
+    "idle or frees 50,000": _STEP.format(gates="{frees: {at_least: 50000}}", inputs="false"),
+    "idle or pays_back 25 %, with inputs": _STEP.format(gates=f"{{{_PAYS}}}", inputs="true"),
+    "idle or pays_back 25 % from 50 messages on, with inputs": _STEP.format(
+        gates=f"{{{_PAYS}, messages: {{at_least: 50}}}}", inputs="true"
+    ),
+    "idle, frees 30,000 or pays_back 25 % from 120 messages on, with inputs": _STEP.format(
+        gates=f"{{frees: {{at_least: 30000}}}}, {{{_PAYS}, messages: {{at_least: 120}}}}",
+        inputs="true",
+    ),
 }
 LEFT_OUT = "organisation left out"
 # A candidate is chosen only if it makes no more than this share of the sessions dearer.
-MOST_DEARER = 0.01
+MOST_DEARER = 0.025
 _CLIENTS = {"claude-code": "Claude Code", "codex": "Codex", "pi": "Pi"}
 OTHERS = "other"
 

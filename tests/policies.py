@@ -10,6 +10,17 @@ from policyctx.policy.sources import PolicySource
 
 HEAD = "apiVersion: policyctx/v1\nname: test\n"
 
+KEEP_FIVE = """\
+apiVersion: policyctx/v1
+name: keep-five
+extends: small-context
+steps:
+  - name: retire-old-results
+    do: offload
+    select: {types: [tool_result], keep_recent: {items: 5, per: all}}
+"""
+"""A preset without its gate: all but the five newest results leave at once."""
+
 
 def policy(text: str) -> OffloadPolicy:
     """Compile a policy from all but its first two keys."""

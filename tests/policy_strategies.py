@@ -197,7 +197,7 @@ _GATE = st.one_of(
         _COMPARED,
         st.integers(0, 6),
     ),
-    st.builds(lambda c, n: {"pays_back": {c: n}}, _COMPARED, st.integers(0, 20)),
+    st.builds(lambda c, n: {"pays_back": {c: n}}, _COMPARED, st.integers(0, 20) | st.just("25%")),
 )
 
 

@@ -130,7 +130,7 @@ def first_result(session: Session, messages: Any, tools: Any) -> str:
 def test_a_preset_names_the_tool_that_reads_offloaded_files(
     preset: str, tools: Any, sentence: str, tmp_path: Path
 ) -> None:
-    text = f"extends: {preset}\nmodel: {{context_window: 400000}}\nstore: {{sync: never}}"
+    text = f"extends: {preset}\nmodel: {{context_window: 250000}}\nstore: {{sync: never}}"
     session = Session(policy(text), root=tmp_path, session_id="s")
     messages = session_of(*["word " * 12_000] * 13)
     path = tmp_path / "tool_result/Bash/c0.md"

@@ -11,15 +11,15 @@ Feature: Old results of a coding agent leave when that pays
     When the policy is applied
     Then no results are offloaded
 
-  Scenario Outline: They leave together from 50,000 tokens that are freed
+  Scenario Outline: They leave together from 30,000 tokens that are freed
     Given a session with <count> Bash results of 10,000 tokens
     When the policy is applied
     Then <gone> results are offloaded
 
     Examples:
       | count | gone |
-      | 8     | no   |
-      | 9     | 6    |
+      | 6     | no   |
+      | 7     | 4    |
 
   Scenario Outline: They leave after a pause that is longer than the cache lives
     Given a session with 7 Bash results of 3,000 tokens

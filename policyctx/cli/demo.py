@@ -263,7 +263,16 @@ def call_id(number: int, call: int) -> str:
     return f"call_{number:02}_{call + 1}"
 
 
-POLICY = "small-context"
+# In so short a session no edit would pay for itself, so the gate of the preset is left out.
+POLICY = """\
+apiVersion: policyctx/v1
+name: demo
+extends: small-context
+steps:
+  - name: retire-old-results
+    do: offload
+    select: {types: [tool_result], keep_recent: {items: 5, per: all}}
+"""
 
 
 def demo(
@@ -276,13 +285,15 @@ def demo(
     """Watch a policy shrink the context of an agent at work.
 
     A scripted agent repairs a fault in a throw-away copy of this library's source, with real
-    tools; the preset small-context runs before each of its model calls. Needs no network and no
-    key.
+    tools; a policy that keeps the five newest results runs before each of its model calls. Needs
+    no network and no key.
 
     Example: policyctx demo
     """
     folder = _empty_folder(folder)
-    session = Session(POLICY, root=folder / "offloaded", session_id="demo")
+    policy = folder / "policy.yaml"
+    policy.write_text(POLICY, encoding="utf-8")
+    session = Session(policy, root=folder / "offloaded", session_id="demo")
     history: list[Message] = []
     running = model_calls(session, Workspace(folder / "work"), history)
     err = console(stderr=True)
@@ -333,7 +344,9 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
     out.print(f"{count} results offloaded to {folder / 'offloaded'}, each readable there in full")
     out.print("\nTry next:", style="bold")
     program = _program()
-    out.print(f"  {program} plan {POLICY} {folder / 'session.json'}", soft_wrap=True)
+    out.print(
+        f"  {program} plan {folder / 'policy.yaml'} {folder / 'session.json'}", soft_wrap=True
+    )
     out.print(
         f"  {program} apply context-offload {folder / 'session.json'} --root {folder / 'all'}"
         f" -o {folder / 'smaller.json'}",

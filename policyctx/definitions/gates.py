@@ -5,7 +5,8 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 # What kind of number a gate compares, which decides how it is shown and how it may be written.
-Kind: TypeAlias = Literal["tokens", "count", "ratio", "seconds"]
+# `calls` are model calls, and may be written as a share of those that were made.
+Kind: TypeAlias = Literal["tokens", "count", "calls", "ratio", "seconds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,6 @@ class Gate:
     why_highest: str = ""
     why_never_zero: str = ""
     sizes: Literal["", "freed", "of"] = ""
-    needs_price: bool = False
     holds_gates: bool = False
 
 

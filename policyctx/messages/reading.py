@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from operator import attrgetter
 from typing import Any
 
@@ -50,6 +50,8 @@ class Reading:
         self.staying: list[int] = []
         """Positions of the messages that must survive a compaction, in ascending order."""
         self.message_count = 0
+        self.call_count = 0
+        """The model calls that were made: how often messages of the assistant begin."""
         self._starts: list[int] = []  # the position of the first item, by message
         self.takes_markers = True
         """Whether every message is of a shape that takes `cache_control` markers."""
@@ -234,6 +236,8 @@ class Reading:
         self._newest_reply = new.newest_reply
         self._running_from, self._asked = new.running_from, new.asked
         self._replies |= new.replies
+        before = [*(self.roles[-1:] or [""]), *new.roles]
+        self.call_count += sum(a != "assistant" == b for a, b in pairwise(before))
         self.turn_starts += new.turn_starts
         self.roles += new.roles
         self.opening_roles += new.opening_roles

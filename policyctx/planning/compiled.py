@@ -170,9 +170,8 @@ class OffloadPolicy:
     @cached_property
     def asks_for_window(self) -> bool:
         """Whether a limit of a gate or an `until` is a share of the context window."""
-        return any(
-            isinstance(limit, Share) for step in self.policy.steps for limit in _limits(step)
-        )
+        limits = (limit for step in self.policy.steps for limit in _limits_of_tokens(step))
+        return any(isinstance(limit, Share) for limit in limits)
 
     @cached_property
     def compacting(self) -> frozenset[str]:
@@ -455,11 +454,12 @@ class OffloadPolicy:
         return Wording.of(lookup.wording(self.policy, step, given))
 
 
-def _limits(step: Step) -> Iterator[object]:
-    """Yield the limits of the gates of a step and of its `until`."""
+def _limits_of_tokens(step: Step) -> Iterator[object]:
+    """Yield the limits in tokens of the gates of a step and of its `until`."""
     for gates in step.when:
-        for _, given, _ in gates_in(gates):
-            yield from (getattr(given, comparison) for comparison in given.noted(Comparison))
+        for _, given, gate in gates_in(gates):
+            if gate.kind == "tokens":
+                yield from (getattr(given, comparison) for comparison in given.noted(Comparison))
     for until in step.select.until or ():
         yield None if until.tokens is None else until.tokens.under
         yield None if until.frees is None else until.frees.at_least

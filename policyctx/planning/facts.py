@@ -12,6 +12,7 @@ from policyctx.definitions.items import FileLines, Item
 from policyctx.errors import MessagesError
 from policyctx.messages.json_text import compact_json
 from policyctx.policy.models import Model
+from policyctx.pricing.dollars import CallPrices, prices_of
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Correction
 
@@ -167,6 +168,13 @@ class Facts:
         if self.context_window is not None:
             return self.context_window
         return window_of(model, self.called_model)
+
+    def prices(self, model: Model) -> CallPrices | None:
+        """Return the prices of the policy's `model`, else those of the model that is called."""
+        if model.price is not None:
+            return prices_of(model.price)
+        row = _row(name) if (name := self.called_model or model.name) else None
+        return None if row is None else row.prices
 
     def source(self, item: Item) -> FileLines | None:
         """Return the lines of a file that the item shows, None if the host reports none."""

@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.gates import Comparison, Kind, Nothing
-from policyctx.planning.facts import Added, Facts, Unit
+from policyctx.planning.facts import Added, Unit
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.select import Candidates
 from policyctx.policy.lookup import RulePath
-from policyctx.policy.models import Model, Step
+from policyctx.policy.models import Step
 from policyctx.policy.models.gates import (
     COMPARISONS,
+    CallsGate,
     CountGate,
     IdleGate,
     ItemsGate,
@@ -23,7 +24,7 @@ from policyctx.policy.models.gates import (
     gates_in,
 )
 from policyctx.policy.values import Duration, Share
-from policyctx.pricing.dollars import calls_to_pay_back, prices_of
+from policyctx.pricing.dollars import RATIOS, payback
 from policyctx.tokens.usage import Correction
 
 Number: TypeAlias = int | float | Fraction
@@ -40,15 +41,23 @@ class StepGate(NamedTuple):
     """Each comparison by its name, and the limit as it is in the policy."""
 
 
+class Weighed(NamedTuple):
+    """A number, and in words what it was made from."""
+
+    number: Number
+    sides: str
+
+
 # The number of a gate, or why there is none to compare.
-Measured: TypeAlias = Number | Nothing
+Measured: TypeAlias = Number | Weighed | Nothing
 
 
 class GateVerdict(NamedTuple):
     """One comparison of one gate of a step.
 
-    `number` is None when there was nothing to compare, and `note` says why. Of the comparisons of
-    one `alternative` (a map of `when`) all must open, of the alternatives one.
+    `number` is None when there was nothing to compare, and `note` says why; otherwise it says what
+    the number was made from, where that is known. Of the comparisons of one `alternative` (a map of
+    `when`) all must open, of the alternatives one.
     """
 
     step: str
@@ -73,9 +82,9 @@ class GateVerdict(NamedTuple):
             return f"{self.gate}: {Nothing(self.note).sentence}"
         comparison = COMPARISONS[self.comparison]
         sign = comparison.sign if self.opens else comparison.opposite
-        return (
-            f"{self.gate}: {_shown(self.number, self.kind)} {sign} {_shown(self.limit, self.kind)}"
-        )
+        number, limit = _shown(self.number, self.kind), _shown(self.limit, self.kind)
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.gate}: {number} {sign} {limit}{note}"
 
 
 def gates_of(step: Step) -> tuple[StepGate, ...]:
@@ -108,20 +117,6 @@ def sizes_of_selection(step: Step) -> frozenset[str]:
 def _limits(given: Limits[Any]) -> tuple[tuple[str, Comparison, object], ...]:
     found = ((name, one, getattr(given, name)) for name, one in given.noted(Comparison).items())
     return tuple((name, one, wanted) for name, one, wanted in found if wanted is not None)
-
-
-def _limit(wanted: object, model: Model, facts: Facts) -> Number:
-    if isinstance(wanted, Share):
-        numerator = wanted.percent.numerator * facts.window(model)
-        denominator = wanted.percent.denominator * 100
-        whole, rest = divmod(numerator, denominator)
-        return Fraction(numerator, denominator) if rest else whole
-    if wanted == "cache_ttl":
-        return model.cache.seconds(facts.cache_ttl)
-    if isinstance(wanted, Duration):
-        return wanted.seconds
-    assert isinstance(wanted, int | Fraction)  # noqa: S101 - the models have no other
-    return wanted
 
 
 def _holds(number: Number, comparison: Comparison, limit: Number) -> bool:
@@ -193,28 +188,44 @@ class Measures:
     def __init__(self, outlook: Outlook, candidates: Candidates) -> None:
         self._outlook, self._candidates = outlook, candidates
         self._in = outlook.conversation
+        self._step = candidates.step.name
+        self._ttl = self._in.policy.model.cache.seconds(outlook.facts.cache_ttl)
 
     def verdicts(self, gates: Sequence[StepGate]) -> tuple[GateVerdict, ...]:
-        """Compare every gate of the step with its limits; a step without gates has no verdicts.
-
-        The limits are those for the model of the policy and the window and the TTL of the facts.
-        """
-        model, facts = self._in.policy.policy.model, self._outlook.facts
-        step, found = self._candidates.step.name, list[GateVerdict]()
-        for gate in gates:
-            name, given, alternative, kind, limits = gate
+        """Compare every gate of the step with its limits; a step without gates has no verdicts."""
+        found = list[GateVerdict]()
+        for name, given, alternative, kind, limits in gates:
             measured: Measured = getattr(self, name.replace(".", "_"))(given)
-            number = None if isinstance(measured, Nothing) else measured
-            note = str(measured) if number is None else ""
+            number: Number | None
+            if isinstance(measured, Nothing):
+                number, note = None, str(measured)
+            else:
+                number, note = measured if isinstance(measured, Weighed) else (measured, "")
             for comparison, how, wanted in limits:
-                limit = _limit(wanted, model, facts)
+                limit = self._limit(wanted, kind)
                 holds = number is not None and _holds(number, how, limit)
                 found.append(
                     GateVerdict(
-                        step, name, comparison, number, limit, holds, kind, alternative, note
+                        self._step, name, comparison, number, limit, holds, kind, alternative, note
                     )
                 )
         return tuple(found)
+
+    def _limit(self, wanted: object, kind: Kind) -> Number:
+        """Return a limit as a number; a share is of the calls that were made, or of the window."""
+        if isinstance(wanted, Share):
+            is_calls, model = kind == "calls", self._in.policy.model
+            whole = self._in.reading.call_count if is_calls else self._outlook.facts.window(model)
+            numerator = wanted.percent.numerator * whole
+            denominator = wanted.percent.denominator * 100
+            quotient, rest = divmod(numerator, denominator)
+            return Fraction(numerator, denominator) if rest else quotient
+        if wanted == "cache_ttl":
+            return self._ttl
+        if isinstance(wanted, Duration):
+            return wanted.seconds
+        assert isinstance(wanted, int | Fraction)  # noqa: S101 - the models have no other
+        return wanted
 
     def tokens(self, _: TokensGate) -> int:
         """Return the tokens of the list, with what is sent beside it."""
@@ -303,18 +314,21 @@ class Measures:
         idle = self._outlook.facts.idle
         return Nothing.CALLED if idle is None else idle
 
-    def pays_back(self, _: CountGate) -> float | Nothing:
+    def pays_back(self, _: CallsGate) -> Weighed | Nothing:
         """Return the model calls until the saving has paid for rewriting the changed prefix."""
-        model, freed = self._in.policy.model, self._sum("freed")
+        facts, freed = self._outlook.facts, self._sum("freed")
         rewritten = max(0, self._cached_behind() - (freed - self._freed_unsent()))
-        if model.price is None:  # the policy was refused when it was read
-            return Nothing.SAVED
-        prices = prices_of(model.price)
+        prices = facts.prices(self._in.policy.model)
         # Later calls have the prompt that the edit leaves; its size only matters with tiers.
-        rates = prices.rates(self._outlook.tokens() - freed) if prices.above else prices.base
-        ttl = model.cache.seconds(self._outlook.facts.cache_ttl)
-        calls = calls_to_pay_back(rewritten=rewritten, freed=freed, rates=rates, ttl=ttl)
-        return Nothing.SAVED if calls == math.inf else calls
+        rates = RATIOS if prices is None else prices.rates(self._outlook.tokens() - freed)
+        found = payback(rewritten=rewritten, freed=freed, rates=rates, ttl=self._ttl)
+        if freed <= 0 or found.calls == math.inf:
+            return Nothing.SAVED
+        scale, sign = facts.correction.scale, "" if prices is None else "$"
+        cost, saved = (scale * float(one) / 1_000_000 for one in (found.cost, found.saved))
+        unit = " times the price of a million tokens of input" if prices is None else ""
+        sides = f"costs {sign}{cost:.4f}, saves {sign}{saved:.4f} a call{unit}"
+        return Weighed(int(found.calls), sides)
 
     def since_last_messages(self, _: CountGate) -> int:
         """Return the number of messages that came since the step last took something."""
@@ -334,22 +348,30 @@ class Measures:
 
     def _end_of_last(self) -> int:
         """Return the message that the list ended with when the step last took something, or -1."""
-        return self._in.marks.message(self._candidates.step.name)
+        return self._in.marks.message(self._step)
 
     def _cached_behind(self) -> int:
         """Return the tokens behind the first change that the provider's cache still holds."""
-        cache, idle = self._in.policy.model.cache, self._outlook.facts.idle
+        cache, idle = self._in.policy.model.cache, self._outlook.facts.idle or 0
         tally = self._in.tally("tokens")
-        sent = tally.before(self._in.sent)
+        sent = tally.before(self._sent())
         first = self._candidates.first()
-        ttl = cache.seconds(self._outlook.facts.cache_ttl)
-        if first is None or idle is None or idle > ttl or sent < cache.min_tokens:
+        if first is None or idle > self._ttl or sent < cache.min_tokens:
             return 0
         return max(0, sent - tally.before(self._in.items[first].message))
 
+    def _sent(self) -> int:
+        """Return the number of messages, from the first on, that were sent to a model.
+
+        A session that knows of no call takes what is before the newest reply to be sent just now,
+        so that no edit is made at a loss.
+        """
+        is_known = self._outlook.facts.idle is not None
+        return self._in.sent if is_known else self._in.reading.before_reply
+
     def _freed_unsent(self) -> int:
         """Return the tokens that the step would free of messages that no model was sent."""
-        new = range(self._in.items_of(self._in.sent).start, len(self._in.items))
+        new = range(self._in.items_of(self._sent()).start, len(self._in.items))
         ready = (draft for i in new if (draft := self._candidates.ready.get(i)) is not None)
         return sum(draft.sizes.get("freed", 0) for draft in ready)
 

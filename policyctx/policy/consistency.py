@@ -21,9 +21,8 @@ from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint, not_one_of, word
 from policyctx.policy.lookup import RulePath, compaction_of
-from policyctx.policy.models import ItemRule, Policy, Prices, Section, Step
+from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
-from policyctx.policy.models.gates import GATES
 from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Node, sections
 from policyctx.policy.templates import parsed_template
@@ -133,7 +132,6 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
         yield not_one_of(node, known)
     yield from _wrong_steps(_elements(root.child("steps")))
     yield from _wrong_tails(root)
-    yield from _unpriced(root)
     yield from _overwriting_objects(root.child("store"))
 
 
@@ -352,28 +350,6 @@ def _by_no_types(select: Node | None) -> Iterator[Diagnostic]:
         if types is None or types.value is None:
             sentence = "`by_type` is the order of `types`, and there are none"
             yield Diagnostic(order.place, "PC107", sentence, "name the types in their order")
-
-
-def _unpriced(root: Node) -> Iterator[Diagnostic]:
-    """What a step's edit costs is not known without prices."""
-    model = root.child("model")
-    price = model.child("price") if model else None
-    if price is not None and price.value is not None:
-        return
-    for step in _elements(root.child("steps")):
-        for gates in _gates(step):
-            for name, gate in GATES.items():
-                node = gates.child(name) if gate.needs_price else None
-                if node is None or node.value is None:
-                    continue
-                sentence = f"`{name}` needs `model.price`"
-                keys = ", ".join(
-                    f"{name}: …"
-                    for name, field in Prices.model_fields.items()
-                    if field.is_required()
-                )
-                help_ = f"give the prices: `model: {{price: {{{keys}}}}}`"
-                yield Diagnostic(node.key or node.place, "PC102", sentence, help_)
 
 
 def _out_of_place_on_arrival(step: Node, action: Action | None) -> Iterator[Diagnostic]:

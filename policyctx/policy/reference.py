@@ -223,15 +223,21 @@ is now. Everything in the list counts before the step has taken anything, and wh
 that message, as after a compaction. It holds after a restart; with `store.state: none` nothing is
 remembered.
 
-`pays_back` needs `model.price`. It is
+`pays_back` is
 
     rewritten * (cache_write - cache_read) / (freed * cache_read)
 
-rounded up, with the prices for the size of the list, and `cache_write_1h` instead of `cache_write`
+rounded up. A share is of the model calls so far, counted by the replies in the list: with
+`at_most: 25%`, an edit after 40 calls must have paid for itself after 10 more. The prices are those
+of `model.price`, else of the called model, for the size of the list; a model without prices has
+those of most providers in proportion: a write costs 1.25 of the input, for an hour 2, and a read
+0.1. `cache_write` is the price of input where a provider bills no writes, and `cache_write_1h`
 where the TTL is an hour. `rewritten` are the tokens that were sent before, from the first changed
 message on, less those `freed`. It is 0 when the cache holds nothing any more: before the first
-call, after more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. When
-nothing would be freed, the gate is closed.""",
+call, after more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. A
+session that took over a list, as after a restart, takes what comes before the newest reply to be
+sent, and cached if the time of the last call is not known. When nothing would be freed, the gate is
+closed.""",
 }
 
 

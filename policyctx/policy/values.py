@@ -81,6 +81,13 @@ def amount(value: object) -> int | Share:
     raise ValueError("expected a whole number of tokens, 0 or more, or a share such as 10%")
 
 
+def calls(value: object) -> int | Share:
+    """Read a number of model calls, or a share of those that were made."""
+    if _is_count(value) or (isinstance(value, str) and value.endswith("%")):
+        return amount(value)
+    raise ValueError("expected a whole number of calls, 0 or more, or a share such as 25%")
+
+
 def ratio(value: object) -> Fraction:
     """Read a ratio from 0 to 1, or a share such as `20%`, exactly as it was written."""
     if isinstance(value, str) and value.endswith("%"):

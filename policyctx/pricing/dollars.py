@@ -1,4 +1,4 @@
-"""`CallPrices`: what one call costs in dollars, and after how many calls an edit has paid."""
+"""`CallPrices`: what one call costs in dollars; `Payback`: what an edit costs and saves."""
 
 from __future__ import annotations
 
@@ -107,18 +107,31 @@ def _rates(written: PriceKinds) -> Rates:
     )
 
 
-def calls_to_pay_back(*, rewritten: int, freed: int, rates: Rates, ttl: int) -> float:
-    """Return how many model calls it takes until an edit has paid for itself.
+# $ per million tokens where nobody knows them: what most providers take for one of input.
+RATIOS = Rates(input=1.0, write_5m=1.25, write_1h=2.0, read=0.1, output=5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Payback:
+    """What an edit costs at once, and what it saves with each later call, in millionths of $."""
+
+    cost: Fraction
+    saved: Fraction
+
+    @property
+    def calls(self) -> float:
+        """How many model calls it takes until the edit has paid for itself; may be infinite."""
+        if self.saved < 0 or self.cost > 0 == self.saved:
+            return math.inf
+        return math.ceil(self.cost / self.saved) if self.cost else 0
+
+
+def payback(*, rewritten: int, freed: int, rates: Rates, ttl: int) -> Payback:
+    """Return what an edit costs and saves.
 
     `rewritten` are the tokens behind the first change that the provider holds in its cache, and
     must be written to it anew, for `ttl` seconds; `freed` are those that no later call reads any
-    more. Infinity when nothing is saved.
+    more.
     """
-    if freed <= 0:
-        return math.inf
     write, read = Fraction(str(rates.write(ttl))), Fraction(str(rates.read))
-    cost = max(0, rewritten) * (write - read)
-    if cost <= 0:
-        return 0
-    saving = freed * read
-    return math.inf if saving == 0 else math.ceil(cost / saving)
+    return Payback(max(0, rewritten) * max(Fraction(0), write - read), freed * read)

@@ -11,11 +11,11 @@ from statistics import median
 from typing import Literal, TypeAlias
 
 from policyctx.messages.editing import request_content
-from policyctx.replay.cost import BilledCall
+from policyctx.replay.cost import BilledCall, Cost
 from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.provider_models import provider_model
-from policyctx.tokens.usage import Correction, Usage
+from policyctx.tokens.usage import HOUR, Correction, Usage
 
 # Before this call a session has hardly anything to learn from.
 SETTLED_FROM = 10
@@ -184,8 +184,22 @@ def checked(calls: Sequence[BilledCall]) -> Check | None:
     return check
 
 
+def _by_rules(one: BilledCall) -> Cost:
+    """Return what a prompt costs if its bill says nothing of the cache; without the output."""
+    believed = replace(one.costs.unedited, output=0)
+    if (missing := believed.cache_read - one.foreseen) <= 0:
+        return believed.with_read(-missing)
+    hour = missing if one.ttls.rest >= HOUR else 0
+    return replace(
+        believed,
+        cache_read=one.foreseen,
+        cache_write=believed.cache_write + missing,
+        cache_write_1h=believed.cache_write_1h + hour,
+    )
+
+
 def _compared(one: BilledCall, usage: Usage) -> Check:
-    foreseen = replace(one.costs.unedited, output=0)
+    foreseen = _by_rules(one)
     unknown = 0
     if foreseen.cache_read == 0:
         unknown = min(usage.cache_read, one.unedited if one.is_first else one.head)

@@ -100,6 +100,20 @@ class Scale(NamedTuple):
         return max(0, round(self.factor * counted + self.beside))
 
 
+class Told(NamedTuple):
+    """What the bill of a recorded call says of the cache that it found."""
+
+    least: int = 0
+    """So many tokens of the prompt's head were in it, whoever wrote them."""
+    most: int | None = None
+    """What was written behind so many tokens was lost; None if nothing was."""
+    kept: bool = False
+    """No entry had expired."""
+
+
+UNTOLD = Told()
+
+
 @dataclass(frozen=True, slots=True)
 class CacheRequest:
     """One request. The sequences have an element for each block, at least one, tools first."""
@@ -120,6 +134,7 @@ class CacheRequest:
     """When it was completed, in seconds; None where nobody knows, and then nothing expires."""
     factor: float = 1.0
     """The provider's tokens for each counted one."""
+    told: Told = UNTOLD
 
     @property
     def time(self) -> float | None:
@@ -134,6 +149,12 @@ class CacheRequest:
     def until(self, block: int) -> int:
         """Return the provider's tokens of the prefix that ends with a block."""
         return Scale(self.factor, self.beside[block])(self.counted[block])
+
+    def reads(self, found: int) -> int:
+        """Return the tokens that it reads where so many were found."""
+        least, most, _ = self.told
+        found = found if most is None else min(found, most)
+        return max(found, min(least, self.tokens))
 
 
 class CacheSplit(NamedTuple):
@@ -164,6 +185,13 @@ class PrefixCache:
         self._by_breakpoint = by_breakpoint
         self._prefixes: dict[str | None, _Prefixes] = {}
 
+    def read(self, request: CacheRequest) -> int:
+        """Return the tokens that a request would read."""
+        rules, prefixes = self._rules, self._prefixes.get(request.language_model)
+        found = 0 if prefixes is None else min(prefixes.found(request), request.tokens)
+        whole = found - found % rules.step
+        return request.reads(whole if whole >= rules.min_tokens else 0)
+
     def split(self, request: CacheRequest) -> CacheSplit:
         """Return what a request reads, writes and leaves, and take it into the cache."""
         rules = self._rules
@@ -172,10 +200,8 @@ class PrefixCache:
         ttl = rules.ttl
         if self._by_breakpoint and request.breakpoints:
             ttl = request.breakpoints[-1].ttl
+        read = self.read(request)
         prefixes = self._prefixes.setdefault(request.language_model, _Prefixes(ttl))
-        found = min(prefixes.found(request), request.tokens)
-        whole = found - found % rules.step
-        read = whole if whole >= rules.min_tokens else 0
         prefixes.take(request, ttl)
         rest = request.tokens - read
         if not rules.bills_writes:
@@ -230,7 +256,7 @@ class Life(NamedTuple):
     def serves(self, request: CacheRequest) -> bool:
         """Return whether a request finds it; where a time is unknown, it does."""
         now = request.time
-        if now is None or self.used is None:
+        if now is None or self.used is None or request.told.kept:
             return True
         is_written = request.began is None or self.since is None or self.since <= request.began
         return is_written and now - self.used <= self.ttl
@@ -290,12 +316,9 @@ class BreakpointCache:
 
     def split(self, request: CacheRequest) -> CacheSplit:
         """Return what a request reads, writes and leaves, and take it into the cache."""
-        rules, read = self._rules, 0
-        for block in range(len(request.keys) - 1, -1, -1):
-            if (entry := self._entries.serving(request, block)) is not None:
-                read = min(entry.tokens, request.tokens)
-                self._entries.refresh(request, block)
-                break
+        rules, read = self._rules, self.read(request)
+        if (found := self._found(request)) >= 0:
+            self._entries.refresh(request, found)
         end = read
         for one in request.breakpoints[-rules.most_breakpoints :]:
             if request.until(one.block) >= rules.min_tokens:
@@ -305,6 +328,18 @@ class BreakpointCache:
         if not rules.bills_writes:
             return CacheSplit(read, input=end - read + rest)
         return CacheSplit(read, end - read, 0, rest)
+
+    def read(self, request: CacheRequest) -> int:
+        """Return the tokens that a request would read."""
+        found = self._found(request)
+        entry = self._entries.serving(request, found) if found >= 0 else None
+        return request.reads(0 if entry is None else min(entry.tokens, request.tokens))
+
+    def _found(self, request: CacheRequest) -> int:
+        """Return the last block of the longest entry that matches; -1 for none."""
+        blocks = range(len(request.keys) - 1, -1, -1)
+        served = (block for block in blocks if self._entries.serving(request, block) is not None)
+        return next(served, -1)
 
 
 HOUR = 3600
@@ -324,28 +359,39 @@ class AnthropicCache:
 
     def split(self, request: CacheRequest) -> CacheSplit:
         """Return what a request reads, writes and leaves, and take it into the cache."""
-        rules = self._rules
-        breakpoints = [
-            one
-            for one in request.breakpoints[-rules.most_breakpoints :]
-            if request.until(one.block) >= rules.min_tokens
-        ]
+        breakpoints = self._breakpoints(request)
         if not breakpoints:
             return CacheSplit(input=request.tokens)
-        found = self._found(request, breakpoints)
-        read = 0
-        if found >= 0 and (entry := self._entries.serving(request, found)) is not None:
-            read = min(entry.tokens, request.until(breakpoints[-1].block))
+        read, found = self.read(request), self._found(request, breakpoints)
+        if found >= 0:
             self._entries.refresh(request, found)
-        hours = [request.until(one.block) for one in breakpoints if one.ttl >= HOUR]
-        end = max(read, request.until(breakpoints[-1].block))
-        hour_end = max([read, *hours])
+        ends = [(request.until(one.block), one.ttl) for one in breakpoints]
+        # What nobody shows of a request may shrink, so a later breakpoint may have fewer tokens.
+        end = max([read, *(tokens for tokens, _ in ends)])
+        hour_end = max([read, *(tokens for tokens, ttl in ends if ttl >= HOUR)])
         for one in breakpoints:
             if one.block <= found and self._entries.serving(request, one.block) is not None:
                 self._entries.refresh(request, one.block)
             else:
                 self._entries.write(request, one.block, one.ttl)
         return CacheSplit(read, end - hour_end, hour_end - read, max(0, request.tokens - end))
+
+    def read(self, request: CacheRequest) -> int:
+        """Return the tokens that a request would read."""
+        if not (breakpoints := self._breakpoints(request)):
+            return 0
+        found = self._found(request, breakpoints)
+        entry = self._entries.serving(request, found) if found >= 0 else None
+        last = request.until(breakpoints[-1].block)
+        return request.reads(0 if entry is None else min(entry.tokens, last))
+
+    def _breakpoints(self, request: CacheRequest) -> list[CacheBreakpoint]:
+        rules = self._rules
+        return [
+            one
+            for one in request.breakpoints[-rules.most_breakpoints :]
+            if request.until(one.block) >= rules.min_tokens
+        ]
 
     def _found(self, request: CacheRequest, breakpoints: list[CacheBreakpoint]) -> int:
         """Return the last block of the longest entry that a walk back finds; -1 for none."""
@@ -363,6 +409,10 @@ class AnthropicCache:
 
 class CacheSimulator(Protocol):
     """A prompt cache that is empty at first. Requests come in the order of their completion."""
+
+    def read(self, request: CacheRequest) -> int:
+        """Return the tokens that a request would read; nothing changes."""
+        ...
 
     def split(self, request: CacheRequest) -> CacheSplit:
         """Return what a request reads, writes and leaves, and take it into the cache."""

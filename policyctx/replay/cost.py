@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from policyctx.definitions.items import Ttl
 from policyctx.planning.anchors import BreakpointPlace, anchors, breakpoints
@@ -333,15 +333,23 @@ class BilledCall(NamedTuple):
     """Whether the session has not called this language model before."""
     ttls: Ttls
     costs: Costs
+    foreseen: int
+    """The tokens that it would have read by the rules alone, whatever its bill says."""
 
     @property
     def is_expired(self) -> bool:
         """Whether the session called the model before, and nothing of it is in the cache."""
-        return not self.is_first and self.costs.unedited.cache_read == 0
+        return not self.is_first and self.foreseen == 0
 
 
-# What each call of a session costs under each layout that was asked for.
-CallCosts: TypeAlias = "Sequence[Mapping[cache.LayoutName, Cost]]"
+class CallCosts(NamedTuple):
+    """What the calls of a session cost, each under each layout that was asked for."""
+
+    costs: Sequence[Mapping[cache.LayoutName, Cost]]
+    foreseen: Sequence[int]
+    """The tokens that each reads by the rules alone, under the first layout."""
+    told: Sequence[cache.Told]
+    """What the bill of each says of the cache."""
 
 
 class UneditedCosts:
@@ -359,7 +367,7 @@ class UneditedCosts:
         )
         key = tuple(layouts), prompts
         if key not in self._known:
-            self._known[key] = _costs(session, [call.unedited for call in calls], layouts)
+            self._known[key] = _costs(session, [call.unedited for call in calls], layouts, None)
         return self._known[key]
 
 
@@ -373,8 +381,9 @@ def billed_calls(
 
     Costs are those without the policy, those with it, and both under each of `layouts`; by default
     these are the ones that the session was simulated for. Without a policy the breakpoints are the
-    client's, also for `auto`. A session begins with an empty cache: what other sessions left in it
-    is not known. `known` has what earlier replays of the same recording found.
+    client's, also for `auto`. What the bill of a call says of the cache is believed, and holds for
+    its prompt under the policy too: what others had left in it, what was lost, and what was kept
+    longer than its TTL. `known` has what earlier replays of the same recording found.
     """
     calls, sent = session.calls, session.sent_layout
     shown = session.layouts if layouts is None else layouts
@@ -384,10 +393,13 @@ def billed_calls(
     if sent in of_client and "auto" not in shown and not session.is_edited:
         edited = unedited
     else:
-        edited = _costs(session, [call.edited for call in calls], _in_order(sent, *shown))
+        prompts = [call.edited for call in calls]
+        edited = _costs(session, prompts, _in_order(sent, *shown), unedited.told)
     scales, ttls = scales_of(calls), ttls_of(calls)
     billed, called = [], set[str | None]()
-    for call, scale, ttl, before, after in zip(calls, scales, ttls, unedited, edited, strict=True):
+    for call, scale, ttl, before, after, foreseen in zip(
+        calls, scales, ttls, unedited.costs, edited.costs, unedited.foreseen, strict=True
+    ):
         prompt = call.unedited
         if prompt.kept == 0:
             head = scale(sum(block.tokens for block in prompt.blocks[: prompt.head]))
@@ -397,7 +409,7 @@ def billed_calls(
         pairs = {name: CostPair(before.get(name, recorded), after[name]) for name in shown}
         costs = Costs(recorded, after[sent], pairs)
         sizes = scale(prompt.tokens), scale(call.edited.tokens), head
-        billed.append(BilledCall(call, *sizes, is_first, ttl, costs))
+        billed.append(BilledCall(call, *sizes, is_first, ttl, costs, foreseen))
     return tuple(billed)
 
 
@@ -414,25 +426,36 @@ def costs_of(calls: Sequence[BilledCall]) -> Costs:
 
 
 def _costs(
-    session: SimulatedSession, prompts: Sequence[Prompt], layouts: Sequence[cache.LayoutName]
+    session: SimulatedSession,
+    prompts: Sequence[Prompt],
+    layouts: Sequence[cache.LayoutName],
+    told: Sequence[cache.Told] | None,
 ) -> CallCosts:
-    """Return what each prompt of a session costs under each of the layouts."""
+    """Return what each prompt of a session costs under each of the layouts.
+
+    Without what the bills have `told`, the prompts are those billed, and tell it.
+    """
     calls = session.calls
+    tells = told is None and any(
+        call.usage is not None and (call.usage.cache_read or call.usage.cache_write)
+        for call in calls
+    )
     prefixes = cache.Prefixes(cache.PrefixKeys())
     anchored = AnchorLayout()
     is_priced = all(call.terms.prices is not None for call in calls)
+    called: set[str | None] = set()
     caches: dict[tuple[str | None, CacheRules, cache.LayoutName], cache.CacheSimulator] = {}
-    found = []
-    for call, prompt, scale, ttl in zip(
-        calls, prompts, scales_of(calls), ttls_of(calls), strict=True
+    found, foreseen, heard = [], [], list(told or ())
+    for i, (call, prompt, scale, ttl) in enumerate(
+        zip(calls, prompts, scales_of(calls), ttls_of(calls), strict=True)
     ):
         prefixes.replace(prompt.kept, prompt.blocks, scale.beside)
         model, rules = call.language_model, call.terms.cache or _NO_CACHE
         costs: dict[cache.LayoutName, Cost] = {}
         for layout in layouts:
             if (model, rules, layout) not in caches:
-                simulator = cache.ideal_simulator_of if layout == "ideal" else cache.simulator_of
-                caches[model, rules, layout] = simulator(rules)
+                empty = cache.ideal_simulator_of if layout == "ideal" else cache.simulator_of
+                caches[model, rules, layout] = empty(rules)
             request = cache.CacheRequest(
                 prefixes.keys,
                 prefixes.tokens,
@@ -445,10 +468,38 @@ def _costs(
                 ended=call.at,
                 factor=scale.factor,
             )
-            split = caches[model, rules, layout].split(request)
+            simulator = caches[model, rules, layout]
+            if layout == layouts[0]:
+                foreseen.append(simulator.read(request))
+            if len(heard) == i:
+                head = request.until(prompt.head - 1) if model in called else request.tokens
+                heard.append(_told(call, simulator, request, head) if tells else cache.UNTOLD)
+            split = simulator.split(replace(request, told=heard[i]))
             costs[layout] = _cost(split, call, is_priced=is_priced)
         found.append(costs)
-    return found
+        called.add(model)
+    return CallCosts(found, foreseen, heard)
+
+
+# A difference of fewer tokens, or of a smaller share of the bill, may be one of counting.
+_UNTOLD_TOKENS, _UNTOLD_SHARE = 500, 0.02
+
+
+def _told(
+    call: SimulatedCall, simulator: cache.CacheSimulator, request: cache.CacheRequest, head: int
+) -> cache.Told:
+    """Return what the bill of a call says of the cache, beside what the rules foresee."""
+    usage = call.usage
+    if usage is None or not usage.prompt:
+        return cache.UNTOLD
+    read, foreseen = usage.cache_read, simulator.read(request)
+    most = read + max(_UNTOLD_TOKENS, round(_UNTOLD_SHARE * read))
+    if foreseen > most:
+        return cache.Told(least=min(read, head), most=read)
+    kept = cache.Told(kept=True)
+    if foreseen < simulator.read(replace(request, told=kept)) <= most:
+        return kept
+    return cache.Told(least=min(read, head)) if foreseen == 0 else cache.UNTOLD
 
 
 def _cost(split: cache.CacheSplit, call: SimulatedCall, *, is_priced: bool) -> Cost:

@@ -377,7 +377,12 @@ class _Simulation:
             self._clock.now = call.at
         # Breakpoints are priced by their layout; markers would make each message another object.
         request = Request(
-            call.system, call.tools, window=terms.window, takes_markers=False, reads_once=False
+            call.system,
+            call.tools,
+            model=call.language_model,
+            window=terms.window,
+            takes_markers=False,
+            reads_once=False,
         )
         began = perf_counter()
         result = self._session.apply(context, request=request)

@@ -83,7 +83,7 @@ def _condition(gate: str, limit: str = "") -> Yaml:
     if gate == "idle":
         return {"idle": {"over": "cache_ttl"}}
     if gate == "pays_back":
-        return {"pays_back": {"at_most": int(limit)}}
+        return {"pays_back": {"at_most": limit if limit.endswith("%") else int(limit)}}
     return {gate: {"at_least": limit if limit.endswith("%") else int(limit)}}
 
 
@@ -277,7 +277,7 @@ _CHANGES: dict[str, Callable[[_Change, Value], None]] = {
 _MIN_TOKENS = (0, 100, 200, 400, 800, 1500, 3000, 6000)
 _KEEP_RECENT = (1, 2, 3, 4, 5, 7, 10)
 _SUMMARIES = ("60%", "70%", "80%", "90%", NONE)
-_PAYING = ("pays_back 20", "pays_back 5", "pays_back 2")
+_PAYING = ("pays_back 25%", "pays_back 20", "pays_back 5")
 _FREEING = ("frees 10000", "frees 20000", "frees 50000")
 _FILLING = ("tokens 50%", "tokens 70%")
 _COARSE_GATES = (NONE, "idle", "idle or frees 20000", "frees 50000", "tokens 50%")
@@ -367,12 +367,8 @@ def _kinds(conditions: set[str]) -> set[str]:
 
 
 def space_for(incumbent: Incumbent) -> Space:
-    """Return the space of the settings that change an incumbent.
-
-    The gate `pays_back` is tried only if the policy has the prices that it needs.
-    """
-    has_price = bool((incumbent.document.get("model") or {}).get("price"))
-    gates = (*_FREEING, *_FILLING, *(_PAYING if has_price else ()))
+    """Return the space of the settings that change an incumbent."""
+    gates = (*_FREEING, *_FILLING, *_PAYING)
     # Where an edit ends up in the prompt cache changes what every other value is worth.
     placements: tuple[Value, ...] = get_args(type_at(("model", "cache", BREAKPOINTS)))
     knobs: dict[str, tuple[Value, ...]] = {
@@ -387,7 +383,7 @@ def space_for(incumbent: Incumbent) -> Space:
     coarse: dict[str, tuple[Value, ...]] = {
         MIN_TOKENS: (200, 800, 3000),
         KEEP_RECENT: (1, 3, 10),
-        GATE: (*_COARSE_GATES, *(("pays_back 5",) if has_price else ())),
+        GATE: _COARSE_GATES,
     }
     return Space(
         knobs=knobs,

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.running import policyctx
 from tests.conversations import session_of
+from tests.policies import KEEP_FIVE
 
 GOOD = json.dumps(session_of("x" * 2000)).encode()
 
@@ -122,18 +123,22 @@ def test_a_pipe_is_rejected_as_agents_file(tmp_path: Path) -> None:
     assert "policyctx.yaml: PC001: cannot be read: not a regular file: it is a pipe" in run.stderr
 
 
-@pytest.mark.parametrize("policy", ["context-offload", "small-context"])
+@pytest.mark.parametrize("policy", ["context-offload", "keep-five.yaml"])
 def test_an_unwritable_root_is_an_error_under_every_on_failure_setting(
     policy: str, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "keep-five.yaml").write_text(KEEP_FIVE, encoding="utf-8")
     messages = json.dumps(session_of(*["word " * 2000] * 9)).encode()
-    run = policyctx("apply", policy, "-", "--root", blocked / "root", stdin=messages)
+    root = blocked / "root"
+    run = policyctx("apply", policy, "-", "--root", root, stdin=messages, cwd=policies)
     assert run.returncode == 1
     assert run.stdout == ""
     assert run.stderr.startswith(f"error: {blocked}")
-    assert list(tmp_path.iterdir()) == [blocked]
+    assert {*tmp_path.iterdir()} == {blocked, policies}
 
 
 def test_an_unwritable_output_is_reported_before_anything_is_saved(tmp_path: Path) -> None:

@@ -37,12 +37,12 @@ def test_what_stays_behind_is_listed_with_its_place_and_reason() -> None:
         "compact_20260112",
     ]
     lines = run.stderr.splitlines()
-    assert lines[1] == "11 steps or keys stay behind:"
+    assert lines[1] == "14 steps or keys stay behind:"
     assert lines[2] == (
-        "  small-context.yaml:19:5: steps.retire-old-results.do: the server saves nothing, so what"
-        " it clears cannot be read again"
+        "  small-context.yaml:16:5: steps.retire-old-results: an edit has one trigger, and no"
+        " alternatives"
     )
-    assert lines[-1].startswith("  by default: compaction.summary.by: ")
+    assert lines[-2].startswith("  by default: compaction.summary.by: ")
 
 
 def test_the_page_shows_what_the_command_prints() -> None:

@@ -31,7 +31,8 @@ def test_output_shows_each_call_the_saving_and_next_steps(output: str, folder: P
     )
     assert any(" offloaded to " in line for line in lines)
     assert any(line.startswith("tokens sent in ") and "(−" in line for line in lines)
-    assert f"  policyctx plan small-context {folder / 'run' / 'session.json'}" in lines
+    run = folder / "run"
+    assert f"  policyctx plan {run / 'policy.yaml'} {run / 'session.json'}" in lines
 
 
 def test_the_repair_is_real(output: str, folder: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import policyctx
+from tests.policies import KEEP_FIVE
 from tests.replay.test_running import claude_code
 
 TEXTS = [f"line {i} of some output\n" * (300 + 10 * i) for i in range(8)]
@@ -14,6 +15,13 @@ TEXTS = [f"line {i} of some output\n" * (300 + 10 * i) for i in range(8)]
 @pytest.fixture
 def session(tmp_path: Path) -> Path:
     return claude_code(tmp_path / "long.jsonl", *TEXTS)
+
+
+@pytest.fixture
+def five(tmp_path: Path) -> Path:
+    path = tmp_path / "keep-five.yaml"
+    path.write_text(KEEP_FIVE, encoding="utf-8")
+    return path
 
 
 @pytest.fixture
@@ -27,18 +35,18 @@ def mine(tmp_path: Path) -> Path:
     return path
 
 
-def test_totals_stand_side_by_side(session: Path, mine: Path) -> None:
-    run = policyctx("diff", "small-context", mine, session)
+def test_totals_stand_side_by_side(session: Path, five: Path, mine: Path) -> None:
+    run = policyctx("diff", five, mine, session)
     lines = [line.split() for line in run.stdout.splitlines()]
     assert run.returncode == 0
-    assert lines[1] == ["without", "small-context", "mine.yaml", "change"]
+    assert lines[1] == ["without", "keep-five.yaml", "mine.yaml", "change"]
     assert ["items", "removed", "2", "2", "0", "%"] in lines
 
 
 def test_items_decided_differently_are_listed_largest_first_with_both_reasons(
-    session: Path, mine: Path
+    session: Path, five: Path, mine: Path
 ) -> None:
-    report = json.loads(policyctx("diff", "small-context", mine, session, "--json").stdout)
+    report = json.loads(policyctx("diff", five, mine, session, "--json").stdout)
     found = [
         (d["item_id"], d["item_type"], d["first"]["action"], d["second"]["action"])
         for d in report["differences"]

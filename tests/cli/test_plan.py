@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.running import policyctx
 from tests.conversations import session_of
+from tests.policies import KEEP_FIVE
 
 
 @pytest.fixture
@@ -63,7 +64,9 @@ def test_a_narrow_terminal_breaks_no_word(tmp_path: Path, monkeypatch: pytest.Mo
     messages = session_of("word " * 5_000, "short", tool="mcp__github__search_issues")
     text = json.dumps(messages).replace('"c0"', '"toolu_01AbCdEfGhIjKlMnOpQrStUv"')
     monkeypatch.setenv("COLUMNS", "80")
-    run = policyctx("plan", "small-context", "-", "--root", tmp_path, stdin=text.encode())
+    policy = tmp_path / "keep-five.yaml"
+    policy.write_text(f"{KEEP_FIVE}model: {{cache: {{breakpoints: keep}}}}\n", encoding="utf-8")
+    run = policyctx("plan", policy, "-", "--root", tmp_path, stdin=text.encode())
     rows = run.stdout.split("1 of 2 items")[0].split("0 of 2 items")[0].splitlines()
     assert max(map(len, rows)) <= 80
     assert rows[0].split() == ["item", "tool", "tokens", "decision", "why"]

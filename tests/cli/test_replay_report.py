@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import policyctx
+from tests.policies import KEEP_FIVE
 from tests.replay.test_running import claude_code
 
 
@@ -55,12 +56,7 @@ def test_a_report_covers_readable_files_and_names_unreadable_files(
     assert '"name":"long.jsonl"' in page
 
 
-PRICED = """
-apiVersion: policyctx/v1
-name: priced
-extends: small-context
-model: {price: {input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}}
-"""
+PRICED = KEEP_FIVE + "model: {price: {input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}}\n"
 
 
 @pytest.fixture

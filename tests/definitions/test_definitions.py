@@ -47,7 +47,13 @@ def test_each_kind_of_number_can_be_drawn() -> None:
 
 @pytest.mark.parametrize("name", GATES)
 def test_a_contradictory_gate_is_reported(name: str) -> None:
-    limits = {"tokens": (9, 8), "count": (9, 8), "ratio": (0.5, 0.4), "seconds": ("9s", "8s")}
+    limits = {
+        "tokens": (9, 8),
+        "count": (9, 8),
+        "calls": (9, 8),
+        "ratio": (0.5, 0.4),
+        "seconds": ("9s", "8s"),
+    }
     low, high = limits[GATES[name].kind]
     gate = f"{{over: {low}, under: {high}}}"
     for key in reversed(name.split(".")):

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from policyctx import Session
+from policyctx import Request, Session
+from policyctx.messages.reading import Reading
 from policyctx.planning.gates import GateVerdict
 from policyctx.policy.models import Prices
-from policyctx.pricing.dollars import calls_to_pay_back, prices_of
-from tests.conversations import Message, session_of, user
+from policyctx.pricing.dollars import payback, prices_of
+from tests.conversations import Message, calls, results, session_of, user
 from tests.planning.plans import FACTS, planner
 from tests.policies import policy
 
@@ -48,24 +53,28 @@ PAYING = """\
 def test_the_calls_are_those_after_which_the_saving_has_paid(
     rewritten: int, freed: int, calls: int
 ) -> None:
-    assert calls_to_pay_back(rewritten=rewritten, freed=freed, rates=RATES, ttl=300) == calls
+    assert payback(rewritten=rewritten, freed=freed, rates=RATES, ttl=300).calls == calls
 
 
 @pytest.mark.parametrize("freed", [0, -7])
 def test_a_change_that_frees_nothing_never_pays_back(freed: int) -> None:
-    assert calls_to_pay_back(rewritten=10, freed=freed, rates=RATES, ttl=300) == float("inf")
+    assert calls_to_pay_back(rewritten=10, freed=freed) == float("inf")
 
 
 def test_a_free_cache_read_never_pays_back() -> None:
     free = replace(RATES, read=0.0)
-    assert calls_to_pay_back(rewritten=10, freed=10, rates=free, ttl=300) == float("inf")
-    assert calls_to_pay_back(rewritten=0, freed=10, rates=free, ttl=300) == 0
+    assert payback(rewritten=10, freed=10, rates=free, ttl=300).calls == float("inf")
+    assert payback(rewritten=0, freed=10, rates=free, ttl=300).calls == 0
 
 
 def test_a_write_for_an_hour_has_its_own_price() -> None:
     rates = replace(RATES, write_1h=6.0)
-    assert calls_to_pay_back(rewritten=1000, freed=1000, rates=rates, ttl=300) == 12
-    assert calls_to_pay_back(rewritten=1000, freed=1000, rates=rates, ttl=3600) == 19
+    assert payback(rewritten=1000, freed=1000, rates=rates, ttl=300).calls == 12
+    assert payback(rewritten=1000, freed=1000, rates=rates, ttl=3600).calls == 19
+
+
+def calls_to_pay_back(rewritten: int, freed: int) -> float:
+    return payback(rewritten=rewritten, freed=freed, rates=RATES, ttl=300).calls
 
 
 def verdict(
@@ -88,15 +97,13 @@ def test_all_behind_the_first_change_that_was_sent_is_written_anew() -> None:
     # Behind the first change were sent: the two results, and a call of 1 token. 1,996 of them go;
     # what is left of them is 5.
     assert verdict(messages, sent=5).number == calls_to_pay_back(
-        rewritten=1000 + 1 + 1000 - 1996, freed=1996, rates=RATES, ttl=300
+        rewritten=1000 + 1 + 1000 - 1996, freed=1996
     )
     # With an older result that stays, more is behind.
     later = session_of("small", LARGE, *["y" * 4000] * 3)
     found = verdict(later, sent=len(later) - 2)
     behind = 1000 + 1 + 1000 + 1 + 1000
-    assert found.number == calls_to_pay_back(
-        rewritten=behind - 2994, freed=2994, rates=RATES, ttl=300
-    )
+    assert found.number == calls_to_pay_back(rewritten=behind - 2994, freed=2994)
 
 
 def test_unsent_removed_items_do_not_reduce_the_rewritten_tokens() -> None:
@@ -106,7 +113,7 @@ def test_unsent_removed_items_do_not_reduce_the_rewritten_tokens() -> None:
     freed_of_sent = 998 + 1998 + 98
     found = verdict(messages, sent=7)
     assert found.number == calls_to_pay_back(
-        rewritten=behind - freed_of_sent, freed=freed_of_sent + 998, rates=RATES, ttl=300
+        rewritten=behind - freed_of_sent, freed=freed_of_sent + 998
     )
     assert found.number == 1
 
@@ -121,7 +128,7 @@ def test_a_list_below_the_cache_minimum_is_not_cached() -> None:
     assert verdict(short, sent=7).number == 0
 
 
-@pytest.mark.parametrize(("idle", "cached"), [(None, False), (300, True), (301, False)])
+@pytest.mark.parametrize(("idle", "cached"), [(None, True), (300, True), (301, False)])
 def test_the_cache_lasts_for_its_time(idle: float | None, cached: bool) -> None:
     messages = session_of("small", LARGE, "z" * 4000, "new")
     assert (verdict(messages, sent=len(messages), idle=idle).number != 0) == cached
@@ -202,10 +209,102 @@ class TestSession:
         assert expected != 0
         assert self.gate(other, self.MESSAGES, changed=True) == expected
 
+    def test_after_a_restart_what_is_before_the_newest_reply_was_sent(self, tmp_path: Path) -> None:
+        session = self.session(tmp_path)
+        session.apply(self.MESSAGES[:-2])
+        expected = self.gate(session, self.MESSAGES)
+        assert expected != 0
+        assert self.gate(self.session(tmp_path), self.MESSAGES) == expected
+
     def test_a_list_without_the_beginning_was_not_sent(self, tmp_path: Path) -> None:
         session = self.session(tmp_path)
         session.apply(self.MESSAGES[:-4])
         assert self.gate(session, [user("new"), *self.MESSAGES[1:]]) == 0
+
+
+UNPRICED = PAYING.replace(
+    "    model: {price: {input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}}\n", ""
+)
+# Five results of 1,000 tokens, of which the first may go.
+OLD_AND_NEW = session_of(LARGE, *["y" * 4000] * 4)
+KEEPING = UNPRICED.replace("keep_recent: 1", "keep_recent: 4")
+
+
+def verdict_for(
+    model: str | None, *, cache_ttl: int | None = None, text: str = KEEPING, limit: str = "12"
+) -> GateVerdict:
+    facts = replace(FACTS, idle=0, cache_ttl=cache_ttl, called_model=model)
+    found = planner(text.replace("LIMIT", limit), OLD_AND_NEW, facts=facts)
+    found.conversation.sent = len(OLD_AND_NEW)
+    [only] = found.plan(facts).gates
+    return only
+
+
+@pytest.mark.parametrize(
+    ("model", "cache_ttl", "ratio"),
+    [
+        ("claude-opus-4-8", None, 11.5),
+        ("claude-opus-4-8", 300, 11.5),
+        ("claude-opus-4-8", 3600, 19),
+        ("gpt-5.5", None, 9),  # no writes are billed: what is not read is input
+        ("a-model-of-ours", None, 11.5),
+        ("a-model-of-ours", 3600, 19),
+        (None, None, 11.5),
+    ],
+)
+def test_the_prices_are_those_of_the_called_model_and_of_its_writes(
+    model: str | None, cache_ttl: int | None, ratio: float
+) -> None:
+    # 998 of 1,000 tokens go, and 5 calls and 4 results stay behind the change.
+    rewritten = 4 * 1000 + 4 + 1000 - 998
+    found = verdict_for(model, cache_ttl=cache_ttl)
+    assert found.number == -(-Fraction(str(ratio)) * rewritten // 998)
+
+
+def test_a_model_without_a_cache_has_nothing_to_write_anew() -> None:
+    assert verdict_for("codestral").number == 0
+
+
+def test_the_prices_of_the_policy_come_before_those_of_the_called_model() -> None:
+    own = PAYING.replace("keep_recent: 1", "keep_recent: 4").replace("3.75", "0.6")
+    assert verdict_for("claude-opus-4-8", text=own).number == 5
+
+
+@pytest.mark.parametrize(("share", "limit"), [("20%", 1), ("100%", 5), ("50%", Fraction(5, 2))])
+def test_a_share_is_of_the_calls_that_were_made(share: str, limit: float) -> None:
+    found = verdict_for("claude-opus-4-8", limit=share)
+    assert (found.limit, found.opens) == (limit, False)
+    assert f"< {float(limit):g} " not in found.sentence
+    assert f"> {float(limit):g} (" in found.sentence
+
+
+def test_both_sides_are_shown_in_dollars_where_there_are_prices() -> None:
+    # $5 for a million tokens of input, 6.25 to write them, 0.5 to read them.
+    sides = "(costs $0.0230, saves $0.0005 a call)"
+    assert verdict_for("claude-opus-4-8").sentence == f"pays_back: 47 > 12 {sides}"
+    assert "times the price of a million tokens of input" in verdict_for(None).sentence
+
+
+def test_a_live_session_knows_the_model_of_its_request(tmp_path: Path) -> None:
+    live = Session(policy(KEEPING.replace("LIMIT", "12")), root=tmp_path, session_id="s")
+    for model, sign in (("claude-opus-4-8", "$"), ("a-model-of-ours", "input)")):
+        [found] = live.plan(OLD_AND_NEW, request=Request(model=model)).gates
+        assert sign in found.sentence
+
+
+def replies_in(lists: Sequence[Sequence[Message]]) -> int:
+    reading = Reading()
+    for messages in lists:
+        reading.extend(messages)
+    return reading.call_count
+
+
+@given(st.lists(st.booleans(), max_size=12), st.integers(0, 12))
+def test_replies_are_counted_alike_however_the_list_grows(said: list[bool], cut: int) -> None:
+    one, other = calls(("t", "Bash")), results(("t", "done"))
+    messages = [one if by_model else other for by_model in said]
+    begun = sum(now and not before for before, now in zip([False, *said], said, strict=False))
+    assert replies_in([messages]) == replies_in([messages[:cut], messages[cut:]]) == begun
 
 
 def test_a_restarted_session_knows_what_the_cache_may_still_hold(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_nothing_is_read_after_the_ttl(idle: float | None, is_read: bool) -> Non
 
 def test_a_ttl_belongs_to_each_write() -> None:
     messages = session_of(*[LONG] * 3)
-    usages = [Usage(0, 0, 9_000, cache_write_1h=9_000), Usage(0, 8_000, 4_000, cache_write_1h=0)]
+    usages = [Usage(0, 0, 9_000, cache_write_1h=9_000), Usage(0, 9_000, 3_000, cache_write_1h=0)]
     groups = messages[:3], messages[3:5], messages[5:]
     first, second, third = billed(recording(*groups, usages=usages, times=[0, 3_000, 3_400]))
     assert [call.ttls.rest for call in (first, second, third)] == [3_600, 300, 300]
@@ -188,3 +188,52 @@ def test_the_cost_of_a_policy_is_that_of_the_breakpoints_that_it_sends() -> None
 
 def marker(message: int) -> MarkedPlace:
     return MarkedPlace(message, MarkedBlock(0))
+
+
+def told(*reads: int, times: tuple[float, ...] = (0, 10, 20)) -> Recording:
+    """A recording of three calls with these reads on their bills."""
+    messages = session_of(*[LONG] * 3)
+    groups = messages[:3], messages[3:5], messages[5:]
+    sizes = 9_000, 12_000, 15_000
+    usages = [
+        Usage(0, read, size - read, cache_write_1h=0)
+        for read, size in zip(reads, sizes, strict=True)
+    ]
+    return recording(*groups, usages=usages, times=times)
+
+
+@pytest.mark.parametrize(
+    ("billed_reads", "times"),
+    [
+        pytest.param((0, 9_000, 0), (0, 10, 20), id="lost"),
+        pytest.param((0, 0, 12_000), (0, 10, 20), id="lost-and-written-again"),
+        pytest.param((0, 4_000, 12_000), (0, 10, 20), id="a-part-was-lost"),
+        pytest.param((0, 9_000, 12_000), (0, 10, 900), id="kept-longer"),
+        pytest.param((7_000, 9_000, 12_000), (0, 10, 20), id="another-session-wrote-it"),
+    ],
+)
+def test_what_a_bill_says_of_the_cache_is_believed(
+    billed_reads: tuple[int, ...], times: tuple[float, ...]
+) -> None:
+    assert reads(told(*billed_reads, times=times)) == [*billed_reads]
+
+
+def test_the_rules_alone_are_kept_beside_what_the_bill_says() -> None:
+    calls = billed(told(7_000, 0, 12_000))
+    assert [call.foreseen for call in calls] == [0, 9_000, 12_000]
+
+
+def test_what_was_lost_is_lost_under_a_policy_too() -> None:
+    lost, found = told(0, 9_000, 0), told(0, 9_000, 12_000)
+    *_, last = billed(lost, CLEARS_EACH)
+    assert last.edited < last.unedited
+    assert last.costs.edited.cache_read == 0
+    *_, last = billed(found, CLEARS_EACH)
+    assert last.costs.edited.cache_read > 0
+
+
+def test_a_bill_without_a_cache_says_nothing_of_it() -> None:
+    messages = session_of(*[LONG] * 2)
+    usages = [Usage(9_000), Usage(12_000)]
+    first, second = billed(recording(messages[:3], messages[3:], usages=usages))
+    assert second.costs.unedited.cache_read == first.unedited

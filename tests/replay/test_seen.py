@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from policyctx.cli.output import place
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.simulated import SimulatedSession
@@ -7,7 +9,7 @@ from policyctx.replay.simulation import SESSION_ID, replay_root, simulated
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from tests.conversations import picture, results, session_of, user
-from tests.policies import policy
+from tests.policies import KEEP_FIVE, policy
 from tests.replay.sessions import recording, turn_by_turn
 
 LONG = "one more line of some output\n" * 20
@@ -85,8 +87,10 @@ def test_a_kept_item_has_the_reason_of_the_last_call() -> None:
     assert (stays.call, stays.step, stays.rule) == (2, "retire", "min_tokens")
 
 
-def test_a_kept_item_has_the_reason_of_a_plan_of_the_last_list() -> None:
-    under = OffloadPolicy.load("small-context")
+def test_a_kept_item_has_the_reason_of_a_plan_of_the_last_list(tmp_path: Path) -> None:
+    path = tmp_path / "keep-five.yaml"
+    path.write_text(KEEP_FIVE, encoding="utf-8")
+    under = OffloadPolicy.load(path)
     messages = session_of(*["short", LONG * 30] * 6, tool="Read")
     session = simulated(turn_by_turn(messages), under, excerpt=0)
     store = UnwrittenStore(replay_root(under), under.store)

@@ -316,6 +316,11 @@ def test_a_model_of_an_unknown_window_gives_one_warning_if_a_limit_is_a_share(
             SHARES.replace("{tokenizer", "{context_window: 9000, tokenizer"), NAMED, id="written"
         ),
         pytest.param(QUIET, NAMED, id="no-share"),
+        pytest.param(
+            SHARES.replace("{tokens: {over: 80%}}", "{pays_back: {at_most: 25%}}"),
+            NAMED,
+            id="a-share-of-the-calls",
+        ),
     ],
 )
 def test_no_window_that_is_told_or_not_asked_for_gives_a_warning(

@@ -162,6 +162,12 @@ Amount = Annotated[
     WithJsonSchema(_count_or(_SHARE)),
     _WRITTEN,
 ]
+Calls = Annotated[
+    int | values.Share,
+    PlainValidator(values.calls),
+    WithJsonSchema(_count_or(_SHARE)),
+    _WRITTEN,
+]
 Ratio = Annotated[Fraction, PlainValidator(values.ratio), WithJsonSchema(_RATIO), _RATIO_WRITTEN]
 Duration = Annotated[
     values.Duration, PlainValidator(values.duration), WithJsonSchema(_DURATION), _WRITTEN

@@ -9,6 +9,7 @@ from policyctx.definitions.gates import Comparison, Gate
 from policyctx.policy.models.base import (
     EVERY_KEY,
     Amount,
+    Calls,
     Count,
     IdleTime,
     OneOrMore,
@@ -41,6 +42,10 @@ class TokensGate(Limits[Amount]):
 
 class CountGate(Limits[Count]):
     """A count."""
+
+
+class CallsGate(Limits[Calls]):
+    """Model calls; `25%` is of those that were made so far."""
 
 
 class ItemsGate(Limits[Count]):
@@ -128,9 +133,9 @@ class Gates(Section):
     )
     """The time since the last model call."""
     pays_back: Annotated[
-        CountGate | None,
-        Gate("count", whole=True, sizes="freed", needs_price=True),
-        Field(examples=[{"at_most": 5}]),
+        CallsGate | None,
+        Gate("calls", whole=True, sizes="freed"),
+        Field(examples=[{"at_most": "25%"}, {"at_most": 5}]),
     ] = None
     """Model calls until the saving has paid for writing the changed prefix anew."""
     since_last: Annotated[

@@ -79,6 +79,7 @@ def _compared(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, An
 _NUMBERS: dict[Kind, st.SearchStrategy[Any]] = {
     "tokens": _AMOUNTS,
     "count": _COUNTS,
+    "calls": _COUNTS | _SHARES,
     "ratio": _SHARES | st.floats(0, 1, width=16),
     "seconds": st.sampled_from(["0s", "5m", "cache_ttl"]),
 }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +92,13 @@ def test_an_hour_before_five_minutes_is_billed_up_to_its_breakpoint() -> None:
     assert cache.split(mixed) == CacheSplit(0, 3_000, 2_000)
     later = requests.of(texts(5), (1, HOUR), (-1, MINUTES), at=600)
     assert cache.split(later) == CacheSplit(2_000, 3_000)
+
+
+def test_no_write_is_negative_where_what_nobody_shows_of_a_request_shrinks() -> None:
+    cache, requests = AnthropicCache(RULES), Requests()
+    asked = requests.of(texts(3), (1, HOUR), (-1, MINUTES), at=0)
+    shrunk = replace(asked, beside=[0.0, 1_500.0, 0.0])
+    assert cache.split(shrunk) == CacheSplit(0, 0, 3_500)
 
 
 def test_a_write_for_five_minutes_does_not_shorten_an_hour() -> None:
