@@ -190,8 +190,9 @@ _SHELL = (
 # What a program does with each path behind it.
 _PROGRAMS: Mapping[str, str] = {
     "rm": "deleted", "git rm": "deleted", "tee": "written", "touch": "written", "sed": "edited",
-    "git checkout": "restored", "git restore": "restored",
+    "git checkout": "restored", "git restore": "restored", "git reset": "restored",
 }  # fmt: skip
+_COMMITS = re.compile(r"\bgit commit\b")
 _SUFFIX = re.compile(r"\w\.\w+$")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
 
@@ -201,8 +202,8 @@ class FileState(NamedTuple):
 
     path: str
     state: str
-    """`edited`, `written`, `changed`, `deleted`, `moved`, `restored`, `read` or `named`; the last
-    that changed it, where anything did."""
+    """`edited`, `written`, `changed`, `deleted`, `moved`, `read` or `named`; the last that changed
+    it, where anything did. `undone` for one that was made and deleted."""
     message: int = -1
     """0-based position of the last call's message; -1 if it is of an earlier summary."""
 
@@ -210,6 +211,11 @@ class FileState(NamedTuple):
     def is_changed(self) -> bool:
         """Whether it is changed and where it was, and not a file of a folder for scratch."""
         return self.state in {"edited", "written", "changed"} and not _SCRATCH.search(self.path)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is not where it was, and was not in a folder for scratch."""
+        return self.state in {"deleted", "moved"} and not _SCRATCH.search(self.path)
 
     @property
     def is_look(self) -> bool:
@@ -220,6 +226,7 @@ class FileState(NamedTuple):
         """Return the file after it was used again."""
         stays = after.is_look and self.state not in {"named", "deleted"}
         state = self.state if stays else after.state
+        state = "undone" if (self.state, state) == ("written", "deleted") else state
         return FileState(self.path, state, max(self.message, after.message))
 
 
@@ -235,8 +242,10 @@ def files_of(
     for file in reversed(tuple(earlier)):
         before = files.pop(file.path, None)
         files[file.path] = file if before is None else before.then(file)
-    used = False
+    used, committed = False, -2
     for call in calls:
+        if not call.failed and _COMMITS.search(call.command or ""):
+            committed = call.message
         # Of several commands any may be the one that failed.
         is_one = call.command is None or len(command_parts(call.command)) == 1
         missing = _MISSING.findall(call.result or "") if call.command else ()
@@ -245,13 +254,20 @@ def files_of(
             if is_missing or (call.failed and is_one and verb != "named"):
                 continue
             used = True
+            if verb == "restored":
+                # What was committed stays changed.
+                alike = [one for one in files if path == "." or f"/{one}".endswith(f"/{path}")]
+                for one in alike:
+                    if files[one].message > committed:
+                        del files[one]
+                continue
             new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.then(new)
-    once = [*(_each_once(files) if used else files).values()]
-    once.reverse()
-    return tuple(sorted(once, key=lambda file: not file.is_changed))
+    once = (_each_once(files) if used else files).values()
+    left = [file for file in reversed(once) if file.state != "undone"]
+    return tuple(sorted(left, key=lambda file: not file.is_changed))
 
 
 def changes_in(
@@ -318,7 +334,7 @@ def _uses_in(command: str) -> Iterator[tuple[str, str]]:
         for verb, pattern in _SHELL:
             for path in pattern.findall(part):
                 if not path.startswith("/dev/"):
-                    yield path, verb
+                    yield path, "restored" if part.startswith("git show") else verb
         yield from _changes_in(part.partition(">")[0].split())
 
 
@@ -327,14 +343,13 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     words = words[1:] if words[:1] == ["sudo"] else words
     of_git = words[:1] == ["git"]
     program, behind = " ".join(words[: 1 + of_git]), words[1 + of_git :]
-    if program == "git checkout":
-        # A name without the mark in front may be a branch.
-        behind = behind[behind.index("--") :] if "--" in behind else []
+    if program == "git reset":
+        behind = ["."] if "--hard" in behind else []
     elif program == "sed":
         # The first word without a dash is its script.
         edits = any(word.startswith(("-i", "--in-place")) for word in behind)
         behind = [word for word in behind if not word.startswith("-")][1:] if edits else []
-    paths = [word for word in behind if _IS_PATH.fullmatch(word)]
+    paths = [word for word in behind if word == "." or _IS_PATH.fullmatch(word)]
     if program in _PROGRAMS:
         yield from ((path, _PROGRAMS[program]) for path in paths)
     elif program in {"cp", "mv", "git mv"} and len(paths) > 1:

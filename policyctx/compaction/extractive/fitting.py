@@ -13,7 +13,12 @@ from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.said import FILLER, Quote, weight_of
+from policyctx.compaction.extractive.said import (
+    FILLER,
+    Quote,
+    says_little,
+    weight_of,
+)
 from policyctx.compaction.extractive.state import Fact
 from policyctx.compaction.extractive.texts import CUT, NAME, values_in
 from policyctx.compaction.extractive.writing import Contents, Group, Layout, LeftOut, written
@@ -41,16 +46,15 @@ class Unit(NamedTuple):
     """Whether it is kept only where room is plentiful."""
 
 
-# Files that were only read, or are scratch, of which the newest are of use; and of those that were
-# only read beside changed ones.
-_MOST_OTHERS, _MOST_BESIDE = 6, 2
+# Files that were only read, or are scratch, of which the newest are of use where none was changed.
+_MOST_OTHERS = 6
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _TELLING, _TALK = 24.0, 2.0
 _CHANGED_FILE, _OTHER_FILE = 16.0, 2.0
 _LAST, _EARLIER, _TASKS, _STATE = 8.0, 40.0, 60.0, 12.0
-_LEAST_TELLING = 3.0
+_LEAST_TELLING, _LEAST_SAYING = 3.0, 2.0
 # More than the pieces of any message.
 _MUCH = 1_000_000
 # Tokens of the label above a group, of the heading, and around an entry.
@@ -109,12 +113,14 @@ def _rated(
             return _quoted(one, unit, position, count, cues)
         case Group.FILES:
             is_changed = isinstance(one, FileState) and one.is_changed
-            is_beside = position > others and isinstance(one, FileState) and one.is_look
-            most = _MOST_BESIDE if is_beside else _MOST_OTHERS
-            unit = unit._replace(minor=not is_changed and others >= most)
+            # Beside changed ones what was only read, or is gone again, says little.
+            is_beside = position > others or others >= _MOST_OTHERS
+            stays = is_changed or (isinstance(one, FileState) and one.is_gone)
+            unit = unit._replace(minor=is_beside and not stays)
             return (_CHANGED_FILE if is_changed else _OTHER_FILE), unit
         case Group.LAST:
             last = one.last if isinstance(one, Quote) else 0
+            unit = unit._replace(minor=count > 1 and says_little(unit.text[2:]))
             # Of an earlier summary only the order of the pieces is known.
             return _LAST, unit._replace(weight=-last * _MUCH - position if last else position)
     return (_TASKS if group is Group.TASKS else _STATE), unit
@@ -126,15 +132,16 @@ def _quoted(
     recency = position / count
     quote = one if isinstance(one, Quote) else Quote(unit.text[2:], -1, user=True)
     if quote.pasted:
-        return _LITTLE, unit._replace(weight=recency)
+        user = unit.user and not quote.minor
+        return _LITTLE, unit._replace(weight=recency, minor=quote.minor, user=user)
     weight, hard = weight_of(quote.text, cues, user=quote.user, asked=bool(quote.asked))
     if unit.group is Group.EARLIER:
         minor = isinstance(one, Fact) and one.minor
         return _EARLIER, unit._replace(weight=weight + recency, hard=hard, minor=minor)
     if unit.group is Group.AGENT:
-        rate = _TELLING if weight >= _LEAST_TELLING else _TALK
-        minor = quote.minor or weight < 1
-        return rate, unit._replace(weight=weight + recency, minor=minor)
+        tells = weight >= _LEAST_TELLING
+        minor = quote.minor or weight < _LEAST_SAYING
+        return (_TELLING if tells else _TALK), unit._replace(weight=weight + recency, minor=minor)
     if weight < 0:
         minor = quote.minor or bool(FILLER.fullmatch(quote.text) and position < count - 1)
         return _LITTLE, unit._replace(weight=weight + recency, minor=minor)
@@ -248,7 +255,7 @@ def fitted(
     """
     users = sum(unit.user for unit in order)
     if not all(limit.most >= limit.plenty for limit in limits):
-        order = [unit for unit in order if not unit.minor]
+        order = [unit for unit in order if not unit.minor] or order
 
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
         left_out = before.with_more(users - sum(unit.user for unit in units), archive)

@@ -70,7 +70,9 @@ class Quote(NamedTuple):
     last: int = 0
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
     minor: bool = False
-    """Whether it is quoted only where room is plentiful: what the agent says before its calls."""
+    """Whether it is quoted only where room is plentiful."""
+    working: bool = False
+    """Whether the agent said it before its calls."""
 
 
 def quotes_in(
@@ -89,14 +91,13 @@ def quotes_in(
         if item.kind == "assistant_message":
             question = item.text
             last = after.get(item.message, 0)
-            minor = item.message in working
+            works = item.message in working
             for text, pasted in pieces_of(item.text, of_agent=True):
                 told = text if pasted else _ANNOUNCED.sub("", text)
                 is_title = _TITLE.fullmatch(told) and not values_in(told)
                 if told and not is_title:
-                    yield Quote(
-                        told, item.message, user=False, pasted=pasted, last=last, minor=minor
-                    )
+                    one = Quote(told, item.message, user=False, pasted=pasted, last=last)
+                    yield one._replace(minor=works, working=works)
             continue
         said = list(_not_agents(item, author, reading, position, question))
         question = "" if said else question
@@ -128,14 +129,18 @@ def _not_agents(
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
     elif author == "program" and item.kind in ("user_message", "tool_result"):
-        yield Quote(_shown("added by a program", item.text), item.message, user=True, pasted=True)
+        # Its host adds it again, if it still holds.
+        text = _shown("added by a program", item.text)
+        yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "user_message":
         yield from _said(item, question)
     elif item.kind == "system_prompt" and len(item.text) > _LONGEST_SYSTEM:
-        yield Quote(_shown(f"{item.role} message", item.text), item.message, user=True, pasted=True)
+        text = _shown(f"{item.role} message", item.text)
+        yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "system_prompt":
         for text, pasted in pieces_of(item.text):
-            yield Quote(f"{item.role}: {text}", item.message, user=True, pasted=pasted)
+            said = f"{item.role}: {text}"
+            yield Quote(said, item.message, user=True, pasted=pasted, minor=pasted)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 
@@ -208,5 +213,10 @@ def weight_of(text: str, cues: Cues, *, user: bool, asked: bool = False) -> Weig
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
         weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
     weight += _WISH * min(cues.wishes.count_in(text), 2)
-    says_little = not (values or strength or asked) and words_in(text) <= 2  # noqa: PLR2004
-    return Weight(weight + (_HARDLY_ANYTHING if says_little else 0), strength > 0 or asked)
+    hard = strength > 0 or asked
+    return Weight(weight + (_HARDLY_ANYTHING if says_little(text) and not hard else 0), hard)
+
+
+def says_little(text: str) -> bool:
+    """Whether a piece is a word or two without a value."""
+    return words_in(text) <= 2 and not values_in(text)  # noqa: PLR2004

@@ -109,9 +109,21 @@ _BRANCH_SAID = re.compile(
     r"^(?:Switched to (?:a new )?branch '([^']+)'|On branch (\S+))", re.MULTILINE
 )
 _BRANCH_GONE = re.compile(r"^Deleted branch (\S+) \(was ", re.MULTILINE)
-_MERGES = re.compile(r"\b(?:gh pr|glab mr) merge\b(?:(?!\s\d?>)[^|;&\n])*")
-_DELETES_BRANCH = re.compile(r"\s(?:--delete-branch|-d|--remove-source-branch)\b")
+_EFFECTS = re.compile(
+    r"\b(?:gh (?:pr|issue)|glab (?:mr|issue)) (?:merge|edit|close|ready|comment|review|reopen)\b"
+    r"(?:(?!\s\d?>)[^|;&\n\"'$<])*"
+)
+_DELETES_BRANCH = re.compile(r"\bmerge\b.*\s(?:--delete-branch|-d|--remove-source-branch)\b")
+_MOVES_BRANCH = re.compile(r"\bgit (?:checkout|switch|rebase|bisect)\b")
+_PATH_RESTORED = re.compile(r"^Updated \d+ paths?|\bgit checkout [^;&|\n]*-- ")
+# What takes commits back.
+_REWRITES = re.compile(
+    r"\bgit (?:commit\b[^;&|\n]* --amend|rebase|reset (?:--(?:soft|hard|mixed)|HEAD[~^])"
+    r"|pull\b[^;&|\n]* --?r)"
+)
 _COMMIT = re.compile(r"^\[(\S+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)", re.MULTILINE)
+_NO_ID = ", no id printed: "
+_QUIET_COMMIT = re.compile(r"\bgit commit\b(?=[^;&|\n]* (?:-\w*q|--quiet|>))[^\n]*")
 _PUSHED = re.compile(
     r"(?:[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}|\[new (?:branch|tag)\])\s+\S+\s+->\s+\S+"
 )
@@ -142,7 +154,9 @@ def repository_of(
     for call in calls:
         command, printed = call.command, _ends_of(call.result or "")
         if command is not None and not call.failed:
-            branch = _branch_after(command, printed, call.message, branch)
+            branch, stays = _branch_after(command, printed, call.message, branch)
+            if not stays:
+                kept["commit"], kept["pushed"] = {}, {}
             for kind, text in _done_in(command, printed):
                 # Only the last push counts.
                 kept[kind] = {} if kind == "pushed" else kept[kind]
@@ -156,7 +170,7 @@ def repository_of(
             for link in _LINK.findall(printed):
                 kept["link"][link] = Fact(link, call.message)
     made, links, ran = ([*kept[kind].values()] for kind in ("commit", "link", "ran"))
-    on = [f" on {one.text.removeprefix(_BRANCH)}: " for one in branch]
+    on = [f" on {one.text.removeprefix(_BRANCH)}: " for one in branch] + [_NO_ID]
     commits = [one for one in made if any(name in one.text for name in on)] or made
     older = commits[-_MOST_COMMITS:-1]
     return (
@@ -170,13 +184,17 @@ def repository_of(
     )
 
 
-def _branch_after(command: str, printed: str, message: int, before: list[Fact]) -> list[Fact]:
-    """Return the branch that a command leaves; none where it deletes the one before."""
+def _branch_after(
+    command: str, printed: str, message: int, before: list[Fact]
+) -> tuple[list[Fact], bool]:
+    """Return the branch that a command leaves, if it is known, and whether commits stay."""
+    deletes = any(map(_DELETES_BRANCH.search, _EFFECTS.findall(command)))
+    stays = not deletes and not _REWRITES.search(command)
     named = [one or other for one, other in _BRANCH_SAID.findall(printed) if "git" in command]
-    if not named and any(map(_DELETES_BRANCH.search, _MERGES.findall(command))):
-        return []
-    made = named or _BRANCH_MADE.findall(command)
-    return [Fact(_BRANCH + made[-1], message)] if made else before
+    if made := named or _BRANCH_MADE.findall(command):
+        return [Fact(_BRANCH + made[-1], message)], stays
+    moves = _MOVES_BRANCH.search(command) and not _PATH_RESTORED.search(f"{printed}\n{command}")
+    return [] if deletes or moves else before, stays
 
 
 def _done_in(command: str, printed: str) -> Iterator[tuple[str, str]]:
@@ -184,10 +202,12 @@ def _done_in(command: str, printed: str) -> Iterator[tuple[str, str]]:
     for name, commit, subject in _COMMIT.findall(printed) if "git" in command else ():
         text = f"commit {commit} on {name}: {subject}"
         yield "commit", shortened(one_line(text), _LONGEST_LINE)
+    if not _COMMIT.search(printed) and (quiet := _QUIET_COMMIT.search(command)) is not None:
+        yield "commit", shortened(one_line(f"commit{_NO_ID}{quiet[0]}"), _LONGEST_LINE)
     if "git push" in command and (pushed := _PUSHED.search(printed)) is not None:
         yield "pushed", f"pushed {one_line(pushed[0])}"
-    for merge in _MERGES.findall(command):
-        yield "ran", f"ran {shortened(one_line(merge), _LONGEST_COMMAND)}"
+    for effect in _EFFECTS.findall(command):
+        yield "ran", f"ran {shortened(one_line(effect), _LONGEST_COMMAND)}"
 
 
 def _ends_of(text: str) -> str:
@@ -311,25 +331,35 @@ def checks_of(
         is_one = call.command is None or len(command_parts(call.command)) == 1
         error = error_in(call.result, cues, is_certain=is_one) if call.failed else ""
         if error or not call.failed:
-            outcome = f"failed: {error}" if error else _passed(call.result, is_one=is_one)
-            checks.append((Fact(f"{command}{_RESULT}{outcome}", call.message), keys))
+            outcome = f"failed: {error}" if error else _passed(call, is_one=is_one)
+            if outcome:
+                checks.append((Fact(f"{command}{_RESULT}{outcome}", call.message), keys))
     return tuple(changed_after(one, changes) for one, _ in checks)[-_MOST_CHECKS:]
 
 
 _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}0\b", re.IGNORECASE)
 # A line that counts what was checked, or says that all is well.
 _COUNTED = re.compile(
-    r"\b\d+ (?:\w+ )?(?:passed|passing|tests?|files?)\b|^ok\b|[Aa]ll checks|[Ss]uccess"
+    r"\b\d+ (?:\w+ )?(?:passed|passing|(?:tests?|files?)(?![/\w]| changed))\b"
+    r"|^ok\b|[Aa]ll checks|SUCCESS|[Ss]uccessful"
 )
 _LONGEST_COUNT = 120
+# A line that only surrounds what was printed.
+_FRAME = re.compile(r"<|.*:$|Wall time|\S+:\d+:")
 
 
-def _passed(result: str, *, is_one: bool) -> str:
-    """Return what a result says that is not flagged as failed: its exit code, and its last line."""
+def _passed(call: Call, *, is_one: bool) -> str:
+    """Return what a result says that is not flagged as failed: its exit code, and its last line.
+
+    Empty for a program that prints neither an exit code nor a count: nothing flags its commands.
+    """
+    result = call.result or ""
     end = result[-_LOOKED_AT:]
     lines = [one_line(line) for line in end.split("\n") if re.search(r"[A-Za-z]{2}", line)]
-    said = [line for line in lines if not _EXIT_CODE.search(line) and not line.startswith("<")]
+    said = [line for line in lines if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
     counted = [line for line in said if _COUNTED.search(line)]
+    if not (call.fields or counted or _EXIT_CODE.search(_ends_of(result))):
+        return ""
     outcome = "exit code 0" if _EXIT_CODE.search(_ends_of(result)) else "no error flagged"
     # Of several commands any may have printed the last line.
     last = (counted or (said if is_one else []))[-1:]
@@ -348,7 +378,7 @@ def changed_after(fact: Fact, changes: Changes) -> Fact:
     return fact._replace(text=f"{text}{_AFTER}{', '.join(names)}" if names else text)
 
 
-_REDIRECTED = re.compile(r"\s+(?:\d?>\S+|'+)(?=\s|$)")
+_REDIRECTED = re.compile(r"\s+(?:\d?>\S+|(?:-{1,2}\w+[ =])?''+)(?=\s|$)")
 
 
 def _check_in(call: Call) -> str:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.files import Call, calls_in, changes_in, files_of
+from policyctx.compaction.extractive.files import calls_in, changes_in, files_of
 from policyctx.compaction.extractive.fitting import (
     Limit,
     SummaryLine,
@@ -76,7 +76,12 @@ def gathered(history: History, cues: Cues) -> Contents:
         agent=tuple(_once((one for one in said if not one.user), {(one.text, "") for one in last})),
         earlier=tuple(
             [fact for found in before for fact in found.contents.earlier]
-            + [fact for found in before for fact in _told(found.left_over, calls)]
+            + [
+                Fact(one.text)
+                for found in before
+                for one in pieces_of(found.left_over)
+                if not one.pasted
+            ]
         ),
         files=files_of(
             [file for found in reversed(before) for file in found.contents.files],
@@ -111,41 +116,23 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
     return found
 
 
-# What is not settled, as somebody says it who has work in hand.
-_OPEN = re.compile(
-    r"\b(?:still|yet|currently|current|remaining|pending|in progress|needs?|to[ -]?do)\b"
-    r"|还|尚未|待|正在|目前|当前",
-    re.IGNORECASE,
-)
-
-
-def _told(text: str, calls: Sequence[Call]) -> Iterator[Fact]:
-    """Yield the pieces of another writer's summary.
-
-    Once work went on, what it says of work in hand is settled: it is minor.
-    """
-    for piece, pasted in pieces_of(text):
-        if not pasted:
-            yield Fact(piece, minor=bool(calls and _OPEN.search(piece)))
-
-
 # Of a message of the user with more pieces than somebody types, these are kept first: the first
-# and the last ones, and those that weigh most.
-_TYPED_PIECES, _FIRST, _LAST, _HEAVIEST = 40, 3, 3, 6
+# and the last ones, and those that weigh most. Of an earlier message of the agent the heaviest.
+_TYPED_PIECES, _ENDS, _HEAVIEST, _OF_AGENT = 40, 3, 6, 4
 
 
 def _of_templates(quotes: Sequence[Quote], cues: Cues) -> Iterator[Quote]:
-    """Yield the quotes; of a long message of the user most are minor."""
-    for _, group in groupby(quotes, key=lambda one: (one.message, one.user)):
+    """Yield the quotes; of a long message most are minor."""
+    for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
         pieces = list(group)
-        kept = set(range(len(pieces)))
-        if len(pieces) > _TYPED_PIECES and pieces[0].user:
-            weights = [weight_of(one.text, cues, user=True).weight for one in pieces]
-            heaviest = sorted(kept, key=lambda i: -weights[i])[:_HEAVIEST]
-            kept = {*range(_FIRST), *range(len(pieces) - _LAST, len(pieces)), *heaviest}
-        yield from (
-            one._replace(minor=i not in kept) if one.user else one for i, one in enumerate(pieces)
-        )
+        count = len(pieces)
+        kept = set(range(count))
+        if not pieces[0].last and count > (_TYPED_PIECES if user else _OF_AGENT):
+            weights = [weight_of(one.text, cues, user=user).weight for one in pieces]
+            heaviest = sorted(kept, key=lambda i: -weights[i])
+            kept = set(heaviest[: _HEAVIEST if user else _OF_AGENT])
+            kept |= {*range(_ENDS), *range(count - _ENDS, count)} if user else set()
+        yield from (one._replace(minor=one.minor or i not in kept) for i, one in enumerate(pieces))
 
 
 def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote]:

@@ -108,9 +108,13 @@ def pieces_of(text: str, *, of_agent: bool = False) -> list[Piece]:
     text = _DIRECTIVE.sub("", text) if of_agent else text
     for pasted, parts in groupby(parts_of(text), key=itemgetter(1)):
         if pasted:
-            found += [Piece(_described(part, of_agent=of_agent), pasted=True) for part, _ in parts]
+            found += [
+                Piece(_described(part, of_agent=of_agent), pasted=True)
+                for part, _ in parts
+                if _SAYS.search(_TAG.sub("", part))
+            ]
         else:
-            found += map(Piece, _typed("\n".join(part for part, _ in parts)))
+            found += map(Piece, _typed("\n".join(part for part, _ in parts), of_agent=of_agent))
     whole = " ".join(one.text for one in found)
     is_short = len(whole) <= _LONGEST and words_in(whole) <= _SHORT_MESSAGE
     if len(found) > 1 and is_short and not any(one.pasted for one in found):
@@ -225,8 +229,9 @@ def _described(text: str, *, of_agent: bool = False) -> str:
     return f"[{name}, {len(lines)} lines, {len(text):,} characters: {shortened(first, 80)}]"
 
 
-def _typed(text: str) -> Iterator[str]:
-    for line in _with_lists(_under_headings(_unwrapped(text.split("\n")))):
+def _typed(text: str, *, of_agent: bool) -> Iterator[str]:
+    lines = _unwrapped(text.split("\n"))
+    for line in _with_lists(lines if of_agent else _under_headings(lines), of_agent=of_agent):
         yield from _sentences(_SIGN.sub("", line))
 
 
@@ -265,7 +270,7 @@ def _under_headings(lines: Iterable[str]) -> Iterator[str]:
         yield above
 
 
-def _with_lists(lines: Iterable[str]) -> Iterator[str]:
+def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[str]:
     """Yield the lines, a list behind what leads to it: on one line if that is short."""
     lead, items = "", list[str]()
     for line in lines:
@@ -273,7 +278,7 @@ def _with_lists(lines: Iterable[str]) -> Iterator[str]:
         if lead and bullet:
             items.append(line[bullet.end() :].strip())
             continue
-        yield from _led(lead, items)
+        yield from _led(lead, items, of_agent=of_agent)
         lead, items = "", []
         if line.rstrip().endswith((":", "：")):
             *before, lead = _SENTENCE_END.split(line[bullet.end() :].strip() if bullet else line)
@@ -281,10 +286,10 @@ def _with_lists(lines: Iterable[str]) -> Iterator[str]:
             yield from before
         elif line.strip():
             yield line
-    yield from _led(lead, items)
+    yield from _led(lead, items, of_agent=of_agent)
 
 
-def _led(lead: str, items: list[str]) -> Iterator[str]:
+def _led(lead: str, items: list[str], *, of_agent: bool) -> Iterator[str]:
     if not items:
         if lead:
             yield lead
@@ -294,7 +299,7 @@ def _led(lead: str, items: list[str]) -> Iterator[str]:
         yield whole
         return
     # Without a prohibition before it an entry would say the opposite.
-    repeats = cues_of().negations.found_in(lead)
+    repeats = not of_agent and cues_of().negations.found_in(lead)
     yield from (f"{lead} {item}" if repeats or not i else item for i, item in enumerate(items))
 
 

@@ -143,7 +143,7 @@ def written(one: Quote | Fact | FileState) -> str:
     """Return an entry as it is written: its line and the note on it."""
     if isinstance(one, FileState):
         return f"{_ENTRY}{one_line(one.path)}: {one.state}"
-    mark = _WORKING if isinstance(one, Quote) and one.minor and not one.user else ""
+    mark = _WORKING if isinstance(one, Quote) and one.working else ""
     line = f"{_ENTRY}{mark}{one_line(one.text)}"
     asked = one.asked if isinstance(one, Quote) else ""
     return f"{line}\n{_NOTE}{_ASKED[0]}: {one_line(asked)}" if asked else line
@@ -197,6 +197,7 @@ def _contents(found: dict[Group, list[list[str]]], left_out: LeftOut) -> Content
                 line.startswith("[") and line.endswith("]"),
                 _asked_in(notes),
                 minor=line.startswith(_WORKING),
+                working=line.startswith(_WORKING),
             )
             for line, *notes in found[group]
         )

@@ -114,7 +114,9 @@ def test_a_system_message_in_the_middle_is_quoted_with_its_role() -> None:
         "- developer: Writes outside of /srv/app are forbidden."
     ]
     long = {"role": "system", "content": "Never stop. " * 500}
-    assert told(user("Deploy."), long)[1].startswith("- [system message, 6,000 characters: Never")
+    assert told(user("Deploy."), long) == ["- Deploy."]
+    lines = group(summary_of(user("Deploy."), long, max_words=2400), Group.USER)
+    assert lines[1].startswith("- [system message, 6,000 characters: Never")
 
 
 def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
@@ -210,6 +212,32 @@ def test_a_finding_of_the_agent_ranks_before_its_talk() -> None:
     found = "The cause is a lock that nobody releases."
     order = ranks(user("Why?"), said(f"{' '.join(talk)} {found}"), *map(said, "vwxyz"))
     assert order[found] < min(order[one] for one in talk)
+
+
+def test_of_a_long_earlier_answer_the_heaviest_pieces_stay_where_room_is_short() -> None:
+    long = said("\n".join(f"- The file `src/part_{i}.py` fails on line {i}." for i in range(9)))
+    made = user("Why?"), long, user("Mend it."), said("I mended it.")
+    assert len(group(summary_of(*made), Group.AGENT)) == 4
+    assert len(group(summary_of(*made, max_words=2400), Group.AGENT)) == 9
+    assert len(group(summary_of(*made[:2]), Group.LAST)) == 9
+
+
+def test_a_word_or_two_beside_other_pieces_of_the_last_answer_are_left_out() -> None:
+    report = "The valve of the cellar is closed now, and the pump runs again as it did before."
+    found = summary_of(user("Mend it."), said(f"Done.\n\n{report}"))
+    assert group(found, Group.LAST) == [f"- {report}"]
+    assert group(summary_of(user("Mend it."), said("Done.")), Group.LAST) == ["- Done."]
+
+
+def test_an_element_without_text_has_no_line() -> None:
+    assert told(user("Go on.\n\n<bash-stderr></bash-stderr>")) == ["- Go on."]
+
+
+def test_the_lead_of_a_list_of_the_agent_stands_once() -> None:
+    long = "and what it took to find out why the pump of the cellar stops at night without a cause"
+    text = f"Two commits, not pushed:\n- 1a2b3c4 {long}.\n- 2b3c4d5 {long}.\n- 3c4d5e6 {long}."
+    lines = group(summary_of(user("Mend it."), said(text)), Group.LAST)
+    assert [line for line in lines if "not pushed" in line] == lines[:1]
 
 
 def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from policyctx.compaction.extractive import Group
 from tests.compaction.extractive.summaries import edited, group, later, ran, said, summary_of
-from tests.conversations import Message, call, results, user
+from tests.conversations import Message, call, chat_calls, chat_result, results, user
 
 GO = user("Go on with it.")
 
@@ -225,13 +225,65 @@ def test_the_last_commit_names_what_was_edited_after_it() -> None:
     [
         (ran("gh pr merge 41 --squash", "Merged"), "- ran gh pr merge 41 --squash"),
         (ran("submit", "diff --git a b"), "- called Bash submit"),
+        (ran('gh pr edit 41 --body "$(cat /tmp/body.md)"', "ok"), "- ran gh pr edit 41 --body"),
+        (ran("glab mr comment 4 -F note.md 2>&1", "ok"), "- ran glab mr comment 4 -F note.md"),
         ([call("c1", "finish", {"message": "All done."}), results(("c1", "ok"))],
          "- called finish All done."),
     ],
-    ids=["merge", "submit in a shell", "finish"],
+    ids=["merge", "submit in a shell", "edit", "comment", "finish"],
 )  # fmt: skip
 def test_what_was_merged_or_handed_in_is_in_the_repository(made: list[Message], line: str) -> None:
     assert group(summary_of(GO, *made), Group.REPOSITORY) == [line]
+
+
+MADE = [
+    *ran("git checkout -b fix/limits", "Switched to a new branch 'fix/limits'", "c1"),
+    *ran("git commit -am x", "[fix/limits 1a2b3c4] Lower the limit\n 1 file changed", "c2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "left"),
+    [
+        ("gh pr merge 41 --delete-branch", "", ["- ran gh pr merge 41 --delete-branch"]),
+        ("git checkout -q main", "", ["- commit 1a2b3c4 on fix/limits: Lower the limit"]),
+        ("git rebase main", "Successfully rebased", []),
+        ("git reset --soft HEAD~1", "", ["- branch fix/limits"]),
+        ("git commit --amend -m y", "[fix/limits 2b3c4d5] Lower it",
+         ["- branch fix/limits", "- commit 2b3c4d5 on fix/limits: Lower it"]),
+        ("git commit -qm 'Raise it'", "",
+         ["- branch fix/limits", "- commit 1a2b3c4 on fix/limits: Lower the limit",
+          "- commit, no id printed: git commit -qm 'Raise it'"]),
+        ("git checkout src/a.py", "Updated 1 path from the index",
+         ["- branch fix/limits", "- commit 1a2b3c4 on fix/limits: Lower the limit"]),
+    ],
+)  # fmt: skip
+def test_what_a_later_command_may_have_undone_is_not_in_the_repository(
+    command: str, printed: str, left: list[str]
+) -> None:
+    after = ran(command, printed, "c3")
+    assert group(summary_of(GO, *MADE, *after), Group.REPOSITORY) == left
+    assert group(later(summary_of(GO, *MADE), *after), Group.REPOSITORY) == left
+
+
+def test_a_program_that_prints_neither_a_code_nor_a_count_is_no_check_that_passed() -> None:
+    def program(call_id: str, said: str) -> list[Message]:
+        code = 'text((await tools.exec_command({ cmd: "make check" })).output);'
+        return [chat_calls((call_id, "exec", code)), chat_result(call_id, said)]
+
+    found = summary_of(GO, *program("c1", "src/a.c:3:1: undefined: valve"))
+    assert group(found, Group.CHECKS) == []
+    found = summary_of(GO, *program("c1", "Wall time 1 s\nOutput:\n12 passed"))
+    assert group(found, Group.CHECKS) == ["- make check => no error flagged: 12 passed"]
+
+
+def test_what_only_surrounds_the_output_or_names_other_work_is_not_what_a_check_said() -> None:
+    printed = "Wall time: 2 seconds\na.c:3:1: warning: unused\nexit code 0\nOutput:"
+    found = group(summary_of(GO, *ran("make check", printed)), Group.CHECKS)
+    assert found == ["- make check => exit code 0"]
+    others = "ok app 1.2s\n[main 1a2b3c4] Report success\n 1 file changed, 3 insertions(+)"
+    found = group(summary_of(GO, *ran("go test ./... && git commit -F m", others)), Group.CHECKS)
+    assert found == ["- go test ./... => no error flagged: ok app 1.2s"]
 
 
 def test_a_job_leaves_when_a_notice_says_that_it_ended() -> None:
