@@ -5,54 +5,38 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from operator import is_
-from threading import Lock
-from typing import Any, Literal, NoReturn, Self, TypeVar
+from typing import Any, Literal, NoReturn, Self
 
 from policyctx.compaction.restoration import FileReader
-from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for, summarizer_of
-from policyctx.definitions.fields import SESSION_FIELDS
+from policyctx.compaction.summarizers import Summarize, Summarizer
 from policyctx.definitions.items import FileLines, Message, SessionOption
-from policyctx.definitions.names import EXTRACTIVE, NONE, READ_TOOL, recall_tool
-from policyctx.errors import InputError, PolicyctxError, StoreError, present
-from policyctx.messages.reading import listed
+from policyctx.errors import InputError, StoreError
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
 from policyctx.planning.anchors import Breakpoint
-from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.conversation import Conversation
-from policyctx.planning.facts import Added, Attempt, Facts, KnownParts
-from policyctx.planning.ledger import ItemKey, Ledger
+from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
-from policyctx.planning.planner import BOTH, Moment
-from policyctx.planning.reapplying import taken_out
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
-from policyctx.policy.templates import parsed_template
-from policyctx.store.opening import session_store
+from policyctx.store.opening import new_session_id, session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
-from policyctx.tokens.sizes import tool_names
-from policyctx.tokens.usage import Correction, Usage, usage_of
+from policyctx.tokens.usage import Correction, usage_of
 from policyctx.turns.before_compaction import BeforeCompaction
-from policyctx.turns.breakpoints import Placing
-from policyctx.turns.compacting import Compacting, NotCompacted
-from policyctx.turns.driving import LockedStore, Steps, in_steps, run, run_async
-from policyctx.turns.effects import Recall, SessionStore, Turn
-from policyctx.turns.known_list import KnownList
-from policyctx.turns.memory import Memory, Totals
-from policyctx.turns.reporting import Notices, Reporting, Writes, blindness, note
-from policyctx.turns.request import MovedToRequest, Request
-from policyctx.turns.result import ContextItem, Result, carry_out, context_items
+from policyctx.turns.calls import Calls
+from policyctx.turns.driving import Driver
+from policyctx.turns.effects import SessionStore, Turn
+from policyctx.turns.knowledge import Knowledge
+from policyctx.turns.memory import Totals
+from policyctx.turns.request import Request, moved_to_request
+from policyctx.turns.result import ContextItem, Result, context_items
+from policyctx.turns.verbs import in_async, stepwise, verb
 
-T = TypeVar("T")
-_RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 _CHILD_NAME = re.compile("[A-Za-z0-9_-]+")
 
 
@@ -90,8 +74,10 @@ class Session:
     same `session_id` and root. Policies, plans and results can be copied and pickled.
     """
 
-    context_window, called_model = MovedToRequest("window"), MovedToRequest("model")
-    takes_markers, reads_once = MovedToRequest("takes_markers"), MovedToRequest("reads_once")
+    context_window = moved_to_request("context_window", "window")
+    called_model = moved_to_request("called_model", "model")
+    takes_markers = moved_to_request("takes_markers", "takes_markers")
+    reads_once = moved_to_request("reads_once", "reads_once")
 
     @checks_options
     def __init__(
@@ -114,56 +100,40 @@ class Session:
         expects_usage: bool = True,
     ) -> None:
         self.policy = OffloadPolicy.of(policy, hints=hints, tools=tools, options=options)
-        settings = self.policy.store
-        self.session_id = _new_session_id(settings.session_id) if session_id is None else session_id
+        settings, model = self.policy.store, self.policy.model
+        self.session_id = new_session_id(settings.session_id) if session_id is None else session_id
         self.shares: tuple[Session, ...] = ()
         """The sessions whose files the model of this one may read too; see `child`."""
-        self._root = root if store is None else None
+        if counter is None:
+            used = counter_for(model.tokenizer, language_model=model.name)
+        else:
+            used = counter_of(counter)
+        shapes = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
+        inherited = {"root": root, "clock": clock, "shapes": shapes, "counter": counter}
+        self._inherited: dict[str, Any] = inherited
+        """The options of a child that is given none of these."""
         self._has_own_store = store is not None
-        self._clock = clock
-        self.cwd = _working_directory()
-        """The folder from which placeholders name files in `{cwd_path}`; empty if unknown."""
         if store is None:
-            seconds = settings.timeout.seconds
             store = session_store(
-                settings, self.session_id, root=root, timeout=seconds, clock=clock
+                settings, self.session_id, root=root, timeout=settings.timeout.seconds, clock=clock
             )
-        self.store: SessionStore = store
-        model = self.policy.model
-        self._given_counter = counter
-        self._counter = (
-            counter_for(model.tokenizer, language_model=model.name)
-            if counter is None
-            else counter_of(counter)
+        self._knowledge = Knowledge(
+            self.policy, self.session_id, store, counter=used, clock=clock, shapes=shapes
         )
-        self._keeps_state = self.policy.store.keeps_state
-        self._summarizer = _summarizer(self.policy, summarizer)
-        """None for that of the policy, which is found when it is first needed."""
-        self._reader = reader
-        self._before_compaction = before_compaction
-        self._shapes = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
-        self._on_invalid = on_invalid
-        self._known = Request()
-        """What requests do not say: the model of the last one that named it."""
-        self._expects_usage = expects_usage
-        self._notices = Notices(store)
-        self._reporting = Reporting(self.session_id, self.policy.name)
-        self._memory: Memory | None = None
-        self._stands_alone = not (
-            self._keeps_state
-            or self.policy.places_breakpoints
-            or self.policy.compacting_step is not None
+        self._calls = Calls(
+            self._knowledge,
+            on_invalid=on_invalid,
+            summarizer=summarizer,
+            reader=reader,
+            before_compaction=before_compaction,
+            expects_usage=expects_usage,
         )
-        """Whether nothing of a call matters to the next one."""
-        self._read_before: KnownList | None = None
-        """The list that the last call read, if each call stands alone."""
-        self._announced_tool = ""
-        self._read_tools: tuple[tuple[str, ...], str] = (), self.policy.read_tool()
-        """The tools of the last request, and which of them reads files of the store."""
-        self._tools: tuple[object, ...] = ()
-        """The tools of the last request."""
-        self._parts = KnownParts()
-        self._effects = Lock()
+        self.writes = self._calls.writes
+        """How the writes to the store end: `failed` counts them, and `problem` is the last error.
+
+        `problem` is empty while writes succeed; otherwise it says why offloading has stopped.
+        """
+        self._driver = Driver(store, self.writes, self._knowledge.forget)
 
     def __reduce__(self) -> NoReturn:
         """Raise `TypeError`: a copy would make its own decisions in the same folder."""
@@ -194,27 +164,42 @@ class Session:
         """
         if not _CHILD_NAME.fullmatch(name):
             raise InputError(f"expected a name of letters, digits, - and _, got {name!r}")
-        if self._has_own_store and options.get("store") is None:
-            raise InputError("this session has a store of its own; give the child one: store=…")
-        if self._root is None and options.get("store") is None:
-            below = {"offload_root_path": self.policy.store.root}
-            options["options"] = below | dict(options.get("options") or {})
-        given = {
-            "clock": self._clock,
-            "shapes": self._shapes,
-            "counter": self._given_counter,
-            "root": self._root,
-            **options,
-        }
+        if options.get("store") is None:
+            if self._has_own_store:
+                raise InputError("this session has a store of its own; give the child one: store=…")
+            if self._inherited["root"] is None:
+                below = {"offload_root_path": self.policy.store.root}
+                options["options"] = below | dict(options.get("options") or {})
         session_id = f"{self.session_id}.{name}"
-        made = Session(policy or self.policy, session_id=session_id, **given)
+        made = Session(policy or self.policy, session_id=session_id, **self._inherited | options)
         made.shares = (self, *self.shares) if share else ()
         return made
 
     @property
+    def store(self) -> SessionStore:
+        """Where the files and the journal of the session are."""
+        return self._knowledge.store
+
+    @store.setter
+    def store(self, store: SessionStore) -> None:
+        text = "setting Session.store is deprecated: make the session with Session(…, store=store)"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        self._knowledge.store = store
+        self._driver = Driver(store, self.writes, self._knowledge.forget)
+
+    @property
+    def cwd(self) -> str:
+        """The folder from which placeholders name files in `{cwd_path}`; empty if unknown."""
+        return self._knowledge.cwd
+
+    @cwd.setter
+    def cwd(self, folder: str) -> None:
+        self._knowledge.cwd = folder
+
+    @property
     def ledger(self) -> Ledger:
         """The decisions so far, also those that this session saved before a restart."""
-        return self._run(self._recall()).ledger
+        return self._driver.run(self._knowledge.recall()).ledger
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
@@ -224,10 +209,11 @@ class Session:
         restart, and before the first `apply`, there are only these. With `state: none` the tuple is
         empty. Visits every item, but counts no tokens and reads no file.
         """
-        memory = self._run(self._recall())
+        memory = self._driver.run(self._knowledge.recall())
         conversation = memory.known.conversation if memory.known else None
         return context_items(conversation, memory.ledger, str(self.store.root))
 
+    @verb
     def plan(
         self,
         messages: Sequence[Message],
@@ -235,15 +221,11 @@ class Session:
         system: object = None,
         tools: object = None,
         request: Request | None = None,
-    ) -> Plan:
+    ) -> Turn[Plan]:
         """Return what `apply` would do; nothing is written and nothing is decided."""
-        request = self._request(system, tools, request)
-        self._note(request)
-        memory = self._run(self._recall())
-        known, _ = self._list_of(messages, memory)
-        facts = self._facts(memory, request)
-        return known.planner.plan(facts, comes_back=known.comes_back)
+        return self._calls.plan(messages, self._request(system, tools, request))
 
+    @verb
     def breakpoints(
         self,
         messages: Sequence[Message],
@@ -251,27 +233,16 @@ class Session:
         system: object = None,
         tools: object = None,
         request: Request | None = None,
-    ) -> tuple[Breakpoint, ...]:
+    ) -> Turn[tuple[Breakpoint, ...]]:
         """Return the cache breakpoints that `apply` would set; nothing is written or decided.
 
         Those in the messages name the item that they follow. Empty if the policy does not
         place breakpoints, and for an API without `cache_control`. A compaction that is due is not
         made.
         """
-        if not self.policy.places_breakpoints:
-            return ()
-        request = self._request(system, tools, request)
-        self._note(request)
-        memory = self._run(self._recall())
-        known, _ = self._list_of(messages, memory)
-        if not request.may_have_markers(known):
-            return ()
-        planned = known.planner.plan(self._facts(memory, request))
-        placed = _placing(known, memory).placed(
-            request, memory.anchors, planned.new, write_ttl=memory.write_ttl
-        )
-        return placed.breakpoints
+        return self._calls.breakpoints(messages, self._request(system, tools, request))
 
+    @verb
     def preview(
         self,
         messages: Sequence[Message],
@@ -279,25 +250,18 @@ class Session:
         system: object = None,
         tools: object = None,
         request: Request | None = None,
-    ) -> Sequence[Message]:
+    ) -> Turn[Sequence[Message]]:
         """Return the list that `apply` would return; nothing is written and nothing is decided.
 
         A compaction that is due is not made, since it needs a summary. A path in a new placeholder
         is the one that the file would get. Markers are those of `messages`.
         """
-        return self._run(self._preview(messages, self._request(system, tools, request)))
+        return self._calls.preview(messages, self._request(system, tools, request))
 
-    async def preview_async(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: object = None,
-        tools: object = None,
-        request: Request | None = None,
-    ) -> Sequence[Message]:
-        """Return the list that `preview` returns, with the store read in a thread."""
-        return await self._run_async(self._preview(messages, self._request(system, tools, request)))
+    preview_async = in_async(preview)
+    """Return the list that `preview` returns, with the store read in a thread."""
 
+    @verb
     def apply(
         self,
         messages: Sequence[Message],
@@ -306,7 +270,7 @@ class Session:
         tools: object = None,
         request: Request | None = None,
         changed: bool = False,
-    ) -> Result:
+    ) -> Turn[Result]:
         """Edit a message list before it is sent to a model.
 
         `messages` is the whole list, as the caller kept it or as an earlier `apply` returned it,
@@ -334,47 +298,27 @@ class Session:
         After any other exception, such as an interrupt, the next turn reads from the store which
         decisions were made.
         """
-        turn = self._apply(messages, self._request(system, tools, request), changed=changed)
-        return self._run(self._reporting.turn("apply", turn))
+        request = self._request(system, tools, request)
+        return self._calls.apply(messages, request, changed=changed)
 
-    async def apply_async(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: object = None,
-        tools: object = None,
-        request: Request | None = None,
-        changed: bool = False,
-    ) -> Result:
-        """Edit a message list as `apply` does, with the files written in a thread."""
-        turn = self._apply(messages, self._request(system, tools, request), changed=changed)
-        return await self._run_async(self._reporting.turn("apply", turn))
+    apply_async = in_async(apply)
+    """Edit a message list as `apply` does, with the files written in a thread."""
 
-    def apply_in_steps(
-        self,
-        messages: Sequence[Message],
-        *,
-        system: object = None,
-        tools: object = None,
-        request: Request | None = None,
-    ) -> Steps[Result]:
-        """Edit a message list as `apply` does, by a generator that returns the result.
+    apply_in_steps = stepwise(apply)
+    """Edit a message list as `apply` does, by a generator that returns the result.
 
-        It stops before each part that may block, such as a write to the disk. A server takes the
-        first step in its event loop, and those that are left, if there are any, in a thread.
-        """
-        if self._reporting.is_traced:
-            yield  # a span ends in the thread where it began
-        turn = self._apply(messages, self._request(system, tools, request), changed=False)
-        return (yield from self._in_steps(self._reporting.turn("apply", turn)))
+    It stops before each part that may block, such as a write to the disk. A server takes the first
+    step in its event loop, and those that are left, if there are any, in a thread.
+    """
 
+    @verb
     def on_tool_result(
         self,
         message: Message,
         *,
         call: Message | None = None,
         sources: Mapping[str, FileLines] | None = None,
-    ) -> Result:
+    ) -> Turn[Result]:
         """Run the `arrival` steps on a message with new results, before a model has seen them.
 
         `call` is the assistant message that made the calls; if it is given, `Result.messages`
@@ -385,21 +329,13 @@ class Session:
         the store is offloaded again. `sources` are the files that the results were read
         from, by tool-use id; a placeholder may name them.
         """
-        turn = self._apply_on_arrival(message, call, sources)
-        return self._run(self._reporting.turn("on_tool_result", turn))
+        return self._calls.arrive(message, call, sources)
 
-    async def on_tool_result_async(
-        self,
-        message: Message,
-        *,
-        call: Message | None = None,
-        sources: Mapping[str, FileLines] | None = None,
-    ) -> Result:
-        """Run the `arrival` steps as `on_tool_result` does, with the files written in a thread."""
-        turn = self._apply_on_arrival(message, call, sources)
-        return await self._run_async(self._reporting.turn("on_tool_result", turn))
+    on_tool_result_async = in_async(on_tool_result)
+    """Run the `arrival` steps as `on_tool_result` does, with the files written in a thread."""
 
-    def observe(self, usage: object) -> None:
+    @verb
+    def observe(self, usage: object) -> Turn[None]:
         """Learn from the `usage` of the response to the list that `apply` returned last.
 
         `usage` is the map or the SDK's object of either API, cached tokens included. From then on
@@ -407,15 +343,13 @@ class Session:
         changes. A second call, or a call without `apply` before it, has no effect. Raises
         `UsageError` for a value that is not a usage.
         """
-        return self._run(self._observe(usage_of(usage)))
+        return self._calls.observe(usage_of(usage))
 
-    def observe_in_steps(self, usage: object) -> Steps[None]:
-        """Learn from a `usage` as `observe` does, in the steps of `apply_in_steps`."""
-        return self._in_steps(self._observe(usage_of(usage)))
+    observe_async = in_async(observe)
+    """Learn from a `usage` as `observe` does, with the store written in a thread."""
 
-    async def observe_async(self, usage: object) -> None:
-        """Learn from a `usage` as `observe` does, with the store written in a thread."""
-        return await self._run_async(self._observe(usage_of(usage)))
+    observe_in_steps = stepwise(observe)
+    """Learn from a `usage` as `observe` does, in the steps of `apply_in_steps`."""
 
     def take_over(self, correction: Correction) -> None:
         """Take over the correction that an earlier session learnt, such as one of a recording.
@@ -423,7 +357,7 @@ class Session:
         It replaces the correction of this session. With `state: none` it has no effect, like
         `observe`.
         """
-        self._run(self._recall()).correction = correction
+        self._driver.run(self._knowledge.recall()).correction = correction
 
     def totals(self) -> Totals:
         """Return what the session has sent, spared and stored so far.
@@ -431,27 +365,19 @@ class Session:
         Tokens are those of the calls whose usage was observed. With `state: none` all are 0 but
         `failed_writes`.
         """
-        memory = self._run(self._recall())
+        memory = self._driver.run(self._knowledge.recall())
         made, failed = len(memory.replacements.made), self.writes.failed
         return replace(memory.tallied.totals(memory.ledger, made), failed_writes=failed)
 
     @property
-    def writes(self) -> Writes:
-        """How the writes to the store end: `failed` counts them, and `problem` is the last error.
-
-        `problem` is empty while writes succeed; otherwise it says why offloading has stopped.
-        """
-        return self._notices.writes
-
-    @property
     def tokens_spared(self) -> int:
         """The `tokens_spared` of `totals`, which need not count the decisions for it."""
-        return self._run(self._recall()).tallied.spared
+        return self._driver.run(self._knowledge.recall()).tallied.spared
 
     @property
     def stats(self) -> MemoStats:
         """Statistics of the token counter, which the sessions of a process share."""
-        return self._counter.stats
+        return self._knowledge.counter.stats
 
     def read(
         self, path: str | os.PathLike[str], *, offset: int = 1, limit: int | None = None
@@ -477,25 +403,9 @@ class Session:
         found: Iterator[FoundLine] = search(query, ignore_case=ignore_case)
         return found
 
-    @property
-    def _read_tool(self) -> str:
-        """The tool that reads files of the store; a tool that opens paths cannot open a URL."""
-        tool = self._announced_tool or self._read_tools[1]
-        is_remote = bool(getattr(self.store, "is_remote", False))
-        return tool if not is_remote or recall_tool(tool) == READ_TOOL else ""
-
-    def _check_door(self) -> None:
-        """Raise `InputError` if the agent could not read what is about to leave its context."""
-        if getattr(self.store, "is_remote", False) and not self._read_tool:
-            raise InputError(
-                f"the files of this session go to {self.store.root}, where the agent cannot open"
-                f" them, and it has no tool {READ_TOOL!r}: make ReadBackTools(session) and give its"
-                " tools to the agent, or serve them with `policyctx mcp` and pass apply(tools=…)"
-            )
-
     def announce_tool(self, name: str) -> None:
         """Let new placeholders in the default wording name this tool, which reads their files."""
-        self._announced_tool = name
+        self._knowledge.announced_tool = name
 
     def close(self) -> None:
         """Update the store's `index.json`, so that it lists every item.
@@ -520,331 +430,6 @@ class Session:
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
-    def _run(self, turn: Turn[T]) -> T:
-        try:
-            return run(turn, self._locked_store())
-        except BaseException as error:
-            self._forget_after(error)
-            raise
-
-    def _in_steps(self, turn: Turn[T]) -> Steps[T]:
-        try:
-            return (yield from in_steps(turn, self._locked_store()))
-        except BaseException as error:
-            self._forget_after(error)
-            raise
-
-    async def _run_async(self, turn: Turn[T]) -> T:
-        try:
-            return await run_async(turn, self._locked_store())
-        except BaseException as error:
-            self._forget_after(error)
-            raise
-
-    def _locked_store(self) -> LockedStore:
-        return LockedStore(self.store, self._effects, self.writes)
-
-    def _forget_after(self, error: BaseException) -> None:
-        """Forget the memory of the session when a turn was interrupted.
-
-        The interrupt may have come before or after the journal was written, so the next turn reads
-        the journal.
-        """
-        if not isinstance(error, PolicyctxError):
-            self._memory = self._read_before = None
-
-    def _note(self, request: Request) -> None:
-        """Remember the model, and the tool that reads offloaded files if there are tools."""
-        if request.model != self._known.model:
-            self._known = replace(self._known, model=request.model)
-        tools = request.tools
-        given = tuple(tools) if isinstance(tools, list | tuple) else (tools,) if tools else ()
-        if len(given) == len(self._tools) and all(map(is_, given, self._tools)):
-            return
-        self._tools, names = given, tool_names(tools)
-        if names and names != self._read_tools[0]:
-            self._read_tools = names, self.policy.read_tool(names)
-
-    def _apply_on_arrival(
-        self,
-        message: Message,
-        call: Message | None,
-        sources: Mapping[str, FileLines] | None,
-    ) -> Turn[Result]:
-        self._check_door()
-        memory = yield from self._recall()
-        found = memory.call_of(message, self._shapes) if call is None else None
-        messages = [one for one in (call, found, message) if one is not None]
-        facts = self._facts(memory, sources=sources)
-        known = self._new_list(memory, facts=facts)
-        known.read(listed(messages))
-        warnings = yield from self._notices.of_root(memory.known, memory)
-        result = yield from self._decide(known, messages, ("arrival",), facts)
-        known.conversation.report()
-        if result.plan.to_save and not self._keeps_state:
-            yield from self._notices.find_root(result.files)
-        result = result if found is None else result.without_first()
-        return (yield from self._with_warnings(result, warnings, memory))
-
-    def _with_warnings(
-        self, result: Result, warnings: tuple[str, ...], memory: Memory
-    ) -> Turn[Result]:
-        """Add warnings to those of a result, and the notices since the last one."""
-        notices = yield from self._notices.after(memory)
-        every = (*notices, *warnings, *result.warnings, *self.writes.news())
-        return replace(result, warnings=every) if every else result
-
-    def _preview(self, messages: Sequence[Message], request: Request) -> Turn[Sequence[Message]]:
-        self._note(request)
-        memory = yield from self._recall()
-        known, seen = self._list_of(messages, memory)
-        planned = known.planner.plan(self._facts(memory, request), comes_back=known.comes_back)
-        return known.previewed(seen, planned)
-
-    def _apply(
-        self,
-        messages: Sequence[Message],
-        request: Request,
-        *,
-        changed: bool,
-    ) -> Turn[Result]:
-        if changed:
-            self._tools = ()
-            self._parts.forget()
-        self._note(request)
-        self._check_door()
-        memory = yield from self._recall()
-        if self._stands_alone and request.reads_once:
-            known, seen = self._list_alone(messages, memory, changed=changed), messages
-        else:
-            known, seen = self._list_of(messages, memory, changed=changed)
-        warnings = yield from self._notices.of_root(known, memory)
-        facts = self._facts(memory, request)
-        result = yield from self._decide(known, seen, BOTH, facts)
-        if (replacing := result.plan.compaction) is not None:
-            known, result = yield from self._compact(
-                known, result, replacing, messages, memory, request=request
-            )
-        elif memory.replacements.made:
-            sources = memory.replacements.sources_of(result.source_ranges)
-            result = replace(result, source_ranges=sources)
-        if result.plan.to_save or result.compacted:
-            yield from self._notices.find_root(() if self._keeps_state else result.files)
-        result = replace(result, system=request.system, tools=request.tools)
-        if self.policy.places_breakpoints and request.may_have_markers(known):
-            result = yield from self._marked(result, known, request, memory)
-        warnings = (*warnings, *self._notices.fullness(known, result.plan))
-        warnings = (*warnings, *self._notices.in_vain(result.plan))
-        warnings = (*warnings, *self._notices.lone_answers(known, memory))
-        if known.forgets:
-            return (yield from self._with_warnings(result, warnings, memory))
-        memory.known = known
-        lists = (messages,) if result.messages is messages else (messages, result.messages)
-        memory.lists = tuple((one, len(one)) for one in lists)
-        known.output = None if result.messages is messages else result.messages
-        known.conversation.sent = known.conversation.reading.message_count
-        memory.called_at = self._clock()
-        memory.sent = known.conversation, facts
-        memory.calls += 1
-        if self._keeps_state and self.policy.asks_for_time and memory.has_decided:
-            # A session that has decided nothing leaves nothing on the disk.
-            yield from note(memory.call_record())
-        if self._expects_usage and self._keeps_state:
-            warnings = (*warnings, *blindness(memory, self.policy, self.session_id))
-        return (yield from self._with_warnings(result, warnings, memory))
-
-    def _marked(
-        self, result: Result, known: KnownList, request: Request, memory: Memory
-    ) -> Turn[Result]:
-        """Set the cache breakpoints of the request, and remember where they are."""
-        placing = _placing(known, memory)
-        placed = placing.placed(request, memory.anchors, write_ttl=memory.write_ttl)
-        memory.placing, memory.anchors = placing, placed.sent
-        if self._keeps_state:
-            yield from note(placed.sent.record())
-        system, tools = placed.beside(request)
-        return replace(
-            result,
-            messages=placing.marked(result.messages, placed),
-            system=system,
-            tools=tools,
-            breakpoints=placed.breakpoints,
-        )
-
-    def _compact(
-        self,
-        known: KnownList,
-        result: Result,
-        replacing: Replacing,
-        messages: Sequence[Message],
-        memory: Memory,
-        *,
-        request: Request,
-    ) -> Turn[tuple[KnownList, Result]]:
-        """Replace history by a summary, after the turn's other decisions were carried out."""
-        compacting = Compacting(
-            known,
-            replacing,
-            result.plan.facts,
-            memory.replacements,
-            settings=self.policy.policy,
-            summarizer=self._summarizer or _summarizer_of(self.policy),
-            reader=self._reader,
-            request=request,
-            hook=self._before_compaction,
-            writes_fail=bool(self.writes.problem),
-        )
-        made = yield from self._reporting.compaction(replacing, compacting.run())
-        warnings = (*result.warnings, *made.warnings)
-        replacements = memory.replacements
-        if isinstance(made, NotCompacted):
-            if made.refused:
-                yield from self._note_attempt(replacing, Added(made.refused), memory, refused=True)
-            planned = result.plan.unsummarised(made.reason)
-            return known, replace(
-                result,
-                plan=planned,
-                warnings=warnings,
-                summary_usage=made.usage,
-                source_ranges=replacements.sources_of(result.source_ranges),
-            )
-        known.conversation.report()
-        stats = made.stats
-        memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
-        sources = replacements.sources_of(made.replaced.sources)
-        replacements.add(made.replacement, messages, made.replaced)
-        yield from self._note_attempt(replacing, made.added, memory)
-        after = self._new_list(memory)
-        after.read(made.messages)
-        marks = after.conversation.marks.at_end(replacing.step)
-        after.conversation.marks.adopt(marks)
-        for mark in marks:
-            yield from note(mark.record())
-        return after, replace(
-            result,
-            messages=made.messages,
-            warnings=warnings,
-            compaction=made,
-            summary_usage=made.stats.summary,
-            source_ranges=sources,
-        )
-
-    def _note_attempt(
-        self, replacing: Replacing, added: Added, memory: Memory, *, refused: bool = False
-    ) -> Turn[None]:
-        """Remember a compaction that did not help, so that it is not repeated for nothing."""
-        memory.attempt = None
-        if refused or replacing.left.still_open(added):
-            made = len(memory.replacements.made)
-            step, digest = replacing.step, self.policy.digest
-            memory.attempt = Attempt(step, digest, made, added, refused)
-            if self._keeps_state:
-                yield from note(memory.attempt.record())
-
-    def _observe(self, usage: Usage) -> Turn[None]:
-        memory = yield from self._recall()
-        self._reporting.usage(usage)
-        memory.observe(usage)
-        if self._keeps_state and memory.has_decided:
-            yield from note(memory.usage_record())
-
-    def _decide(
-        self,
-        known: KnownList,
-        messages: Sequence[Message],
-        moments: tuple[Moment, ...],
-        facts: Facts,
-    ) -> Turn[Result]:
-        """Plan the steps of these moments, and carry the plan out."""
-        planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
-        return carry_out(
-            planned,
-            known,
-            messages,
-            on_invalid=self._on_invalid,
-            settings=self.policy.store,
-        )
-
-    def _recall(self) -> Turn[Memory]:
-        """Return the memory of this session, read from the store if needed.
-
-        With `state: none` it is a new one at every call.
-        """
-        if not self._keeps_state:
-            return Memory.of((), self._shapes)
-        if self._memory is None:
-            self._memory = Memory.of((yield from Recall().ask()), self._shapes)
-        return self._memory
-
-    def _list_alone(
-        self, messages: Sequence[Message], memory: Memory, *, changed: bool
-    ) -> KnownList:
-        """Return the list for a call that stands alone: nothing decided, but read only once."""
-        messages, facts, known = listed(messages), self._facts(memory), self._read_before
-        is_known = known is not None and not changed and known.conversation.facts == facts
-        if known is None or not is_known or not known.continue_with(messages):
-            known = KnownList(
-                Conversation(self.policy, memory.ledger, facts, memory.judged, shapes=self._shapes),
-                forgets=True,
-            )
-        self._read_before = None  # it is of no use after an error
-        known.read(messages)
-        self._read_before = known
-        return known
-
-    def _list_of(
-        self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
-    ) -> tuple[KnownList, Sequence[Message]]:
-        """Return the known list if `messages` continue it, else a new one, and what it read.
-
-        That is the list with the compactions applied to it, which is `messages` without any.
-        """
-        if changed:
-            memory.replacements.forget()
-        messages = memory.replacements.seen(listed(messages))
-        known = memory.known
-        if known is None or changed or not known.continue_with(messages):
-            known = self._read_anew(messages, memory)
-        known.read(messages)
-        return known, messages
-
-    def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
-        """Return a new list that knows what earlier turns took out of these messages."""
-        earlier = memory.known
-        found = None if earlier is None else earlier.gone_from(messages)
-        summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
-        if found is None:
-            as_json = self.policy.policy.store.blocks == "json"
-            gone = taken_out(messages, memory.ledger, summarised, self._shapes, as_json=as_json)
-            found = gone, memory.ledger.has_drops
-        gone, is_guess = found
-        known = self._new_list(memory, gone | summarised, is_guess=is_guess or may_follow)
-        if earlier is not None:
-            earlier.conversation.report()
-            known.conversation.sent = earlier.sent_of(messages)
-        return known
-
-    def _new_list(
-        self,
-        memory: Memory,
-        gone: frozenset[ItemKey] | None = None,
-        *,
-        is_guess: bool = False,
-        facts: Facts | None = None,
-    ) -> KnownList:
-        return KnownList(
-            Conversation(
-                self.policy,
-                memory.ledger,
-                facts or self._facts(memory),
-                memory.judged,
-                gone=memory.replacements.gone if gone is None else gone,
-                written=memory.replacements.written,
-                shapes=self._shapes,
-            ),
-            is_guess=is_guess,
-        )
-
     def _request(
         self, system: object = None, tools: object = None, given: Request | None = None
     ) -> Request:
@@ -853,75 +438,4 @@ class Session:
             given = Request(system, tools)
         elif system is not None or tools is not None:
             raise InputError("a request has its own system and tools: pass them in the Request")
-        return given.over(self._known)
-
-    def _facts(
-        self,
-        memory: Memory,
-        request: Request | None = None,
-        sources: Mapping[str, FileLines] | None = None,
-    ) -> Facts:
-        model, called_at = self.policy.model, memory.called_at
-        request = request or self._request()
-        return Facts(
-            session_id=self.session_id,
-            root=str(self.store.root),
-            counter=self._counter,
-            beside=request.beside,
-            token_scale=model.token_scale,
-            language_model=model.name,
-            correction=memory.correction,
-            idle=None if called_at is None else max(0.0, self._clock() - called_at),
-            cwd=self.cwd,
-            read_tool=self._read_tool,
-            sources=sources or {},
-            attempt=memory.attempt,
-            parts=self._parts,
-            context_window=request.window,
-            called_model=request.model,
-            cache_ttl=memory.write_ttl,
-        )
-
-
-# Summarizers that need no package and no settings.
-_NEVER_REFUSED = (EXTRACTIVE, NONE)
-
-
-def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
-    """Return the summarizer that was given, else that of the policy if it may be refused."""
-    step = policy.compacting_step
-    if step is None or (given is None and policy.compaction(step).summary.by in _NEVER_REFUSED):
-        return None
-    return _summarizer_of(policy) if given is None else summarizer_of(given)
-
-
-def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
-    """Return the summarizer that the `compact` step of a policy names."""
-    step = policy.compacting_step
-    step = present(step)
-    return summarizer_for(policy.compaction(step).summary.by)
-
-
-def _placing(known: KnownList, memory: Memory) -> Placing:
-    """Return what places the breakpoints of a list: that of the last turn if it continues."""
-    if memory.placing is not None and memory.placing.known is known:
-        return memory.placing
-    return Placing(known)
-
-
-def _working_directory() -> str:
-    """Return the absolute path of the working directory, empty if it was removed."""
-    try:
-        return os.getcwd()  # noqa: PTH109 - a path is rendered as text
-    except FileNotFoundError:
-        return ""
-
-
-def _new_session_id(form: str) -> str:
-    now = datetime.now(UTC)
-    values = {
-        "date": f"{now:%Y%m%d}",
-        "time": f"{now:%H%M%S}",
-        "random": "".join(secrets.choice(_RANDOM) for _ in range(6)),
-    }
-    return parsed_template(form, SESSION_FIELDS).render(values)
+        return given.over(self._knowledge.request)

@@ -43,7 +43,7 @@ def type_of(message: Item) -> str | None:
 def role_of(message: Item) -> str:
     """Return the role of a message of any API; what the model made is the assistant's."""
     if "role" in message:
-        return str(message["role"])
+        return "assistant" if message["role"] == "model" else str(message["role"])
     of_client = type_of(message) in (*_OUTPUTS, "mcp_approval_response", "tool_search_output")
     return "tool" if of_client and not is_hosted(message) else "assistant"
 
@@ -139,7 +139,8 @@ def _not_known(messages: Sequence[Item]) -> Iterator[Item]:
 def _bonds(messages: Sequence[Item]) -> Iterator[tuple[str, set[str]]]:
     """Yield the id of each item that the model made, with the reasoning right before it."""
     for i, message in enumerate(messages):
-        if type_of(message) not in {None, "reasoning"} and "id" in message:
+        is_led = type_of(message) not in {None, "reasoning"} and _is_models(message)
+        if is_led and "id" in message:
             reply = [*takewhile(_is_models, reversed(messages[:i]))]
             while reply and type_of(reply[0]) != "reasoning":
                 del reply[0]

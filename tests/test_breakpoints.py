@@ -353,13 +353,13 @@ def test_a_turn_visits_what_is_new_of_a_hundred_thousand_items(
     full = [user(), *[{"role": "user", "content": "so"}] * 100_000]
     claude = Request(SYSTEM, model="claude-sonnet-4-5")
     loop.apply(full, request=claude)
-    memory = loop._memory
+    memory = loop._knowledge.memory
     assert memory is not None
     assert memory.known is not None
     visited = []
     visit = type(memory.known).with_markers
 
-    def counted(known: KnownList, message: Message, ttls: Any) -> Message:
+    def counted(known: KnownList, message: int, ttls: Any) -> Message | None:
         visited.append(message)
         return visit(known, message, ttls)
 

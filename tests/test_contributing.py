@@ -13,22 +13,31 @@ import pytest
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 DIFFS = re.findall(r"^```diff\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-NAMES = ("gate", "action")
-MOST_FILES = {"gate": 3, "action": 4}
+MOST_FILES = {"gate": 3, "action": 4, "fact": 5, "shape": 3, "host": 8, "command": 3}
+NAMES = tuple(MOST_FILES)
+OF_A_HOST = {
+    "docs/murmur.md",
+    "policyctx/integrations/murmur.py",
+    "tests/integrations/test_murmur.py",
+}
 
 
 def files_of(diff: str) -> list[str]:
     return re.findall(r"^\+\+\+ b/(\S+)$", diff, re.MULTILINE)
 
 
-def copy_of_project(folder: Path) -> Path:
+def copy_of_project(folder: Path, files: list[str]) -> Path:
     for part in ("policyctx", "policies", "tests"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.tiktoken.gz")
+        # Compiled modules are copied too: they fit, as a copy has the time of its original.
+        ignored = shutil.ignore_patterns("*.tiktoken.gz")
         shutil.copytree(ROOT / part, folder / part, ignore=ignored)
     vocabularies = Path("policyctx/tokens/vocabularies")
     for file in (ROOT / vocabularies).glob("*.gz"):
         (folder / vocabularies / file.name).symlink_to(file)
-    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in {"pyproject.toml", *files}:
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
     return folder
 
 
@@ -45,15 +54,24 @@ def run_tests(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
 
 
-def test_there_is_a_worked_diff_of_a_gate_and_of_an_action() -> None:
+def test_there_is_a_worked_diff_of_each() -> None:
     assert len(DIFFS) == len(NAMES)
+
+
+def test_a_host_touches_six_files_beside_its_own_with_the_changelog() -> None:
+    files = {*files_of(DIFFS[NAMES.index("host")])}
+    assert files > OF_A_HOST
+    assert len(files - OF_A_HOST | {"CHANGELOG.md"}) == 6
+    [text] = re.findall(r"\*\*A host\*\* .*?```diff", GUIDE, re.DOTALL)
+    assert all(f"`{file}`" in text for file in files - OF_A_HOST)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "diff"), [*zip(NAMES, DIFFS, strict=True)], ids=NAMES)
 def test_a_worked_diff_applies_and_its_test_passes(name: str, diff: str, tmp_path: Path) -> None:
-    project, files = copy_of_project(tmp_path), files_of(diff)
-    own_tests = [file for file in files if file.startswith("tests/")]
+    files = files_of(diff)
+    project = copy_of_project(tmp_path, files)
+    own_tests = [file for file in files if re.fullmatch(r"tests/.*\.py", file)]
     assert len(files) <= MOST_FILES[name]
     assert own_tests
     applied(diff, project, *own_tests)

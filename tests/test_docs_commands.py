@@ -19,6 +19,7 @@ DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("[!.]*/R
 # A line of a shell, indented or in a fence, and a command in a sentence.
 LINE = re.compile(r"^(?: {4}|\$ )policyctx (\S.*)$", re.MULTILINE)
 INLINE = re.compile(r"`policyctx (\S[^`]*)`")
+DIFF = re.compile(r"^ *```diff$.*?^ *```$", re.MULTILINE | re.DOTALL)
 # The words of a command end there.
 ENDS = frozenset({"--", "|", "&&", ">", "#"})
 
@@ -30,6 +31,7 @@ def command() -> Any:
 
 def commands_in(text: str) -> Iterator[str]:
     text = text.split("\n## [0.", 1)[0]  # a changelog's older versions stay as they are
+    text = DIFF.sub("", text)  # a worked diff adds what the program does not have
     yield from LINE.findall(text)
     yield from (" ".join(found.split()) for found in INLINE.findall(text))
 

@@ -585,6 +585,23 @@ def test_a_late_output_brings_a_call_back_that_was_dropped_before_a_compaction(
         session = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
 
 
+@pytest.mark.parametrize("step", ["drop", "calls", "turns"])
+@pytest.mark.parametrize("name", [{"id": "x_1"}, {"id": "c"}, {"call_id": "c"}])
+def test_a_dropped_pair_stays_dropped_after_a_restart_by_whatever_id_it_is_named(
+    name: dict[str, str], step: str
+) -> None:
+    session = session_with(step)
+    answered = {"type": "local_shell_call_output", "output": "found"} | name
+    messages = [GO, SHELL, answered, *around("anthropic", [])]
+    left = session.apply(messages).messages
+    assert answered not in list(left)
+    restarted = Session(session.policy, session_id="s", store=session.store)
+    result = restarted.apply(messages)
+    assert not result.warnings
+    assert not result.plan.new
+    assert result.messages == left
+
+
 REASONING: list[Message] = [
     {"type": "reasoning", "id": "rs", "summary": []},
     {"type": "compaction", "id": "op", "encrypted_content": "secret"},

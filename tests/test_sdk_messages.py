@@ -252,10 +252,10 @@ def test_saved_chat_objects_have_the_same_fate(
 def test_saved_chat_objects_continue_the_list_of_a_session(chat: list[Any], tmp_path: Path) -> None:
     session = under(RESULTS, tmp_path)
     session.apply(chat)
-    assert session._memory is not None
-    known = session._memory.known
+    assert session._knowledge.memory is not None
+    known = session._knowledge.memory.known
     session.apply(saved_as(lambda message: message.model_dump(), chat))
-    assert session._memory.known is known
+    assert session._knowledge.memory.known is known
 
 
 def test_compact_messages_takes_chat_objects(chat: list[Any], tmp_path: Path) -> None:

@@ -375,3 +375,12 @@ def test_a_placeholder_is_recognised_by_its_text_without_a_ledger(
     given = Session(policy(text), root=tmp_path, session_id="s").apply(messages).messages
     plan = Session(policy(text), root=tmp_path, session_id="s").plan(given)
     assert [decision.reason.code for decision in plan.decisions] == ["placeholder", "placeholder"]
+
+
+def test_a_store_that_is_set_later_counts_with_a_warning(tmp_path: Path) -> None:
+    session = Session(policy(SMALL), root=tmp_path / "a", session_id="s")
+    with pytest.warns(DeprecationWarning, match=r"make the session with Session\(…, store=store\)"):
+        session.store = ContextFileSystem(tmp_path / "b", session="s")
+    [path] = session.apply(session_of("x" * 400)).files
+    assert Path(path).is_relative_to(tmp_path / "b")
+    assert session.read(path) == "x" * 400

@@ -8,7 +8,7 @@ import pytest
 
 from policyctx import Request, Session
 from policyctx.errors import InputError
-from policyctx.integrations.host_sessions import AgentLoop
+from policyctx.integrations.host_sessions import Turn
 from policyctx.messages.asked import Asked
 from policyctx.planning.gates import GateVerdict
 from tests.conversations import session_of
@@ -90,13 +90,13 @@ def test_until_is_a_share_of_the_window_of_the_called_model(tmp_path: Path) -> N
 
 def test_a_loop_names_the_model_of_each_request(tmp_path: Path) -> None:
     live = session(tmp_path)
-    loop, messages = AgentLoop.of(live), session_of("x" * 4 * 110_000)
-    asked = Asked("a", messages, model="gpt-4o")
-    assert loop.preview(live, asked) is not messages
-    sent = loop.apply(live, Asked("b", messages, model="claude-opus-4-8"))
+    messages = session_of("x" * 4 * 110_000)
+    assert Turn(live, Asked("a", messages, model="gpt-4o")).preview() is not messages
+    sent = Turn(live, Asked("b", messages, model="claude-opus-4-8")).apply()
     assert sent.messages is messages
-    assert loop.apply(live, Asked("c", messages, model="gpt-4o")).messages is not messages
-    loop.apply(live, Asked("d", messages))
+    sent = Turn(live, Asked("c", messages, model="gpt-4o")).apply()
+    assert sent.messages is not messages
+    Turn(live, Asked("d", messages)).apply()
     assert gate_of(live).limit == 102_400
     live.apply(messages, request=CLAUDE)
     assert gate_of(live).limit == 800_000

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from google.genai import types
 
 from policyctx import Session
+from policyctx.integrations.google_contents import GoogleShape
 from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
 
@@ -37,33 +39,62 @@ def chat(signature: dict[str, Any]) -> Turn:
     return turn
 
 
+def content(i: int) -> list[Any]:
+    names = {f"a{i}": "search", f"b{i}": "read"}
+    made: list[dict[str, Any]] = [
+        {"functionCall": {"id": key, "name": name, "args": {}}} for key, name in names.items()
+    ]
+    made[0]["thoughtSignature"] = "c2ln"
+    found = [
+        {"functionResponse": {"id": key, "name": name, "response": {"output": LINES}}}
+        for key, name in names.items()
+    ]
+    return [{"role": "model", "parts": made}, {"role": "user", "parts": found}]
+
+
+def of_sdk(i: int) -> list[Any]:
+    return [types.Content.model_validate(message) for message in content(i)]
+
+
 TURNS = {
+    "contents": content,
+    "sdk": of_sdk,
     "google": chat({"extra_content": {"google": {"thought_signature": "c2ln"}}}),
     "litellm": chat({"provider_specific_fields": {"thought_signature": "c2ln"}}),
 }
 USER = {"role": "user", "content": "Find it."}
+PROMPTS = {
+    "contents": {"role": "user", "parts": [{"text": "Find it."}]},
+    "sdk": types.Content(role="user", parts=[types.Part(text="Find it.")]),
+}
 SHAPES = pytest.mark.parametrize("of", TURNS)
 
 
 def steps_of(messages: Sequence[Any]) -> list[list[str]]:
     """Return the tools that are called, by message; a signed call has a star."""
-    return [
-        [
-            call["function"]["name"] + "*" * ("thought_signature" in str(call))
-            for call in message.get("tool_calls") or ()
-        ]
-        for message in messages
-        if message.get("role") == "assistant"
-    ]
+    made = [_calls(m if isinstance(m, dict) else m.model_dump(exclude_none=True)) for m in messages]
+    return [calls for calls in made if calls]
+
+
+def _calls(message: dict[str, Any]) -> list[str]:
+    calls = [*(message.get("tool_calls") or ()), *message.get("parts", ())]
+    named = ((call, _name(call)) for call in calls)
+    return [name + "*" * ("ignature" in str(call)) for call, name in named if name]
+
+
+def _name(call: dict[str, Any]) -> str:
+    fields = ("function", "functionCall", "function_call")
+    return next((str(call[field]["name"]) for field in fields if field in call), "")
 
 
 def after_turns(text: str, of: str) -> list[list[str]]:
-    session = Session(policy(text), session_id="s", store=MemoryStore())
-    messages = [USER]
+    shapes, prompt = (GoogleShape(),) if of == "sdk" else (), PROMPTS.get(of, USER)
+    session = Session(policy(text), session_id="s", store=MemoryStore(), shapes=shapes)
+    messages = [prompt]
     for i in range(4):
-        messages += [*TURNS[of](i), USER]
+        messages += [*TURNS[of](i), prompt]
         sent = session.apply(messages).messages
-        restarted = Session(session.policy, session_id="s", store=session.store)
+        restarted = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
         assert restarted.apply(messages).messages == sent
     return steps_of(sent)
 

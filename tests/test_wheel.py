@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integrations.heavy.run import install
 from tests.serving import serving
 
 ROOT = Path(__file__).parents[1]
@@ -108,7 +109,7 @@ def test_the_demo_runs_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> N
     programs = next(
         path for path in (environment / "bin", environment / "Scripts") if path.is_dir()
     )
-    run(*PIP, "--python", environment, "install", "--no-compile", wheel, cwd=tmp_path)
+    install(programs / "python", [str(wheel)])
     where = run(
         programs / "python", "-c", "import policyctx; print(policyctx.__file__)", cwd=tmp_path
     )

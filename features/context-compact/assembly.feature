@@ -70,6 +70,15 @@ Feature: The new list, the archive and the report
     When the policy is applied
     Then the archive holds messages 2 to 5
 
+  @F-007
+  Scenario: The archive names its version and its compaction
+    Given a user message of 10 tokens
+    When the policy is applied
+    Then the compaction reports the summary "The summary."
+    And the file "archive/compaction-001.json.zst" is JSON with
+      | schema_version | 1.0 |
+      | compaction     | 1   |
+
   @F-007 @BR-1.3-2
   Scenario: What cannot be saved is not replaced
     Given a user message of 10 tokens

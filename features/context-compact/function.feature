@@ -25,6 +25,44 @@ Feature: One call compacts a list
       | compact_messages       |
       | compact_messages_async |
 
+  @F-007 @F-009
+  Scenario Outline: The function returns the summary and the path of what it replaced
+    Given the messages:
+      | role      | text               |
+      | system    | You are an agent.  |
+      | user      | Rename the field.  |
+      | assistant | The field is done. |
+    When the function <function> is called with
+      | threshold | 1 |
+    Then the compaction reports the summary "The summary."
+    And the archive holds messages 2 to 3
+    And message 1 is the same object as before
+    And the user message is summarised
+    And the file "archive/compaction-001.json.zst" is JSON with
+      | schema_version | 1.0 |
+      | compaction     | 1   |
+
+    Examples:
+      | function               |
+      | compact_messages       |
+      | compact_messages_async |
+
+  @UC-006 @F-009
+  Scenario Outline: The function says why it replaces nothing of a long list
+    Given the messages:
+      | role   | text              |
+      | system | You are an agent. |
+    When the function <function> is called with
+      | threshold | 1 |
+    Then the same list is returned
+    And 1 warning is given
+    And a warning says "not compacted: there is nothing that it may replace"
+
+    Examples:
+      | function               |
+      | compact_messages       |
+      | compact_messages_async |
+
   @F-009 @BR-3.2-67
   Scenario Outline: The function returns a short list as it is
     Given a user message of 159,999 tokens

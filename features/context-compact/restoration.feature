@@ -223,6 +223,19 @@ Feature: The files that were read last come back
     When the policy is applied
     Then a warning says "'large.py' is not restored: its 5001 tokens are more than 5000"
 
+  @F-005 @BR-3.2-35 @BR-3.2-40
+  Scenario: A file with more bytes than its tokens can have is not read
+    Given the policy:
+      """
+      extends: context-compact
+      compaction: {restore: {max_tokens_per_file: 10}}
+      """
+    And the working directory has the file "large.py" of 2,000 characters
+    And the agent has read the file "large.py"
+    When the policy is applied
+    Then no file is restored
+    And a warning says "'large.py' is not restored: it is too large, 2000 bytes"
+
   @F-005 @BR-3.2-42
   Scenario: Where every file is too large, none comes back
     Given the working directory has the file "a.py" of 5001 tokens

@@ -54,6 +54,21 @@ Feature: The files
     And the file of every result holds its original content
 
   @F-001 @BR-3.2-13
+  Scenario: A writer of the caller's keeps the file of an earlier result under one id
+    Given the policy:
+      """
+      extends: context-offload
+      steps:
+        - {name: arriving, do: offload, on: arrival}
+      """
+    And a writer writes the session's files
+    When a result "twice" of 300 characters arrives
+    And a result "twice" of 400 characters arrives
+    Then the file of the last result "twice" is "tool-result-twice-1.md"
+    And only the files "tool-result-twice.md" and "tool-result-twice-1.md" are written by the writer
+    And the file "tool-result-twice.md" holds the original content of the 1st result "twice"
+
+  @F-001 @BR-3.2-13
   Scenario: Results under one id get files of their own even when they are equal
     Given a result "twice" from Bash that reads
       """

@@ -145,6 +145,15 @@ Feature: The file and its path
     And a result "toolu_xyz" of 1000 characters arrives
     Then the file "session-abc123/toolu_xyz.md" holds the original content of the 2nd result "toolu_xyz"
 
+  @F-001 @BR-3.2-4
+  Scenario: A writer of the caller's overwrites the earlier file of the id
+    Given a writer writes the session's files
+    When a result "twice" of 3000 characters arrives
+    And a result "twice" of 2000 characters arrives
+    Then the file of the 2nd result "twice" is "session-abc123/twice.md"
+    And only the file "session-abc123/twice.md" is written by the writer
+    And the file "session-abc123/twice.md" holds the original content of the 2nd result "twice"
+
   @F-001 @BR-3.2-14 @BR-5.3-2
   Scenario: Of two results under one id in one message the last one stays in the file
     When these results arrive

@@ -100,6 +100,22 @@ Feature: One call offloads one result
       | offload_tool_result       |
       | offload_tool_result_async |
 
+  @F-003 @BR-3.2-22
+  Scenario Outline: A file that is gone is written again with what the message holds
+    Given the caller passes the edited messages back
+    When the function <function> is called
+    Then the file "session-abc123/toolu_xyz.md" is written
+    When the file "session-abc123/toolu_xyz.md" is deleted from the root folder
+    And the function <function> is called
+    Then the result lists the file "session-abc123/toolu_xyz.md"
+    And the file "session-abc123/toolu_xyz.md" contains "[Tool result offloaded to file: "
+    And the file "session-abc123/toolu_xyz.md" contains "session-abc123/toolu_xyz.md]"
+
+    Examples:
+      | function                  |
+      | offload_tool_result       |
+      | offload_tool_result_async |
+
   @F-001 @BR-3.2-1
   Scenario Outline: A message with two results is an error
     Given the messages

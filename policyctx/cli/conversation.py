@@ -17,6 +17,7 @@ from policyctx.replay.cost import learnt
 from policyctx.replay.readers.registered import LISTS, readers
 from policyctx.replay.reading import recordings_of
 from policyctx.replay.recording import ModelCall, Recording
+from policyctx.replay.terms import called_window
 from policyctx.resources import open_file
 from policyctx.session import Session
 from policyctx.turns.request import Request
@@ -64,8 +65,8 @@ class Given:
     def teach(self, session: Session, *, quiet: bool = False) -> Request:
         """Let a session know what was billed for the calls before, and return what is sent.
 
-        The window is that of `window_of`, as in a replay. If it is not `model.context_window` and
-        the policy has shares of it, stderr says so, unless all is to be `quiet`. So it does if
+        The window is that of `called_window`, as in a replay. If it is not `model.context_window`
+        and the policy has shares of it, stderr says so, unless all is to be `quiet`. So it does if
         calls were billed more than the window.
         """
         recording, name = self.recording, self._named(session)
@@ -125,8 +126,10 @@ class Given:
         return model_name(named, session.policy.model.name)
 
     def _window(self, session: Session) -> int:
-        at = None if self._last is None else self._last.at
-        return window_of(session.policy.model, self._named(session), at=at)
+        model, name, last = session.policy.model, self._named(session), self._last
+        if last is None:
+            return window_of(model, name)
+        return called_window(last, model, name, last.at)
 
     @property
     def _last(self) -> ModelCall | None:

@@ -23,6 +23,7 @@ from policyctx.cli.output import (
     table_width,
 )
 from policyctx.cli.progress import Progressed
+from policyctx.policy.models import Model
 from policyctx.pricing.rows import prices_date
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
 from policyctx.replay.answer import answer_of, day_of, titles
@@ -224,6 +225,11 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in models)
         others = counted(whole.sessions - whole.priced, "session")
         yield f"no price  for {others}: {calls}"
+    if whole.assumed_windows:
+        unknown = sorted(whole.assumed_windows.items())
+        calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in unknown)
+        assumed = f"{Model().context_window:,} tokens"
+        yield f"window    {assumed} assumed for {calls}: model.context_window sets it"
     if whole.ttl_assumed:
         calls = counted(whole.ttl_assumed, "call")
         yield (
@@ -390,6 +396,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
         "priced_sessions": figures.priced,
         "calls_without_prices": dict(figures.unpriced),
         "calls_with_assumed_ttl": figures.ttl_assumed,
+        "calls_with_assumed_window": dict(figures.assumed_windows),
         "contradictions": contradicting(figures),
         "checks": {name: _check(figures.checks, name) for name in figures.checks.formats},
         "records": figures.records,

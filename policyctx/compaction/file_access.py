@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,7 +121,7 @@ def _accessed(call: Item, tools: FileTools, sources: Sequence[FileSource]) -> It
         fields = tools.path_fields(call.tool, source)
         if not fields:
             continue
-        given = _input(call) if given is None else given
+        given = call.input if given is None else given
         if value := path_in(given, fields):
             seen = tuple(_seen(given, value, source, tools.line_fields(call.tool)))
             yield from (FileAccess(path, seen) for path in _paths(value))
@@ -186,15 +185,6 @@ def _number(given: Mapping[str, Any], names: Sequence[str] | None) -> int | None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _input(call: Item) -> dict[str, Any]:
-    """Return the input of a call; empty if it is not an object."""
-    try:
-        given = json.loads(call.text)
-    except (ValueError, RecursionError):
-        return {}
-    return given if isinstance(given, dict) else {}
-
-
 def unknown_readers(
     messages: Sequence[Message],
     reads_file: Callable[[str], PathFields | None],
@@ -210,7 +200,7 @@ def unknown_readers(
         if not item.tool or item.tool in found:
             continue
         if not reads_file(item.tool):
-            given = _input(item)
+            given = item.input
             found.update((item.tool, name) for name in given if _is_path(name, given[name]))
     return dict(sorted(found.items(), key=lambda pair: not _READS.search(pair[0])))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
@@ -91,7 +92,7 @@ class Medium:
 class Blocks(Protocol):
     """The blocks of a result whose texts are joined."""
 
-    texts: tuple[str, ...]
+    texts: tuple[str | JsonText, ...]
     """The texts that are joined, the strings of the message itself; empty if they are unknown."""
 
     @property
@@ -108,6 +109,62 @@ class Blocks(Protocol):
     def chars(self) -> int:
         """The characters of the JSON."""
         ...
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+# A string is encoded in pieces of so many characters; each of them may become six.
+_PIECE_CHARS = 1 << 13
+HELD_CHARS = 1 << 8
+"""A string of no more characters is not long: it is no larger than the object that holds it."""
+
+
+def string_pieces(text: str) -> Iterator[str]:
+    """Yield the JSON of a string in pieces, without the quotes around it."""
+    cuts = range(0, len(text), _PIECE_CHARS)
+    return (_encode(text[at : at + _PIECE_CHARS])[1:-1] for at in cuts)
+
+
+class JsonText(tuple[str, ...]):
+    """Compact JSON of a value that is made where it is read, as `str` of this.
+
+    It has the long strings of the value itself, at odd positions, and the JSON between them. So the
+    JSON is not in memory beside the value, and stays the same when the value changes.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return joined((self,))
+
+    @property
+    def value(self) -> PlainValue:
+        """The value, with the same long strings."""
+        # No other string is as long as what stands for the long ones.
+        found = json.loads("".join(_LONG if i % 2 else part for i, part in enumerate(self)))
+        return _with_long(found, iter(self[1::2]))
+
+
+def joined(texts: Sequence[str | JsonText]) -> str:
+    """Return the texts, joined by a newline."""
+    text = ""
+    for number, one in enumerate(texts):
+        if number:
+            text += "\n"
+        for i, part in enumerate((one,) if isinstance(one, str) else one):
+            for piece in string_pieces(part) if i % 2 else (part,):
+                text += piece  # grows in place, where an encoder and a join hold the text twice
+    return text
+
+
+_LONG = "x" * (HELD_CHARS + 1)
+
+
+def _with_long(value: PlainValue, long: Iterator[str]) -> PlainValue:
+    if isinstance(value, str):
+        return value if len(value) <= HELD_CHARS else next(long)
+    if isinstance(value, dict):
+        return {key: _with_long(inner, long) for key, inner in value.items()}
+    return [_with_long(one, long) for one in value] if isinstance(value, list) else value
 
 
 class Item(NamedTuple):
@@ -127,9 +184,10 @@ class Item(NamedTuple):
     type: str
     """The item type under the policy: the kind, or a refinement that the policy defines."""
     role: str
-    texts: str | tuple[str, ...]
-    """`text`, or the texts of blocks that it joins: what is joined is not held beside them."""
-    counted_texts: str | tuple[str, ...]
+    texts: str | JsonText | tuple[str | JsonText, ...]
+    """`text`, or what it is made from: texts that it joins, or the strings in its JSON. So what is
+    made is not held beside the messages."""
+    counted_texts: str | JsonText | tuple[str | JsonText, ...]
     """The same of `counted`."""
     media: tuple[Medium, ...] = ()
     turn: int = 0
@@ -156,19 +214,29 @@ class Item(NamedTuple):
     blocks: Blocks | None = None
     """The blocks of a result whose texts are joined in `text`."""
     other_id: str | None = None
-    """A second id of a call, by which its answers may name it, too."""
+    """A second id of a call, by which its answers may name it; of such an answer, the first."""
+    signed: bool = False
+    """Whether a call has a signature that stands for the later calls of its message, too."""
 
     @property
     def text(self) -> str:
         """The text that offloading saves."""
-        texts = self.texts
-        return texts if isinstance(texts, str) else "\n".join(texts)
+        return _made(self.texts)
 
     @property
     def counted(self) -> str:
         """The text whose tokens are billed."""
-        texts = self.counted_texts
-        return texts if isinstance(texts, str) else "\n".join(texts)
+        return _made(self.counted_texts)
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The input of a call as a value; empty if it is not a JSON object."""
+        texts = self.texts
+        try:
+            value = texts.value if isinstance(texts, JsonText) else json.loads(self.text)
+        except (RecursionError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
 
     @property
     def is_call(self) -> bool:
@@ -207,6 +275,10 @@ class Item(NamedTuple):
         """
         name = f"msg_{self.message + 1:03}" if self.tool_use_id is None else self.tool_use_id
         return name if self.inside is None else f"{name}-{self.number}"
+
+
+def _made(texts: str | JsonText | tuple[str | JsonText, ...]) -> str:
+    return joined(texts) if type(texts) is tuple else str(texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,12 @@ that has no plugins.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
+from functools import partial
 from typing import Any, NamedTuple
-from uuid import uuid4
-from weakref import WeakValueDictionary
 
 from policyctx.definitions.items import HostObject, SessionOption
-from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
@@ -46,8 +43,6 @@ SessionOf: TypeAlias = Callable[[Any, Any], Session | None]
 
 __all__ = ["GoogleShape", "PolicyPlugin"]
 
-# The sessions that are kept between calls; the store has what is needed to go on with another one.
-_MOST_SESSIONS = 64
 # The model calls whose usage is awaited at the same time.
 _MOST_CALLS = 256
 
@@ -73,15 +68,8 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         **options: SessionOption,
     ) -> None:
         super().__init__(name=name)
-        self._session = session
-        self._options = {**options, "shapes": [*options.get("shapes", ()), GoogleShape()]}
-        self._lock = Lock()
-        self._recent: OrderedDict[str, Session] = OrderedDict()
-        # A session that is in use stays the only one of its conversation.
-        self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
-        self._sent: OrderedDict[object, tuple[Session, SentTurn]] = OrderedDict()
-        if options and (isinstance(session, Session) or callable(session)):
-            raise InputError("options of a session need a policy, not a session")
+        self._sessions = HostSessions(session, GoogleShape(), options)
+        self._turns: Recent[object, Turn] = Recent(_MOST_CALLS)
 
     def session_of(
         self, session_id: str, *, app_name: str, user_id: str, agent_name: str
@@ -91,53 +79,35 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         ADK's session ids differ only within an application and a user, so the session id has all
         of them: `app_name/user_id/session_id/agent_name`.
         """
-        if isinstance(self._session, Session):
-            return self._session
-        if callable(self._session):
-            raise InputError("the sessions are chosen by a function, not by id")
-        key = "/".join(map(_escaped, (app_name, user_id, session_id, agent_name)))
-        with self._lock:
-            session = self._in_use.get(key)
-            if session is None:
-                options = options_below(self._options, key)
-                session = Session(self._session, session_id=key, **options)
-                self._in_use[key] = session
-            self._recent[key] = session
-            self._recent.move_to_end(key)
-            while len(self._recent) > _MOST_SESSIONS:
-                self._recent.popitem(last=False)
-            return session
+        return self._sessions.of_id(_joined(app_name, user_id, session_id, agent_name))
 
     async def before_model_callback(
         self, *, callback_context: HostObject, llm_request: HostObject
     ) -> None:
         """Put the edited list into a request."""
         call = _key(callback_context)
-        self._sent.pop(call, None)
-        contents = llm_request.contents
-        session = self._chosen(callback_context, llm_request)
+        self._turns.pop(call, None)
         held = getattr(llm_request, "previous_interaction_id", None)
-        if session is None or not contents or held:
+        session = self._sessions.chosen(
+            callback_context, llm_request, session_id=partial(_session_id, callback_context)
+        )
+        if session is None or held:
             return
-        loop, config = AgentLoop.of(session), llm_request.config
+        config = llm_request.config
         asked = Asked(
-            uuid4().hex,
-            contents,
+            None,  # the model repeats an attempt without coming here
+            llm_request.contents,
             _system(config),
             _tools(config),
             callback_context.agent_name,
             _compared,
             model_name(llm_request.model),
         )
-        is_given = callable(self._session) and not isinstance(self._session, Session)
-        if loop.is_applying or not (is_given or loop.is_own(session, asked)):
+        if (turn := self._sessions.turn(session, asked)) is None:
             return
-        sent = await loop.apply_async(session, asked)
-        loop.finish(asked)  # the model repeats an attempt without coming here
-        self._sent[call] = session, sent
-        while len(self._sent) > _MOST_CALLS:
-            self._sent.popitem(last=False)
-        if sent.messages is not contents:
+        sent = await turn.apply_async()
+        self._turns.put(call, turn)
+        if sent.messages is not sent.given:
             llm_request.contents = list(sent.messages)
 
     async def after_model_callback(
@@ -146,22 +116,8 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         """Observe the usage of a response, of a stream that of its last part."""
         if llm_response.partial or (usage := _usage(llm_response)) is None:
             return
-        if (last := self._sent.get(_key(callback_context))) is not None:
-            session, sent = last
-            await AgentLoop.of(session).observe_async(session, sent, usage)
-
-    def _chosen(self, context: HostObject, request: HostObject) -> Session | None:
-        if isinstance(self._session, Session):
-            return self._session
-        if callable(self._session):
-            return self._session(context, request)
-        given = _session(context)
-        return self.session_of(
-            given.id,
-            app_name=given.app_name,
-            user_id=given.user_id,
-            agent_name=context.agent_name,
-        )
+        if (turn := self._turns.get(_key(callback_context))) is not None:
+            await turn.observe_async(usage)
 
 
 class _UnansweredCall(NamedTuple):
@@ -187,9 +143,15 @@ def _session(context: HostObject) -> HostObject:
     return context._invocation_context.session  # noqa: SLF001 - see above
 
 
-def _escaped(name: str) -> str:
-    """Return a name without slashes, so that different names give different session ids."""
-    return name.replace("%", "%25").replace("/", "%2F")
+def _session_id(context: HostObject) -> str:
+    """Return the session id of an agent in a session of ADK."""
+    given = _session(context)
+    return _joined(given.app_name, given.user_id, given.id, context.agent_name)
+
+
+def _joined(*names: str) -> str:
+    """Return a session id, which differs for different names, also for those with slashes."""
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in names)
 
 
 def _compared(content: HostObject) -> dict[str, Any]:

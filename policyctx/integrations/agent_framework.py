@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Path, SessionOption
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes.block_texts import BlockList, medium_of
@@ -49,8 +48,6 @@ except (ImportError, KeyError) as error:
 
 SessionOf: TypeAlias = Callable[[ChatContext], Session | None]
 
-
-_log = logging.getLogger(__name__)
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 # The blocks of Anthropic's API as which the files of a message are sized.
@@ -256,7 +253,6 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
     def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         self._shape = AgentFrameworkShape()
         self._sessions = HostSessions(session, self._shape, options)
-        self._has_warned = False
 
     def session_of(self, session_id: str) -> Session:
         """Return the session of an id; the one that was given if there is only one."""
@@ -267,13 +263,13 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         if (turn := self._turn(context)) is None:
             await call_next()
             return
-        sent = await turn.loop.apply_async(turn.session, turn.asked)
-        if sent.messages is not turn.asked.messages and sent.messages is not sent.given:
+        sent = await turn.apply_async()
+        if sent.messages is not sent.given:
             context.messages = list(sent.messages)
 
         async def answered(response: HostObject) -> HostObject:
-            turn.loop.finish(turn.asked)
-            await _observe(turn, sent, response)
+            turn.finish()
+            await _observe(turn, response)
             return response
 
         if context.stream:
@@ -290,7 +286,7 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         if self._is_held(messages, options):
             return None
         session_id = None if context.session is None else context.session.session_id
-        session = self._sessions.chosen(context, session_id, _LACKING)
+        session = self._sessions.chosen(context, session_id=lambda: session_id, lacking=_LACKING)
         tools = [*map(_schema, options.get("tools") or ())]
         # A repeated call is one with the same messages, before an answer to it has come.
         key = f"{len(messages)} {session_id}"
@@ -305,12 +301,10 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         calls = {each.call_id for each in contents if each.type == "function_call"}
         if not options.get("conversation_id") and results <= calls:
             return False
-        if not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "a list of messages was sent unchanged: the server holds its history, so there is"
-                " nothing to edit; the option store=False of the client keeps it here"
-            )
+        self._sessions.warn(
+            "a list of messages was sent unchanged: the server holds its history, so there is"
+            " nothing to edit; the option store=False of the client keeps it here"
+        )
         return True
 
     def _compared(self, message: HostObject) -> dict[str, Any]:
@@ -319,7 +313,7 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         return {"from": found["role"], "content": found["contents"]}
 
 
-async def _observe(turn: Turn, sent: SentTurn, response: HostObject) -> None:
+async def _observe(turn: Turn, response: HostObject) -> None:
     usage = getattr(response, "usage_details", None) or {}
     whole, output = usage.get("input_token_count") or 0, usage.get("output_token_count") or 0
     read = usage.get("cache_read_input_token_count") or 0
@@ -328,7 +322,7 @@ async def _observe(turn: Turn, sent: SentTurn, response: HostObject) -> None:
         whole -= read + written
     if whole + read + written:
         billed = Usage(whole, read, written, output)
-        await turn.loop.observe_async(turn.session, sent, billed)
+        await turn.observe_async(billed)
 
 
 def _model(client: HostObject, options: Mapping[str, Any]) -> str | None:

@@ -12,19 +12,19 @@ that has no middleware.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, closing
 from copy import copy
 from functools import partial
 from types import new_class
-from typing import Any, NamedTuple, TypeAlias, get_origin
+from typing import Any, TypeAlias, get_origin
 
 from policyctx.definitions.items import HostObject, Message
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import (
-    AgentLoop,
+    HostSessions,
     SentTurn,
+    Turn,
     hands_out_body,
     watch,
     watch_async,
@@ -51,8 +51,6 @@ from anthropic import CallNext as Next
 SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
 
 
-_log = logging.getLogger(__name__)
-
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
 # With these in the body the server holds the history, or is asked to summarise all of it.
 _HELD_BY_SERVER = ("thread", "previous_message_id", "compaction")
@@ -69,95 +67,66 @@ class PolicyMiddleware(anthropic.Middleware):
     """
 
     def __init__(self, session: Session | SessionOf) -> None:
-        self._session = session
-        self._has_warned = False
+        self._sessions = HostSessions(session)
 
     def handle(self, request: APIRequest, call_next: Next) -> APIResponse[Any]:
         """Send a request of the synchronous client with the edited list."""
-        if (call := self._call(request)) is None:
+        if (turn := self._turn(request)) is None:
             return call_next(request)
-        loop, session, asked = call.loop, call.session, call.asked
-        if call.is_count:
-            return call_next(_edited(request, asked, loop.preview(session, asked)))
-        sent = loop.apply(session, asked)
-        edited = _sent(request, asked, sent)
-
-        def observe(events: Generator[Any]) -> Generator[Any]:
-            return _observed(call, sent, events)
-
-        response = call_next(_with_stream(edited, observe))
+        if _path(request) == _COUNT:
+            return call_next(_edited(request, turn.asked, turn.preview()))
+        edited = _sent(request, turn.asked, turn.apply())
+        response = call_next(_with_stream(edited, partial(_observed, turn)))
         if _is_success(response):
-            loop.finish(asked)
+            turn.finish()
             if hands_out_body(response):
-                watch(response, partial(loop.observe, session, sent))
-            elif not request.stream and (usage := _usage(response)) is not None:
-                loop.observe(session, sent, usage)
+                watch(response, turn.observe)
+            elif not request.stream:
+                turn.observe(_usage(response))
         return response
 
     async def handle_async(
         self, request: APIRequest, call_next: AsyncNext
     ) -> AsyncAPIResponse[Any]:
         """Send a request of the asynchronous client with the edited list."""
-        if (call := self._call(request)) is None:
+        if (turn := self._turn(request)) is None:
             return await call_next(request)
-        loop, session, asked = call.loop, call.session, call.asked
-        if call.is_count:
-            previewed = await loop.preview_async(session, asked)
-            return await call_next(_edited(request, asked, previewed))
-        sent = await loop.apply_async(session, asked)
-        edited = _sent(request, asked, sent)
-
-        def observe(events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
-            return _observed_async(call, sent, events)
-
-        response = await call_next(_with_stream(edited, observe))
+        if _path(request) == _COUNT:
+            return await call_next(_edited(request, turn.asked, await turn.preview_async()))
+        edited = _sent(request, turn.asked, await turn.apply_async())
+        response = await call_next(_with_stream(edited, partial(_observed_async, turn)))
         if _is_success(response):
-            loop.finish(asked)
+            turn.finish()
             if hands_out_body(response):
-                watch_async(response, partial(loop.observe_async, session, sent))
-            elif not request.stream and (usage := _usage(response)) is not None:
-                await loop.observe_async(session, sent, usage)
+                watch_async(response, turn.observe_async)
+            elif not request.stream:
+                await turn.observe_async(_usage(response))
         return response
 
-    def _call(self, request: APIRequest) -> _Call | None:
-        """Return what to do for a request; None if it passes unchanged."""
-        path, body = request.url.partition("?")[0], request.json
-        if path not in {_CREATE, _COUNT} or not isinstance(body, dict):
+    def _turn(self, request: APIRequest) -> Turn | None:
+        """Return the turn that a request is; None if it passes unchanged."""
+        body = request.json
+        if _path(request) not in {_CREATE, _COUNT} or not isinstance(body, dict):
             return None
         messages = body.get("messages")
         if not (messages and isinstance(messages, list) and all(type(m) is dict for m in messages)):
             return None
         fields = {**body, **(request.options.extra_json or {})}
         if held := next((name for name in _HELD_BY_SERVER if fields.get(name)), None):
-            self._warn(held)
-            return None
-        is_given = callable(self._session)
-        session = self._session(request) if callable(self._session) else self._session
-        if session is None or (loop := AgentLoop.of(session)).is_applying:
+            self._sessions.warn(
+                f"a request with {held!r} was sent unchanged: the server holds its history, so"
+                " there is nothing to edit"
+            )
             return None
         key = request.options.idempotency_key or ""
         model = model_name(fields.get("model"))
         system, tools = body.get("system"), body.get("tools")
         asked = Asked(key, messages, system, tools, model=model, takes_markers=True)
-        if not (is_given or loop.is_own(session, asked)):
-            return None
-        return _Call(loop, session, asked, is_count=path == _COUNT)
-
-    def _warn(self, name: str) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "a request with %r was sent unchanged: the server holds its history, so there is"
-                " nothing to edit",
-                name,
-            )
+        return self._sessions.turn(self._sessions.chosen(request), asked)
 
 
-class _Call(NamedTuple):
-    loop: AgentLoop
-    session: Session
-    asked: Asked
-    is_count: bool
+def _path(request: APIRequest) -> str:
+    return request.url.partition("?")[0]
 
 
 def _edited(request: APIRequest, asked: Asked, messages: Sequence[Message]) -> APIRequest:
@@ -240,23 +209,21 @@ class _MessageStreamUsage:
         return usage if self._is_found else None
 
 
-def _observed(call: _Call, sent: SentTurn, events: Generator[Any]) -> Generator[Any]:
+def _observed(turn: Turn, events: Generator[Any]) -> Generator[Any]:
     """Yield the events of a stream, and observe its usage when it comes by."""
     found = _MessageStreamUsage()
     with closing(events):
         for event in events:
             if (usage := found.of(event)) is not None:
-                call.loop.observe(call.session, sent, usage)
+                turn.observe(usage)
             yield event
 
 
-async def _observed_async(
-    call: _Call, sent: SentTurn, events: AsyncGenerator[Any]
-) -> AsyncGenerator[Any]:
+async def _observed_async(turn: Turn, events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
     """Yield the events of a stream as `_observed` does."""
     found = _MessageStreamUsage()
     async with aclosing(events):
         async for event in events:
             if (usage := found.of(event)) is not None:
-                await call.loop.observe_async(call.session, sent, usage)
+                await turn.observe_async(usage)
             yield event

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from policyctx.definitions.items import Message, Path
+from policyctx.definitions.items import Message, Path, joined
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import (
     BlockList,
@@ -132,7 +132,7 @@ def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
     if texts is None:
         text, counted = as_json, _json([b for j, b in enumerate(blocks) if j not in seen])
     else:
-        text = "\n".join(texts)
+        text = joined(texts)
         counted = joined_text(plain, seen) or ""
         listed = BlockList(as_json, texts) if len(blocks) > 1 or seen else None
     held = tuple(medium for part in media for medium in part.media)

@@ -1,18 +1,17 @@
-"""`HostSessions`: the session of a framework's model call; `AgentLoop`: its turn in the loop."""
+"""`HostSessions`: the session of a host's model call; `Turn`: what the call sends and learns."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, get_ident
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from policyctx.definitions.items import HostObject, Message
@@ -37,13 +36,32 @@ _POLL = 0.005
 _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=frozenset())
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(dict[K, V]):
+    """A dict of at most so many entries, of which the oldest go. A put entry is the newest one."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def put(self, key: K, value: V) -> None:
+        """Put an entry, and let the oldest go if there are too many."""
+        self.pop(key, None)
+        self[key] = value
+        for oldest in [*self][: -self._most]:
+            self.pop(oldest, None)
+
+
 @dataclass(frozen=True, slots=True)
 class SentTurn:
     """What is sent for a request, in the turn of this number."""
 
     given: list[Message]
     messages: Sequence[Message]
-    turn: int
+    turn: int = 0
     system: object = None
     tools: object = None
     sets_breakpoints: bool = False
@@ -66,7 +84,8 @@ class AgentLoop:
         self._turn = 0
         self._last: Asked | None = None
         self._is_established = False
-        self._kept: dict[str, SentTurn] = {}
+        self.kept: Recent[str, SentTurn] = Recent(_MOST_KEPT)
+        """What was sent for requests that may be repeated, by their keys."""
         self._has_warned = False
 
     @classmethod
@@ -103,85 +122,43 @@ class AgentLoop:
             )
         return False
 
-    def apply(self, session: Session, asked: Asked) -> SentTurn:
-        """Return what to send for a request, by a turn of the session or as it was sent before."""
-        with self._in_turn():
-            if (sent := self._sent_before(asked)) is None:
-                self._begin(asked)
-                result = session.apply(asked.messages, request=_request(asked))
-                sent = self._keep(session, asked, result)
+    def sent_before(self, asked: Asked) -> SentTurn | None:
+        """Return what was sent for a request; None if it is a new one, with which a turn begins."""
+        sent = None if asked.key is None else self.kept.get(asked.key)
+        if sent is not None and sent.given == asked.messages:
             return sent
-
-    async def apply_async(self, session: Session, asked: Asked) -> SentTurn:
-        """Return what to send as `apply` does, without blocking the event loop."""
-        async with self._in_turn_async():
-            if (sent := self._sent_before(asked)) is None:
-                self._begin(asked)
-                result = await session.apply_async(asked.messages, request=_request(asked))
-                sent = self._keep(session, asked, result)
-            return sent
-
-    def preview(self, session: Session, asked: Asked) -> Sequence[Message]:
-        """Return the list that a turn would send now; nothing is decided."""
-        with self._in_turn():
-            return session.preview(asked.messages, request=_request(asked))
-
-    async def preview_async(self, session: Session, asked: Asked) -> Sequence[Message]:
-        """Return the list as `preview` does, without blocking the event loop."""
-        async with self._in_turn_async():
-            return await session.preview_async(asked.messages, request=_request(asked))
-
-    def finish(self, asked: Asked) -> None:
-        """Forget what was sent for a request that was answered: no attempt follows."""
-        self._kept.pop(asked.key, None)
-
-    def observe(self, session: Session, sent: SentTurn, usage: object) -> None:
-        """Learn from a usage, unless another turn has begun since; waits for nothing."""
-        if self._lock.acquire(blocking=False):
-            try:
-                if sent.turn == self._turn:
-                    with suppress(UsageError):
-                        session.observe(usage)
-            finally:
-                self._lock.release()
-
-    async def observe_async(self, session: Session, sent: SentTurn, usage: object) -> None:
-        """Learn from a usage as `observe` does, without blocking the event loop."""
-        if self._lock.acquire(blocking=False):
-            try:
-                if sent.turn == self._turn:
-                    with suppress(UsageError):
-                        await session.observe_async(usage)
-            finally:
-                self._lock.release()
-
-    def _begin(self, asked: Asked) -> None:
         self._turn += 1
         self._last = asked
         self._is_established = self._is_established or asked.has_reply()
+        return None
 
-    def _sent_before(self, asked: Asked) -> SentTurn | None:
-        sent = self._kept.get(asked.key)
-        return sent if sent is not None and sent.given == asked.messages else None
-
-    def _keep(self, session: Session, asked: Asked, result: Result) -> SentTurn:
+    def keep(self, session: Session, asked: Asked, result: Result) -> SentTurn:
+        """Return what a result sends, log its warnings, and keep it for a repeated request."""
         for warning in result.warnings:
             _log.warning("session %s: %s", session.session_id, warning)
-        while len(self._kept) >= _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+        given, has_breakpoints = asked.messages, bool(result.breakpoints)
         sent = SentTurn(
-            asked.messages,
-            result.messages,
-            self._turn,
-            result.system,
-            result.tools,
-            sets_breakpoints=bool(result.breakpoints),
+            given, result.messages, self._turn, result.system, result.tools, has_breakpoints
         )
-        self._kept[asked.key] = sent
+        if asked.key is not None:
+            self.kept.put(asked.key, sent)
         return sent
 
     @contextmanager
-    def _in_turn(self) -> Iterator[None]:
+    def learning(self, sent: SentTurn) -> Iterator[bool]:
+        """Give whether no other turn has begun since; waits for nothing."""
+        if not self._lock.acquire(blocking=False):
+            yield False
+            return
+        try:
+            with suppress(UsageError):
+                yield sent.turn == self._turn
+        finally:
+            self._lock.release()
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """Hold the lock of the session in this thread."""
         if not self._lock.acquire(blocking=False):
             if self._thread_of_task == get_ident():
                 raise RuntimeError(
@@ -196,7 +173,8 @@ class AgentLoop:
             self._lock.release()
 
     @asynccontextmanager
-    async def _in_turn_async(self) -> AsyncIterator[None]:
+    async def in_turn_async(self) -> AsyncIterator[None]:
+        """Hold the lock of the session in this task."""
         # A lock of asyncio would only serve one event loop, and no thread without one.
         while not self._lock.acquire(blocking=False):  # noqa: ASYNC110 - see above
             await asyncio.sleep(_POLL)
@@ -217,14 +195,67 @@ class AgentLoop:
             _applying.reset(token)
 
 
-def _request(asked: Asked) -> Request:
-    return Request(asked.system, asked.tools, asked.model, takes_markers=asked.takes_markers)
+class Turn:
+    """A model call to which a session's policy applies, and what is sent for it."""
+
+    def __init__(self, session: Session, asked: Asked) -> None:
+        self.session, self.asked, self._loop = session, asked, AgentLoop.of(session)
+        self.sent = SentTurn(asked.messages, asked.messages)
+        self._request = Request(
+            asked.system, asked.tools, asked.model, takes_markers=asked.takes_markers
+        )
+
+    def apply(self) -> SentTurn:
+        """Return what to send, by a turn of the session or as it was sent before."""
+        with self._loop.in_turn():
+            if (sent := self._loop.sent_before(self.asked)) is None:
+                result = self.session.apply(self.asked.messages, request=self._request)
+                sent = self._loop.keep(self.session, self.asked, result)
+            self.sent = sent
+        return sent
+
+    async def apply_async(self) -> SentTurn:
+        """Return what to send as `apply` does, without blocking the event loop."""
+        async with self._loop.in_turn_async():
+            if (sent := self._loop.sent_before(self.asked)) is None:
+                result = await self.session.apply_async(self.asked.messages, request=self._request)
+                sent = self._loop.keep(self.session, self.asked, result)
+            self.sent = sent
+        return sent
+
+    def preview(self) -> Sequence[Message]:
+        """Return the list that a turn would send now; nothing is decided."""
+        with self._loop.in_turn():
+            return self.session.preview(self.asked.messages, request=self._request)
+
+    async def preview_async(self) -> Sequence[Message]:
+        """Return the list as `preview` does, without blocking the event loop."""
+        async with self._loop.in_turn_async():
+            return await self.session.preview_async(self.asked.messages, request=self._request)
+
+    def finish(self) -> None:
+        """Forget what was sent for a request that was answered: no attempt follows."""
+        if self.asked.key is not None:
+            self._loop.kept.pop(self.asked.key, None)
+
+    def observe(self, usage: object) -> None:
+        """Learn from a usage, unless another turn has begun since or the value is not a usage."""
+        with self._loop.learning(self.sent) as may_learn:
+            if may_learn:
+                self.session.observe(usage)
+
+    async def observe_async(self, usage: object) -> None:
+        """Learn from a usage as `observe` does, without blocking the event loop."""
+        with self._loop.learning(self.sent) as may_learn:
+            if may_learn:
+                await self.session.observe_async(usage)
 
 
 PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
-SessionOf: TypeAlias = Callable[[Any], Session | None]
 
 
+_NO_ID = type(None)
+_LACKING = "this host has no ids of conversations: give it a Session in place of a policy"
 # The sessions that are kept between calls; the store has what is needed to go on with another one.
 _MOST_SESSIONS = 64
 
@@ -242,37 +273,38 @@ def options_below(options: Mapping[str, Any], session_id: str) -> dict[str, Any]
     return dict(options) | {"root": f"{root}/{below}" if is_text else Path(root, below)}
 
 
-class Turn(NamedTuple):
-    """A model call to which a session's policy applies."""
-
-    loop: AgentLoop
-    session: Session
-    asked: Asked
-
-
 class HostSessions:
     """The sessions of a host: one for all its calls, one for each id, or chosen by a function.
 
     With a policy there is one session for each of the host's ids, each with a folder below the
     `root` in `options`, or one for all calls if `options` have a `session_id`. They are the options
     of `Session`, and the sessions have the host's shape besides the shapes in them. A `Session` and
-    a function take no options: with them the constructor raises `InputError`.
+    a function take no options: with them the constructor raises `InputError`. `most` sessions stay
+    in memory between calls.
     """
 
     def __init__(
-        self, given: Session | SessionOf | PolicyLike, shape: Shape, options: Mapping[str, Any]
+        self,
+        given: Session | Callable[..., Session | None] | PolicyLike,
+        shape: Shape | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        most: int | None = None,
     ) -> None:
-        self._given = given
-        self._options = {**options, "shapes": [*options.get("shapes", ()), shape]}
+        self._options = dict(options or {})
+        if shape is not None:
+            self._options["shapes"] = [*self._options.get("shapes", ()), shape]
         if isinstance(given, Session) or callable(given):
             if options:
                 raise InputError("options of a session need a policy, not a session")
-        elif "session_id" in options:
-            self._given = Session(given, **self._options)
+        elif "session_id" in self._options:
+            given = Session(given, **self._options)
+        self._given = given
         self._lock = Lock()
-        self._recent: OrderedDict[str, Session] = OrderedDict()
+        self._recent: Recent[str, Session] = Recent(most or _MOST_SESSIONS)
         # A session that is in use stays the only one of its id.
         self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        self._warned: set[str] = set()
 
     def of_id(self, session_id: str) -> Session:
         """Return the session of an id; the one that was given if there is only one."""
@@ -286,25 +318,30 @@ class HostSessions:
                 options = options_below(self._options, session_id)
                 session = Session(self._given, session_id=session_id, **options)
                 self._in_use[session_id] = session
-            self._recent[session_id] = session
-            self._recent.move_to_end(session_id)
-            while len(self._recent) > _MOST_SESSIONS:
-                self._recent.popitem(last=False)
+            self._recent.put(session_id, session)
             return session
 
-    def chosen(self, call: object, session_id: object, lacking: str) -> Session | None:
+    def chosen(
+        self, *call: object, session_id: Callable[[], object] = _NO_ID, lacking: str = _LACKING
+    ) -> Session | None:
         """Return the session of a model call, None for one that passes unchanged.
 
-        `call` is what a function chooses by. Raises `InputError` with the text `lacking` if a
-        session has to be found by its id, and the host has none.
+        That is also a call from inside a turn of the session. `call` is what a function chooses by;
+        `session_id` is called if a session has to be found by its id. If there is none, the call
+        raises `InputError` with the text `lacking`, and passes unchanged if this is empty.
         """
         if isinstance(self._given, Session):
-            return self._given
-        if callable(self._given):
-            return self._given(call)
-        if session_id is None:
+            session: Session | None = self._given
+        elif callable(self._given):
+            session = self._given(*call)
+        elif (found := session_id()) is not None:
+            session = self.of_id(str(found))
+        elif lacking:
             raise InputError(lacking)
-        return self.of_id(str(session_id))
+        else:
+            session = None
+        is_inside = session is not None and AgentLoop.of(session).is_applying
+        return None if is_inside else session
 
     def turn(self, session: Session | None, asked: Asked) -> Turn | None:
         """Return the turn that a call is; None if it passes unchanged.
@@ -314,11 +351,15 @@ class HostSessions:
         """
         if session is None or not asked.messages:
             return None
-        loop = AgentLoop.of(session)
-        if loop.is_applying:
-            return None
         is_given = callable(self._given) and not isinstance(self._given, Session)
-        return Turn(loop, session, asked) if is_given or loop.is_own(session, asked) else None
+        is_own = is_given or AgentLoop.of(session).is_own(session, asked)
+        return Turn(session, asked) if is_own else None
+
+    def warn(self, text: str) -> None:
+        """Log a warning, once."""
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)
 
 
 # The methods that hand out a body in pieces, and what ends a piece in the body.

@@ -14,16 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from threading import Lock
+from functools import partial
 from typing import Any, TypeAlias
-from uuid import uuid4
-from weakref import WeakValueDictionary
 
 from policyctx.definitions.items import HostObject, Medium, Message, Path, SessionOption
-from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, options_below
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.blocks import result_parts
@@ -213,16 +210,9 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
         **options: SessionOption,
     ) -> None:
         super().__init__(type="edit", threshold=threshold, memory=memory)
-        self._session = session
-        self._options = {**options, "shapes": [*options.get("shapes", ()), InspectShape()]}
-        self._lock = Lock()
-        self._recent: OrderedDict[str, Session] = OrderedDict()
-        # A session that is in use stays the only one of its conversation.
-        self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        self._sessions = HostSessions(session, InspectShape(), options, most=_MOST_SESSIONS)
         # The conversation of a list whose first message is a summary, by the id of the summary.
-        self._begins: OrderedDict[tuple[str, str], str] = OrderedDict()
-        if options and (isinstance(session, Session) or callable(session)):
-            raise InputError("options of a session need a policy, not a session")
+        self._begins: Recent[str, str] = Recent(_MOST_SESSIONS)
 
     @property
     def preserve_prefix(self) -> bool:
@@ -234,22 +224,7 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
 
         The given one if there is only one. Its own id is `SAMPLE/FIRST_MESSAGE`.
         """
-        if isinstance(self._session, Session):
-            return self._session
-        if callable(self._session):
-            raise InputError("the sessions are chosen by a function, not by sample")
-        key = f"{sample}/{first_message}"
-        with self._lock:
-            session = self._in_use.get(key)
-            if session is None:
-                options = options_below(self._options, key)
-                session = Session(self._session, session_id=key, **options)
-                self._in_use[key] = session
-            self._recent[key] = session
-            self._recent.move_to_end(key)
-            while len(self._recent) > _MOST_SESSIONS:
-                self._recent.popitem(last=False)
-            return session
+        return self._sessions.of_id(f"{sample}/{first_message}")
 
     async def compact(
         self,
@@ -262,44 +237,34 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
         Inspect does not show a strategy what the list was billed, so the session learns it from
         Inspect's count, scaled as the last model call was, and decides again with it.
         """
-        session, first = self._chosen(messages)
-        if session is None or (loop := AgentLoop.of(session)).is_applying:
+        if not messages:
             return messages, None
+        session = self._sessions.chosen(messages, session_id=partial(self._session_id, messages))
         schemas = [tool.model_dump(mode="json", exclude_none=True) for tool in tools]
-        given = messages
+        name, given = model_name(model.name), messages
         for is_last in (False, True):
-            name = model_name(model.name)
             asked = Asked(
-                uuid4().hex, given, None, schemas, plain=_compared, model=name, takes_markers=False
+                None, given, None, schemas, plain=_compared, model=name, takes_markers=False
             )
-            is_given = callable(self._session) and not isinstance(self._session, Session)
-            if not (is_given or loop.is_own(session, asked)):
+            if (turn := self._sessions.turn(session, asked)) is None:
                 return messages, None
-            sent = await loop.apply_async(session, asked)
-            loop.finish(asked)
-            given = list(sent.messages)
+            given = list((await turn.apply_async()).messages)
             if not is_last:
-                tokens = await _tokens(model, given, tools)
-                await loop.observe_async(session, sent, Usage(tokens))
-        if first is not None:
-            sample, begin = first
-            self._begins[sample, str(given[0].id)] = begin
-            while len(self._begins) > _MOST_SESSIONS:
-                self._begins.popitem(last=False)
+                await turn.observe_async(Usage(await _tokens(model, given, tools)))
+        if given:
+            self._begins.put(_list_id(given), self._session_id(messages))
         return given, None
 
-    def _chosen(self, messages: Sequence[Any]) -> tuple[Session | None, tuple[str, str] | None]:
-        """Return the session of a list, and its sample and the id with which it began."""
-        if not messages:
-            return None, None
-        if isinstance(self._session, Session):
-            return self._session, None
-        if callable(self._session):
-            return self._session(messages), None
-        state = sample_state()
-        sample, found = state.uuid if state else "", str(messages[0].id)
-        begin = self._begins.get((sample, found), found)
-        return self.session_of(sample, begin), (sample, begin)
+    def _session_id(self, messages: Sequence[Any]) -> str:
+        """Return the id of the session of a list, which may begin with a summary by now."""
+        found = _list_id(messages)
+        return self._begins.get(found, found)
+
+
+def _list_id(messages: Sequence[Any]) -> str:
+    """Return the uuid of the sample of a list, and the id of its first message."""
+    state = sample_state()
+    return f"{state.uuid if state else ''}/{messages[0].id}"
 
 
 async def _tokens(model: HostObject, messages: list[Any], tools: list[Any]) -> int:

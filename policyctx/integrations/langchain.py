@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakValueDictionary
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Message, Path, SessionOption
-from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, medium_of
@@ -49,9 +46,6 @@ except ImportError as error:
 
 SessionOf: TypeAlias = Callable[[ModelRequest], Session | None]
 
-
-# The sessions that are kept between calls; the store has what is needed to go on with another one.
-_MOST_SESSIONS = 64
 
 _ROLES = {
     "system": "system",
@@ -272,42 +266,19 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
 
     def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         super().__init__()
-        self._session = session
-        self._options = {**options, "shapes": [*options.get("shapes", ()), LangChainShape()]}
-        self._lock = Lock()
-        self._recent: OrderedDict[str, Session] = OrderedDict()
-        # A session that is in use stays the only one of its thread.
-        self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
-        if options and (isinstance(session, Session) or callable(session)):
-            raise InputError("options of a session need a policy, not a session")
+        self._sessions = HostSessions(session, LangChainShape(), options)
 
     def session_of(self, thread_id: str) -> Session:
         """Return the session of a thread; the one that was given if there is only one."""
-        if isinstance(self._session, Session):
-            return self._session
-        if callable(self._session):
-            raise InputError("the sessions are chosen by a function, not by thread")
-        with self._lock:
-            session = self._in_use.get(thread_id)
-            if session is None:
-                options = options_below(self._options, thread_id)
-                session = Session(self._session, session_id=thread_id, **options)
-                self._in_use[thread_id] = session
-            self._recent[thread_id] = session
-            self._recent.move_to_end(thread_id)
-            while len(self._recent) > _MOST_SESSIONS:
-                self._recent.popitem(last=False)
-            return session
+        return self._sessions.of_id(thread_id)
 
     def wrap_model_call(self, request: HostObject, handler: Callable[[Any], Any]) -> HostObject:
         """Call the model with the edited list."""
-        if (call := self._call(request)) is None:
+        if (turn := self._turn(request)) is None:
             return handler(request)
-        sent = call.loop.apply(call.session, call.asked)
-        response = handler(_edited(request, call.asked, sent))
-        call.loop.finish(call.asked)
-        if (usage := _usage(response)) is not None:
-            call.loop.observe(call.session, sent, usage)
+        response = handler(_edited(request, turn.apply()))
+        turn.finish()
+        turn.observe(_usage(response))
         return response
 
     async def awrap_model_call(
@@ -316,54 +287,40 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         handler: Callable[[Any], Awaitable[Any]],
     ) -> HostObject:
         """Call the model with the edited list, without blocking the event loop."""
-        if (call := self._call(request)) is None:
+        if (turn := self._turn(request)) is None:
             return await handler(request)
-        sent = await call.loop.apply_async(call.session, call.asked)
-        response = await handler(_edited(request, call.asked, sent))
-        call.loop.finish(call.asked)
-        if (usage := _usage(response)) is not None:
-            await call.loop.observe_async(call.session, sent, usage)
+        response = await handler(_edited(request, await turn.apply_async()))
+        turn.finish()
+        await turn.observe_async(_usage(response))
         return response
 
-    def _call(self, request: HostObject) -> _ModelCall | None:
-        """Return what to do for a model call; None if it passes unchanged."""
-        messages = list(request.messages)
-        session = self._chosen(request)
-        if session is None or not messages or (loop := AgentLoop.of(session)).is_applying:
+    def _turn(self, request: HostObject) -> Turn | None:
+        """Return the turn that a model call is; None if it passes unchanged."""
+        session = self._sessions.chosen(request, session_id=_thread_id, lacking=_LACKING)
+        if session is None or not request.messages:
             return None
+        messages = list(request.messages)
         # A repeated call is one with the same messages, before an answer to it has come.
         key = f"{len(messages)} {messages[-1].id}"
         tools = [*map(_schema, request.tools)]
         system, model = _system(request), _model(request)
         asked = Asked(key, messages, system, tools, plain=_compared, model=model)
-        is_given = callable(self._session) and not isinstance(self._session, Session)
-        return _ModelCall(loop, session, asked) if is_given or loop.is_own(session, asked) else None
-
-    def _chosen(self, request: HostObject) -> Session | None:
-        if isinstance(self._session, Session):
-            return self._session
-        if callable(self._session):
-            return self._session(request)
-        thread_id = get_config().get("configurable", {}).get("thread_id")
-        if thread_id is None:
-            raise InputError(
-                "a session needs a thread_id:"
-                ' agent.invoke(…, {"configurable": {"thread_id": "…"}}), or give the middleware a'
-                " Session"
-            )
-        return self.session_of(str(thread_id))
+        return self._sessions.turn(session, asked)
 
 
-class _ModelCall(NamedTuple):
-    loop: AgentLoop
-    session: Session
-    asked: Asked
+_LACKING = (
+    'a session needs a thread_id: agent.invoke(…, {"configurable": {"thread_id": "…"}}), or give'
+    " the middleware a Session"
+)
 
 
-def _edited(request: HostObject, asked: Asked, sent: SentTurn) -> HostObject:
+def _thread_id() -> object:
+    return get_config().get("configurable", {}).get("thread_id")
+
+
+def _edited(request: HostObject, sent: SentTurn) -> HostObject:
     """Return the request with the list that is sent; the same object if nothing changed."""
-    given: Sequence[Any] = asked.messages
-    if sent.messages is sent.given or sent.messages is given:
+    if sent.messages is sent.given:
         return request
     return request.override(messages=list(sent.messages))
 

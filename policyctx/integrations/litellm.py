@@ -15,16 +15,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from threading import Lock
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
-from uuid import uuid4
-from weakref import WeakValueDictionary
 
-from policyctx.definitions.items import HostObject, Message, SessionOption
-from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn, options_below
+from policyctx.definitions.items import HostObject, SessionOption
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session
@@ -97,16 +94,8 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
 
     def __init__(self, session: SessionOf | PolicyLike, **options: SessionOption) -> None:
         super().__init__()
-        if options and callable(session):
-            raise InputError("options of a session need a policy, not a function")
-        self._session = session
-        self._options = options
-        self._lock = Lock()
-        self._recent: OrderedDict[str, Session] = OrderedDict()
-        # A session that is in use stays the only one of its conversation.
-        self._in_use: WeakValueDictionary[str, Session] = WeakValueDictionary()
-        self._sent: OrderedDict[str, tuple[Session, SentTurn]] = OrderedDict()
-        self._has_warned = False
+        self._sessions = HostSessions(session, options=options, most=_MOST_SESSIONS)
+        self._turns: Recent[str, Turn] = Recent(_MOST_CALLS)
 
     def session_of(self, session_id: str, user_api_key_dict: HostObject) -> Session:
         """Return the session of this id for a credential; no two credentials share one.
@@ -114,20 +103,7 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         Its own id is `CREDENTIAL/session_id`, where CREDENTIAL is a digest of the hashed key, the
         user and the team.
         """
-        if callable(self._session):
-            raise InputError("the sessions are chosen by a function, not by id")
-        key = f"{_credential(user_api_key_dict)}/{session_id}"
-        with self._lock:
-            session = self._in_use.get(key)
-            if session is None:
-                options = options_below(self._options, key)
-                session = Session(self._session, session_id=key, **options)
-                self._in_use[key] = session
-            self._recent[key] = session
-            self._recent.move_to_end(key)
-            while len(self._recent) > _MOST_SESSIONS:
-                self._recent.popitem(last=False)
-            return session
+        return self._sessions.of_id(f"{_credential(user_api_key_dict)}/{session_id}")
 
     async def async_pre_call_hook(
         self,
@@ -143,23 +119,19 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
             return data
         if any(map(data.get, _HELD_BY_SERVER)):
             return data
-        session = self._chosen(user_api_key_dict, data)
-        if session is None or (loop := AgentLoop.of(session)).is_applying:
-            return data
+        named = partial(self._session_id, user_api_key_dict, data)
+        session = self._sessions.chosen(user_api_key_dict, data, session_id=named, lacking="")
         system, tools = data.get(kind.system) or None, data.get("tools") or None
         model = model_name(data.get("model"))
         takes = kind.takes_markers
-        asked = Asked(uuid4().hex, messages, system, tools, model=model, takes_markers=takes)
-        if not (callable(self._session) or loop.is_own(session, asked)):
+        # The proxy repeats an attempt without coming here.
+        asked = Asked(None, messages, system, tools, model=model, takes_markers=takes)
+        if (turn := self._sessions.turn(session, asked)) is None:
             return data
-        sent = await loop.apply_async(session, asked)
-        loop.finish(asked)  # the proxy repeats an attempt without coming here
+        sent = await turn.apply_async()
         if (call_id := data.get("litellm_call_id")) is not None:
-            with self._lock:
-                self._sent[str(call_id)] = session, sent
-                while len(self._sent) > _MOST_CALLS:
-                    self._sent.popitem(last=False)
-        _edit(data, kind, messages, sent)
+            self._turns.put(str(call_id), turn)
+        _edit(data, kind, sent)
         return data
 
     async def async_log_success_event(
@@ -170,24 +142,17 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         end_time: HostObject,  # noqa: ARG002
     ) -> None:
         """Observe the usage of a response, which the proxy reports when it has ended."""
-        with self._lock:
-            call = self._sent.pop(str(kwargs.get("litellm_call_id")), None)
-        if call is None or (usage := _usage(response_obj)) is None:
-            return
-        session, sent = call
-        await AgentLoop.of(session).observe_async(session, sent, usage)
+        turn = self._turns.pop(str(kwargs.get("litellm_call_id")), None)
+        if turn is not None:
+            await turn.observe_async(_usage(response_obj))
 
-    def _chosen(self, user: HostObject, data: Mapping[str, Any]) -> Session | None:
-        if callable(self._session):
-            return self._session(user, data)
+    def _session_id(self, user: HostObject, data: Mapping[str, Any]) -> str | None:
         if (session_id := session_id_of(data)) is not None:
-            return self.session_of(session_id, user)
-        if not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "a request was sent unchanged, since it names no session: a client can do so by"
-                " the header x-litellm-session-id"
-            )
+            return f"{_credential(user)}/{session_id}"
+        self._sessions.warn(
+            "a request was sent unchanged, since it names no session: a client can do so by the"
+            " header x-litellm-session-id"
+        )
         return None
 
 
@@ -236,11 +201,9 @@ def _credential(user: HostObject) -> str:
     return hashlib.sha256(who.encode()).hexdigest()[:16]
 
 
-def _edit(
-    data: dict[str, Any], kind: _RequestKind, given: Sequence[Message], sent: SentTurn
-) -> None:
+def _edit(data: dict[str, Any], kind: _RequestKind, sent: SentTurn) -> None:
     """Put what a turn changed into a request."""
-    if sent.messages is not given:
+    if sent.messages is not sent.given:
         data[kind.messages] = list(sent.messages)
     if sent.sets_breakpoints:
         data.pop(MARKER, None)  # a marker of the whole request would be one breakpoint more

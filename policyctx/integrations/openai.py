@@ -13,7 +13,6 @@ version that is too old.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -24,16 +23,15 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, closing
-from functools import partial, wraps
+from functools import wraps
 from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias, TypeVar
-from uuid import uuid4
 
 from policyctx.definitions.items import HostObject, Message
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.host_sessions import (
-    AgentLoop,
-    SentTurn,
+    HostSessions,
+    Turn,
     hands_out_body,
     watch,
     watch_async,
@@ -56,8 +54,6 @@ SessionOf: TypeAlias = Callable[[Mapping[str, Any]], Session | None]
 
 
 Client = TypeVar("Client", bound=openai.OpenAI | openai.AsyncOpenAI)
-
-_log = logging.getLogger(__name__)
 
 # The last event of a stream of the Responses API, which has the usage.
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -125,22 +121,19 @@ _RESPONSES = _Kind("input", "instructions", ("previous_response_id", "conversati
 class _EditedRequest(NamedTuple):
     """A request that a session edits."""
 
-    loop: AgentLoop
-    session: Session
-    asked: Asked
+    turn: Turn
     kind: _Kind
 
     def edited(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the argument for this list; none if the list is the one that was asked for."""
-        return {} if messages is self.asked.messages else {self.kind.messages: list(messages)}
+        return {} if messages is self.turn.asked.messages else {self.kind.messages: list(messages)}
 
 
 class _Policy:
     """Applies the policies of sessions to the requests of one client and of its copies."""
 
     def __init__(self, session: Session | SessionOf) -> None:
-        self._session = session
-        self._warned: set[str] = set()
+        self._sessions = HostSessions(session)
 
     def wrapped(self, send: Callable[..., Any], kind: _Kind) -> Callable[..., Any]:
         """Return a method of the synchronous client that sends the edited list."""
@@ -150,16 +143,15 @@ class _Policy:
             given = _with_list(kind, given)
             if (call := self._call(kind, given)) is None:
                 return send(*args, **given)
-            sent = call.loop.apply(call.session, call.asked)
-            call.loop.finish(call.asked)  # the SDK makes its attempts inside of `send`
+            sent = call.turn.apply()
             response = send(*args, **{**given, **call.edited(sent.messages)})
             if given.get("stream") is True:
                 stream: Any = response if isinstance(response, openai.Stream) else response.parse()
-                stream._iterator = self._watched(call, sent, stream._iterator)  # noqa: SLF001
-            elif not hands_out_body(response) and (usage := _usage(response)) is not None:
-                call.loop.observe(call.session, sent, usage)
+                stream._iterator = self._watched(call, stream._iterator)  # noqa: SLF001
+            elif not hands_out_body(response):
+                call.turn.observe(_usage(response))
             if hands_out_body(response):
-                watch(response, partial(call.loop.observe, call.session, sent))
+                watch(response, call.turn.observe)
             return response
 
         return sending
@@ -174,19 +166,18 @@ class _Policy:
             given = _with_list(kind, given)
             if (call := self._call(kind, given)) is None:
                 return await send(*args, **given)
-            sent = await call.loop.apply_async(call.session, call.asked)
-            call.loop.finish(call.asked)
+            sent = await call.turn.apply_async()
             response = await send(*args, **{**given, **call.edited(sent.messages)})
             if given.get("stream") is True:
                 stream: Any = response
                 if not isinstance(response, openai.AsyncStream):
                     stream = response.parse()
                     stream = await stream if isawaitable(stream) else stream
-                stream._iterator = self._watched_async(call, sent, stream._iterator)  # noqa: SLF001
-            elif not hands_out_body(response) and (usage := _usage(response)) is not None:
-                await call.loop.observe_async(call.session, sent, usage)
+                stream._iterator = self._watched_async(call, stream._iterator)  # noqa: SLF001
+            elif not hands_out_body(response):
+                await call.turn.observe_async(_usage(response))
             if hands_out_body(response):
-                watch_async(response, partial(call.loop.observe_async, call.session, sent))
+                watch_async(response, call.turn.observe_async)
             return response
 
         return sending
@@ -201,56 +192,46 @@ class _Policy:
         if not isinstance(messages, list) or not messages or kind.messages in extra:
             return None
         if held := next(filter({**given, **extra}.get, kind.held), None):
-            self._warn(
+            self._sessions.warn(
                 f"a request with {held!r} was sent unchanged: the server holds its history, so"
                 " there is nothing to edit"
             )
             return None
-        is_function = callable(self._session)
-        session = self._session(given) if callable(self._session) else self._session
-        if session is None or (loop := AgentLoop.of(session)).is_applying:
-            return None
         tools = given.get("tools") or None
         model = model_name(extra.get("model"), given.get("model"))
         system = given.get(kind.system) or None
-        asked = Asked(uuid4().hex, messages, system, tools, model=model, takes_markers=False)
-        if not (is_function or loop.is_own(session, asked)):
-            return None
-        return _EditedRequest(loop, session, asked, kind)
+        # The SDK makes its attempts inside of the method.
+        asked = Asked(None, messages, system, tools, model=model, takes_markers=False)
+        turn = self._sessions.turn(self._sessions.chosen(given), asked)
+        return None if turn is None else _EditedRequest(turn, kind)
 
-    def _warn(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            _log.warning("%s", text)
-
-    def _watched(
-        self, call: _EditedRequest, sent: SentTurn, events: Generator[Any]
-    ) -> Generator[Any]:
+    def _watched(self, call: _EditedRequest, events: Generator[Any]) -> Generator[Any]:
         """Yield the events of a stream, and observe its usage when it comes by."""
         found = _StreamUsage()
         with closing(events):
             for event in events:
                 if (usage := found.of(event)) is not None:
-                    call.loop.observe(call.session, sent, usage)
+                    call.turn.observe(usage)
                 yield event
         self._check_stream(call, found)
 
     async def _watched_async(
-        self, call: _EditedRequest, sent: SentTurn, events: AsyncGenerator[Any]
+        self, call: _EditedRequest, events: AsyncGenerator[Any]
     ) -> AsyncGenerator[Any]:
         """Yield the events of a stream as `_watched` does."""
         found = _StreamUsage()
         async with aclosing(events):
             async for event in events:
                 if (usage := found.of(event)) is not None:
-                    await call.loop.observe_async(call.session, sent, usage)
+                    await call.turn.observe_async(usage)
                 yield event
         self._check_stream(call, found)
 
     def _check_stream(self, call: _EditedRequest, found: _StreamUsage) -> None:
         """Warn once if a whole stream had no usage although the policy compares tokens."""
-        if call.kind is _CHAT and not found.is_found and call.session.policy.asks_for_request_size:
-            self._warn(
+        policy = call.turn.session.policy
+        if call.kind is _CHAT and not found.is_found and policy.asks_for_request_size:
+            self._sessions.warn(
                 "a streamed chat completion had no usage, so the gates on tokens see estimates;"
                 " ask for it with stream_options={'include_usage': True}"
             )

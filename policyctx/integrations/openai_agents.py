@@ -13,15 +13,13 @@ version that is too old.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 from policyctx.definitions.items import Message
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import AgentLoop, SentTurn
+from policyctx.integrations.host_sessions import HostSessions, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -41,10 +39,8 @@ except ImportError as error:
 SessionOf: TypeAlias = Callable[[CallModelData[Any]], Session | None]
 
 
-_log = logging.getLogger(__name__)
-
 # What the model call of this task was sent, until its usage is observed.
-_sent: ContextVar[tuple[Session, SentTurn] | None] = ContextVar("sent", default=None)
+_turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
 class PolicyFilter(agents.RunHooks[Any]):
@@ -63,8 +59,7 @@ class PolicyFilter(agents.RunHooks[Any]):
     """
 
     def __init__(self, session: Session | SessionOf) -> None:
-        self._session = session
-        self._has_warned = False
+        self._sessions = HostSessions(session)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -73,16 +68,15 @@ class PolicyFilter(agents.RunHooks[Any]):
 
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the input of a model call with the edited list."""
-        _sent.set(None)
+        _turn.set(None)
         given = data.model_data
         items: list[Any] = given.input
-        session = self._session(data) if callable(self._session) else self._session
-        if session is None or not items or self._is_held(items):
+        session = self._sessions.chosen(data)
+        if session is None or self._is_held(items):
             return given
-        loop = AgentLoop.of(session)
         tools = [*map(_schema, data.agent.tools)]
         asked = Asked(
-            uuid4().hex,
+            None,  # the SDK repeats an attempt without coming here
             items,
             given.instructions,
             tools,
@@ -90,12 +84,10 @@ class PolicyFilter(agents.RunHooks[Any]):
             model=_model(data.agent),
             takes_markers=False,
         )
-        is_own = callable(self._session) or loop.is_own(session, asked)
-        if loop.is_applying or not is_own:
+        if (turn := self._sessions.turn(session, asked)) is None:
             return given
-        sent = await loop.apply_async(session, asked)
-        loop.finish(asked)  # the SDK repeats an attempt without coming here
-        _sent.set((session, sent))
+        sent = await turn.apply_async()
+        _turn.set(turn)
         if sent.messages is items:
             return given
         edited: list[Any] = list(sent.messages)
@@ -108,25 +100,22 @@ class PolicyFilter(agents.RunHooks[Any]):
         response: agents.ModelResponse,
     ) -> None:
         """Observe the usage of a response."""
-        last, usage = _sent.get(), response.usage
-        if last is None or not usage.input_tokens:
+        turn, usage = _turn.get(), response.usage
+        if turn is None or not usage.input_tokens:
             return
-        session, sent = last
         cached = min(usage.input_tokens_details.cached_tokens or 0, usage.input_tokens)
         billed = Usage(usage.input_tokens - cached, cached, 0, usage.output_tokens)
-        await AgentLoop.of(session).observe_async(session, sent, billed)
+        await turn.observe_async(billed)
 
     def _is_held(self, items: list[Message]) -> bool:
         """Return whether the server holds calls to which results are in the list."""
         results = {item.get("call_id") for item in items if _is_result(item)}
         if results <= {item.get("call_id") for item in items if not _is_result(item)}:
             return False
-        if not self._has_warned:
-            self._has_warned = True
-            _log.warning(
-                "an input with results without their calls was sent unchanged: the server holds"
-                " its history, so there is nothing to edit"
-            )
+        self._sessions.warn(
+            "an input with results without their calls was sent unchanged: the server holds its"
+            " history, so there is nothing to edit"
+        )
         return True
 
 

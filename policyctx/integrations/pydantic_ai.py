@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-from policyctx.definitions.items import HostObject, Message, Path, SessionOption
+from policyctx.definitions.items import HostObject, Message, Path, SessionOption, joined
 from policyctx.errors import InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.block_texts import BlockList, medium_of, shown_texts
@@ -145,7 +144,7 @@ class PydanticAIShape(Shape):
         text, blocks = _json(whole) if files else seen, None
         texts = shown_texts(whole, {j for j, _ in files}) if isinstance(content, list) else None
         if texts is not None:
-            text, blocks = "\n".join(texts), BlockList(text, texts)
+            text, blocks = joined(texts), BlockList(text, texts)
         call_id = part.tool_call_id
         yield Part(
             (i,), "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks
@@ -309,13 +308,6 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-class _Awaited(NamedTuple):
-    """A request of which the usage is still to come."""
-
-    turn: Turn
-    sent: SentTurn
-
-
 class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
     """Applies a policy to the model requests of an agent, and observes their usage.
 
@@ -331,7 +323,7 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
     def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         self._sessions = HostSessions(session, PydanticAIShape(), options)
         self._shape = PydanticAIShape()
-        self._awaited: OrderedDict[tuple[object, int], _Awaited] = OrderedDict()
+        self._awaited: Recent[tuple[object, int], Turn] = Recent(_MOST_AWAITED)
 
     @classmethod
     def get_serialization_name(cls) -> None:
@@ -346,16 +338,15 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
     ) -> ModelRequestContext:
         """Return the request with the edited list."""
         session = self._sessions.chosen(
-            ctx, ctx.conversation_id, "a session needs the conversation_id of a run"
+            ctx,
+            session_id=lambda: ctx.conversation_id,
+            lacking="a session needs the conversation_id of a run",
         )
-        if (turn := self._sessions.turn(session, self._asked(ctx, request_context))) is None:
+        if (turn := self._sessions.turn(session, self._asked(request_context))) is None:
             return request_context
-        sent = await turn.loop.apply_async(turn.session, turn.asked)
-        turn.loop.finish(turn.asked)  # the agent repeats an attempt without coming here
-        while len(self._awaited) >= _MOST_AWAITED:
-            self._awaited.popitem(last=False)
-        self._awaited[ctx.run_id, ctx.run_step] = _Awaited(turn, sent)
-        if sent.messages is not turn.asked.messages:
+        sent = await turn.apply_async()
+        self._awaited.put((ctx.run_id, ctx.run_step), turn)
+        if sent.messages is not sent.given:
             request_context.messages = list(sent.messages)
         return request_context
 
@@ -367,18 +358,17 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
         response: ModelResponse,
     ) -> ModelResponse:
         """Observe the usage of a response, and return it unchanged."""
-        awaited = self._awaited.pop((ctx.run_id, ctx.run_step), None)
+        turn = self._awaited.pop((ctx.run_id, ctx.run_step), None)
         usage = response.usage
-        if awaited is not None and usage.input_tokens:
+        if turn is not None and usage.input_tokens:
             whole = usage.input_tokens
             read = min(usage.cache_read_tokens, whole)
             written = min(usage.cache_write_tokens, whole - read)
             billed = Usage(whole - read - written, read, written, usage.output_tokens)
-            turn, sent = awaited
-            await turn.loop.observe_async(turn.session, sent, billed)
+            await turn.observe_async(billed)
         return response
 
-    def _asked(self, ctx: RunContext[Any], request: ModelRequestContext) -> Asked:
+    def _asked(self, request: ModelRequestContext) -> Asked:
         given = request.model_request_parameters
         system = "\n\n".join(part.content for part in given.instruction_parts or ())
         tools = [
@@ -389,9 +379,9 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
             }
             for tool in (*given.function_tools, *given.output_tools)
         ]
-        key = f"{ctx.run_id} {ctx.run_step}"
         model = model_name(request.model.model_name)
-        return Asked(key, list(request.messages), system, tools, plain=self._compared, model=model)
+        # The agent repeats an attempt without coming here.
+        return Asked(None, list(request.messages), system, tools, plain=self._compared, model=model)
 
     def _compared(self, message: Message) -> dict[str, Any]:
         """Return what the messages of two requests are compared by."""

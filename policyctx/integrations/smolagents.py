@@ -20,11 +20,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 from policyctx.definitions.items import HostObject, Message, Path, SessionOption
-from policyctx.errors import InputError, InstallationError, MissingExtraError
-from policyctx.integrations.host_sessions import AgentLoop, PolicyLike, SentTurn
+from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.shape import Part, Shape
@@ -251,6 +250,10 @@ def _calls(calls: HostObject, text: str | None) -> HostObject:
     return new
 
 
+# The sessions whose last turn may still learn what it was billed.
+_MOST_TURNS = 64
+
+
 class PolicyCallback:
     """Applies a policy to the steps of an agent, and observes the usage of its model calls.
 
@@ -263,45 +266,31 @@ class PolicyCallback:
     """
 
     def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
-        self._session: Session | SessionOf
-        if isinstance(session, Session) or callable(session):
-            if options:
-                raise InputError("options of a session need a policy, not a session")
-            self._session = session
-        else:
-            options["shapes"] = [*options.get("shapes", ()), SmolagentsShape()]
-            self._session = Session(session, **options)
-        self._sent: dict[str, SentTurn] = {}
+        if not (isinstance(session, Session) or callable(session)):
+            options.setdefault("session_id", None)  # one session, with an id of its own
+        self._sessions = HostSessions(session, SmolagentsShape(), options)
+        self._turns: Recent[str, Turn] = Recent(_MOST_TURNS)
 
     @property
     def session(self) -> Session:
         """The session; `InputError` if a function chooses it."""
-        if isinstance(self._session, Session):
-            return self._session
-        raise InputError("the sessions are chosen by a function")
+        return self._sessions.of_id("")
 
     def __call__(self, step: HostObject, agent: HostObject) -> None:
         """Observe the usage of a step, and edit the agent's memory for the next one."""
-        if isinstance(self._session, Session):
-            session: Session | None = self._session
-        else:
-            session = self._session(agent)
-        if session is None or (loop := AgentLoop.of(session)).is_applying:
+        if (session := self._sessions.chosen(agent)) is None:
             return
         steps = agent.memory.steps
         given: list[Any] = views([*steps, step])
         system = agent.memory.system_prompt.system_prompt
         model = model_name(getattr(agent.model, "model_id", None))
-        asked = Asked(uuid4().hex, given, system, _tools(agent), agent.name, _compared, model)
-        is_given = not isinstance(self._session, Session)
-        if not given or not (is_given or loop.is_own(session, asked)):
+        asked = Asked(None, given, system, _tools(agent), agent.name, _compared, model)
+        if (turn := self._sessions.turn(session, asked)) is None:
             return
-        last = self._sent.get(session.session_id)
-        if last is not None and (usage := _usage(step)) is not None:
-            loop.observe(session, last, usage)
-        sent = loop.apply(session, asked)
-        loop.finish(asked)
-        self._sent[session.session_id] = sent
+        if (last := self._turns.get(session.session_id)) is not None:
+            last.observe(_usage(step))
+        sent = turn.apply()
+        self._turns.put(session.session_id, turn)
         if sent.messages is not given:
             put_back(steps, step, given, sent.messages)
 

@@ -16,13 +16,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
-from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from policyctx.definitions.items import Message, SessionOption
 from policyctx.errors import InstallationError, MissingExtraError
 from policyctx.integrations.bedrock_shape import BedrockShape
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
@@ -60,7 +59,6 @@ class _Sent(NamedTuple):
     """What an agent's last model call was sent."""
 
     turn: Turn
-    sent: SentTurn
     messages: tuple[Message, ...]
 
     def is_repeated(self, messages: list[Message]) -> bool:
@@ -115,7 +113,9 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
         if last is not None and last.is_repeated(messages):
             self._sent[agent] = last
             return
-        session = self._sessions.chosen(event, _conversation_id(agent), _LACKING)
+        session = self._sessions.chosen(
+            event, session_id=lambda: _conversation_id(agent), lacking=_LACKING
+        )
         system = agent.system_prompt
         tools = [
             {
@@ -125,16 +125,16 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
             }
             for tool in agent.tool_registry.get_all_tool_specs()
         ]
+        # A repeated call is recognised by its messages, which are edited.
         asked = Asked(
-            uuid4().hex, list(messages), system, tools, plain=self._compared, model=_model(agent)
+            None, list(messages), system, tools, plain=self._compared, model=_model(agent)
         )
         if (turn := self._sessions.turn(session, asked)) is None:
             return
-        sent = await turn.loop.apply_async(turn.session, asked)
-        turn.loop.finish(asked)  # a repeated call is recognised by its messages, which are edited
-        if sent.messages is not asked.messages:
+        sent = await turn.apply_async()
+        if sent.messages is not sent.given:
             messages[:] = sent.messages
-        self._sent[agent] = _Sent(turn, sent, tuple(messages))
+        self._sent[agent] = _Sent(turn, tuple(messages))
 
     async def _after(self, event: AfterModelCallEvent) -> None:
         """Observe the usage of a response."""
@@ -143,7 +143,7 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
             return
         usage = (response.message.get("metadata") or {}).get("usage") or {}
         if billed := _billed(usage):
-            await last.turn.loop.observe_async(last.turn.session, last.sent, billed)
+            await last.turn.observe_async(billed)
 
     def _compared(self, message: Message) -> dict[str, Any]:
         """Return what the messages of two requests are compared by."""

@@ -15,15 +15,16 @@ _ASKING = frozenset({"user", *SYSTEM_ROLES})
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One attempt at a request, before the policy. `key` is equal for all attempts at it.
+    """One attempt at a request, before the policy.
 
+    `key` is equal for all attempts at it, None if the host makes them where no policy is.
     `agent` is the agent that asks, in a framework that names it. `plain` returns a message as the
     dict by which it is compared with those of other requests. `model` is the model that is called,
     as the request spells its name, None where the host does not say it. `takes_markers` says
     whether the API takes `cache_control` markers, None where the host does not know.
     """
 
-    key: str
+    key: str | None
     messages: list[Message]
     system: object = None
     tools: object = None

@@ -17,6 +17,7 @@ from policyctx.definitions.items import (
     Medium,
     Message,
     Piece,
+    PlainValue,
     Provider,
     RequestContent,
     RequestMark,
@@ -136,19 +137,17 @@ def shortened_input(text: str, replacement: Callable[[str], str | None]) -> str 
     return new_text if changed else None
 
 
-def has_input(text: str) -> bool:
-    """Return whether the text of a call's input is a JSON object that holds something."""
-    return _is_object(text) and text.strip("{} \t\r\n") != ""
-
-
-def strings_in(text: str) -> Iterator[str]:
+def strings_in(call: Item) -> Iterator[str]:
     """Yield the string values of a call's input at any depth; the text if it is not an object."""
-    if not _is_object(text):
-        yield text
-        return
-    for found in _STRING.finditer(text):
-        if not found["is_key"]:
-            yield json.loads(found[0])
+    return _strings(call.input or call.text)
+
+
+def _strings(value: PlainValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)
 
 
 def _is_object(text: str) -> bool:

@@ -3,9 +3,17 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from policyctx.definitions.items import HostObject, Message, PlainValue
+from policyctx.definitions.items import (
+    HELD_CHARS,
+    HostObject,
+    JsonText,
+    Message,
+    PlainValue,
+    string_pieces,
+)
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
@@ -19,42 +27,73 @@ def compact_json(value: object) -> str:
     return _encode(value)
 
 
+Text: TypeAlias = str | JsonText
+
+
+def json_text(value: object) -> Text:
+    """Return the text of `compact_json`, in a form that copies no long string."""
+    if _text_chars(value) <= HELD_CHARS:
+        return compact_json(value)
+    found: list[str] = []
+    between = ""
+    for part in _parts(value, HELD_CHARS):
+        if isinstance(part, str):
+            between += part
+        else:
+            found += (between, part.text)
+            between = ""
+    return JsonText((*found, between))
+
+
 def json_pieces(value: object) -> Iterator[str]:
     """Yield the text of `compact_json` in pieces, so that nothing long is copied as a whole."""
-    if _text_chars(value) <= _PIECE_CHARS:
+    for part in _parts(value, _PIECE_CHARS):
+        if isinstance(part, str):
+            yield part
+        else:
+            yield from string_pieces(part.text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Long:
+    """A long string in a value, without the quotes around its JSON."""
+
+    text: str
+
+
+def _parts(value: object, most: int) -> Iterator[str | _Long]:
+    """Yield the JSON of a value, of at most so many characters of strings at once."""
+    if _text_chars(value) <= most:
         yield compact_json(value)
     elif isinstance(value, str):
-        cuts = range(0, len(value), _PIECE_CHARS)
         yield '"'
-        yield from (compact_json(value[at : at + _PIECE_CHARS])[1:-1] for at in cuts)
+        yield _Long(value)
         yield '"'
     elif isinstance(value, dict):
         for i, (name, inner) in enumerate(value.items()):
             yield f"{',' if i else '{'}{compact_json(name)}:"
-            yield from json_pieces(inner)
+            yield from _parts(inner, most)
         yield "}"
     elif isinstance(value, list):
         for i, inner in enumerate(value):
             yield "," if i else "["
-            yield from json_pieces(inner)
+            yield from _parts(inner, most)
         yield "]"
 
 
-def joined_json(value: object) -> str:
-    """Return the text of `compact_json`, without a second copy of a long text meanwhile."""
-    text = ""
-    for piece in json_pieces(value):
-        text += piece  # grows in place, where an encoder and a join hold the text twice
-    return text
-
-
-def stringified(value: object) -> str:
+def stringified(value: object) -> Text:
     """Return compact JSON in which lone surrogates are escaped, as `JSON.stringify` writes them.
 
     Two halves side by side stay, since they would come back as one character.
     """
-    text = compact_json(value)
-    return text if text.isascii() else _LONE.sub(lambda found: f"\\u{ord(found[0]):x}", text)
+    text = json_text(value)
+    if all(part.isascii() or not _LONE.search(part) for part in _of(text)):
+        return text
+    return _LONE.sub(lambda found: f"\\u{ord(found[0]):x}", str(text))
+
+
+def _of(text: Text) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
 
 
 def text_of(value: object) -> str:
@@ -88,7 +127,7 @@ def _plain_values(value: object) -> object:
     return dump(mode="json") if callable(dump) else str(value)
 
 
-# A character is written as up to six.
+# The JSON of a piece has up to six times as many characters.
 _PIECE_CHARS = 1 << 13
 _LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode

@@ -23,8 +23,11 @@ _TEXT_BLOCK = {"type", "text"}
 
 def markers_of(message: Message) -> dict[Path, Any]:
     """Return the markers of a message by the path of what they are on; `()` is the message."""
-    found = ((path, marker_of(holder)) for path, holder in _holders(message))
-    return {path: marker for path, marker in found if marker is not None}
+    found = {}
+    for path, holder in _holders(message):
+        if (marker := marker_of(holder)) is not None:
+            found[path] = marker
+    return found
 
 
 def places_of(message: Message) -> list[Path]:
@@ -146,16 +149,15 @@ def _inner(block: object) -> object:
 
 
 def _marked_blocks(content: PlainValue, path: Path, markers: Mapping[Path, Any]) -> PlainValue:
-    blocks = _blocks(content)
-    new = [_marked_block(block, (*path, i), markers) for i, block in enumerate(blocks)]
-    return content if all(map(is_, new, blocks)) else new
-
-
-def _marked_block(block: PlainValue, path: Path, markers: Mapping[Path, Any]) -> PlainValue:
-    new = _marked(block, markers.get(path))
-    inner = _inner(block)
-    blocks = _marked_blocks(inner, (*path, "content"), markers)
-    return new if blocks is inner else _with_field(new, "content", blocks)
+    if not isinstance(content, list | tuple):
+        return content
+    new: list[PlainValue] = []
+    for i, block in enumerate(content):
+        here = (*path, i)
+        marked, inner = _marked(block, markers.get(here)), _inner(block)
+        blocks = _marked_blocks(inner, (*here, "content"), markers)
+        new.append(marked if blocks is inner else _with_field(marked, "content", blocks))
+    return content if all(map(is_, new, content)) else new
 
 
 def _marked(holder: PlainValue, marker: object) -> PlainValue:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from operator import attrgetter
 from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
 from policyctx.errors import MessagesError, ShapeError
+from policyctx.messages.json_text import Text
 from policyctx.messages.markers import MARKER, is_anthropic
 from policyctx.messages.shapes.blocks import named
-from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shapes
+from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shaped, Shapes
 from policyctx.messages.shapes.shape import Part, Shape, call_key
 
 
@@ -61,7 +64,13 @@ class Reading:
         self._named: dict[object, object] = {}  # the key of a call by its second id
         self._replaced: dict[object, list[int]] = {}  # calls whose id came again before an answer
         self._bonds: dict[int, list[int]] = {}  # by item, what it is bound to beside its partner
-        self._signed: dict[int, list[int]] = {}  # by signed call, the later ones of its message
+        self._newest: dict[int, Shaped] = {}  # what was read last, by position
+
+    def shaped(self, message: int, given: Message) -> Shaped:
+        """Return a message of the list with its shape; the object may be an equal one by now."""
+        found = self._newest.get(message)
+        is_same = found is not None and found.message is given
+        return found if found is not None and is_same else self.shapes.shaped(given)
 
     @property
     def pending(self) -> int | None:
@@ -115,12 +124,14 @@ class Reading:
             yield partner
         yield from (other for other in others if other != partner)
 
-    def signed_with(self, position: int) -> Sequence[int]:
-        """Return the positions of the calls that the signature of a call stands for, too.
+    def signed_with(self, position: int) -> Iterator[int]:
+        """Yield the positions of the calls that the signature of a call stands for, too.
 
         They may leave the list without the call, but not stay without it.
         """
-        return self._signed.get(position, ())
+        if self.items[position].signed:
+            later = range(position + 1, self.items_of(self.items[position].message).stop)
+            yield from unsigned(self.items, later)
 
     def bound_messages(self, messages: Iterable[int]) -> set[int]:
         """Return these messages with all that stay if they stay.
@@ -206,13 +217,14 @@ class Reading:
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
         reading is then unchanged.
         """
-        new = _New(self)
+        new, newest = _New(self), dict[int, Shaped]()
         for index, given in enumerate(listed(messages), self.message_count):
             try:
-                shape, message = self.shapes.checked(given, index)
+                newest[index] = shape, message = self.shapes.checked(given, index)
                 new.read(shape, message, index)
             except ShapeError as error:
                 raise error.at(index) from error.__cause__
+        self._newest = newest
         self._take(new.items)
         self._newest_reply = new.newest_reply
         self._running_from, self._asked = new.running_from, new.asked
@@ -224,7 +236,6 @@ class Reading:
         self.takes_markers = self.takes_markers and new.takes_markers
         self.shows_markers = new.shows_markers
         self._starts += new.starts
-        self._signed |= new.signed
         self.message_count += len(messages)
 
     def _take(self, items: list[Item]) -> None:
@@ -276,7 +287,8 @@ class Reading:
         else:
             return result
         self.partners[position] = answered
-        return result._replace(tool=call.tool, call_message=call.call_message)
+        other = call.tool_use_id if result.tool_use_id == call.other_id else None
+        return result._replace(tool=call.tool, call_message=call.call_message, other_id=other)
 
 
 def _inside(item: Item, result: Item, position: int) -> Item:
@@ -297,7 +309,6 @@ class _New:
         self.takes_markers = True
         self.shows_markers = reading.shows_markers
         self.replies: dict[int, int] = {}
-        self.signed: dict[int, list[int]] = {}
         self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
         self.running_from, self.asked = reading._running_from, reading._asked  # noqa: SLF001
         self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
@@ -332,35 +343,25 @@ class _New:
             self.staying.append(index)
         if role == "assistant" or self._begun is not None:
             # A message with thinking of its own is a whole reply, whatever comes before it.
-            is_whole = not shape.splits_replies and any(part.kind == "thinking" for part in parts)
-            self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=is_whole)
+            thinks = not shape.splits_replies and "thinking" in map(_KIND, parts)
+            self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=thinks)
         turn, reply = self._turns, index if self._begun is None else self._begun
         by = "" if type(message) is dict else author_of(message)
-        led: list[int] | None = None
         for part in parts:
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
-            texts: str | tuple[str, ...] = text
+            texts: Text | tuple[Text, ...] = text
             if part.blocks is not None and len(part.blocks.texts) > 1:
                 texts = part.blocks.texts
                 counted = None if counted == text else counted
-            led = self._led(part, led)
             call_message = reply if _asks(part) else None
             self.items.append(
                 Item(
                     index, path, kind, kind, role, texts, texts if counted is None else counted,
                     media, turn, tool, call_id, call_message, error, media_type, None, number,
                     part.author or by, part.takes_text, part.blocks, part.other_id,
+                    part.signed,
                 )
             )  # fmt: skip
-
-    def _led(self, part: Part, led: list[int] | None) -> list[int] | None:
-        """Note a call under the signed one that leads it; return the list of the newest one."""
-        here = self._before + len(self.items)
-        if part.signed:
-            led = self.signed[here] = []
-        elif led is not None and part.kind == "tool_call":
-            led.append(here)
-        return led
 
     def _reply(self, index: int, count: int, role: str, *, splits: bool, is_whole: bool) -> None:
         """Note where the reply begins that a message belongs to, if it belongs to one."""
@@ -377,14 +378,26 @@ class _New:
             self._in_newest = True
 
 
+_KIND = attrgetter("kind")
+
+
 def _asks(part: Part) -> bool:
     """Whether a part is a call, of a tool of the client or of the provider."""
     return part.kind == "tool_call" or (part.kind == UNKNOWN and part.tool is not None)
 
 
+def unsigned(items: Sequence[Item], places: range) -> Iterator[int]:
+    """Yield the places in a message of the calls that no signed call at these places leads."""
+    calls = (i for i in places if items[i].kind == "tool_call")
+    return takewhile(lambda i: not items[i].signed, calls)
+
+
 def _begins_turn(parts: Sequence[Part]) -> bool:
     """Whether a user message with these parts starts a turn: it is more than tool results."""
-    return not parts or any(part.kind != "tool_result" and not part.number for part in parts)
+    for part in parts:
+        if part.kind != "tool_result" and not part.number:
+            return True
+    return not parts
 
 
 def items_of(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> tuple[Item, ...]:

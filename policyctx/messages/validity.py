@@ -11,8 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from policyctx.definitions.items import UNKNOWN, Item, Message
-from policyctx.messages.json_text import compact_json
-from policyctx.messages.reading import Reading, items_of
+from policyctx.messages.json_text import Text, json_text
+from policyctx.messages.reading import Reading, items_of, unsigned
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape, call_key, call_keys
 
@@ -142,6 +142,7 @@ def _new_problems(
     broken = Counter(chain.from_iterable(map(_broken, after)))
     broken -= Counter(chain.from_iterable(map(_broken, before)))
     broken |= parted  # what lost its call right before it and has none elsewhere counts once
+    broken += _unsigned(after) - _unsigned(before)
     changed = _thinking(after) - _thinking(before)
     return [*broken.elements(), *["the bytes of a thinking block changed"] * changed.total()]
 
@@ -257,13 +258,23 @@ def _name(item: Item) -> str:
     return str(item.tool if item.tool_use_id is None else item.tool_use_id)
 
 
-def _thinking(stretches: Sequence[_Stretch]) -> Counter[str]:
+def _thinking(stretches: Sequence[_Stretch]) -> Counter[Text]:
     return Counter(
-        compact_json(seen.shape.block(seen.message, item.path))
+        json_text(seen.shape.block(seen.message, item.path))
         for stretch in stretches
         for seen in stretch.seen
         for item in seen.items
         if item.kind == "thinking"
+    )
+
+
+def _unsigned(stretches: Sequence[_Stretch]) -> Counter[str]:
+    """Count what would be said of each call that no signed call of its message leads."""
+    return Counter(
+        f"the call {_name(seen.items[i])} lacks the signature of its message"
+        for stretch in stretches
+        for seen in stretch.seen
+        for i in unsigned(seen.items, range(len(seen.items)))
     )
 
 

@@ -106,26 +106,26 @@ def breakpoints(
     does the one that the caller set on the last block: `last`. A `system` of None is a prompt that
     is not known, for which one slot is left free.
     """
-    slots: dict[tuple[Part, int], list[Why]] = {}
-    fixed: dict[tuple[Part, int], Ttl] = {}
+    slots: dict[tuple[int, int], list[Why]] = {}
+    fixed: dict[tuple[int, int], Ttl] = {}
     most = MOST_BREAKPOINTS - (system is None)
     if last is not None and found.last is not None:
-        fixed["messages", found.last] = last
+        fixed[_PARTS.index("messages"), found.last] = last
     if system is not None:
-        fixed |= {("system", place): given for place, given in system.given.items()}
+        fixed |= {(_PARTS.index("system"), place): each for place, each in system.given.items()}
     for part, place, why in _wanted(found, system, tools):
-        key = part, place
+        key = _PARTS.index(part), place
         if key in slots:
             slots[key].append(why)
         elif len(slots) < most:
             slots[key] = [why]
-    ordered = sorted(slots, key=lambda key: (_PARTS.index(key[0]), key[1]))
-    given = [fixed.get(key) for key in ordered]
-    ttls = _ttls(given, ttl)
-    return tuple(
-        Breakpoint(part, place, kept, tuple(slots[part, place]))
-        for (part, place), kept in zip(ordered, ttls, strict=True)
-    )
+    ordered, chosen = sorted(slots), list[Breakpoint]()
+    for i, key in enumerate(ordered):
+        after = [fixed[one] for one in ordered[i:] if one in fixed]
+        wanted = max([ttl, *after], key=_SECONDS.__getitem__)
+        new = min([wanted, *(each.ttl for each in chosen)], key=_SECONDS.__getitem__)
+        chosen.append(Breakpoint(_PARTS[key[0]], key[1], fixed.get(key, new), tuple(slots[key])))
+    return tuple(chosen)
 
 
 def _wanted(
@@ -148,19 +148,6 @@ def _wanted(
         yield "messages", found.before, "before"
     elif tools is not None and tools.end is not None:
         yield "tools", tools.end, "tools"
-
-
-def _ttls(given: Sequence[Ttl | None], ttl: Ttl) -> list[Ttl]:
-    """Return the TTL of each breakpoint, `given` or new; none is longer than one before it."""
-    found: list[Ttl] = []
-    for i, kept in enumerate(given):
-        if kept is not None:
-            found.append(kept)
-            continue
-        after: list[Ttl] = [one for one in given[i:] if one is not None]
-        wanted = max([ttl, *after], key=_SECONDS.__getitem__)
-        found.append(min([wanted, *found], key=_SECONDS.__getitem__))
-    return found
 
 
 class Removable:
@@ -217,8 +204,12 @@ class Removable:
 
     def _changed(self, position: int) -> int | None:
         """Return the first item that changes when this one is removed, None if it stays."""
-        found = [self._changed_by(each, position) for each in self._candidates]
-        return min((changed for changed in found if changed is not None), default=None)
+        first: int | None = None
+        for each in self._candidates:
+            changed = self._changed_by(each, position)
+            if changed is not None and (first is None or changed < first):
+                first = changed
+        return first
 
     def _changed_by(self, candidates: Candidates, position: int) -> int | None:
         item, reading = self._in.items[position], self._in.reading

@@ -173,14 +173,14 @@ class Conversation:
         first = len(self.items)
         self.reading.extend(messages)
         items = self.reading.items
-        for i in range(first, len(items)):
+        new = range(first, len(items))
+        for i in new:
             if items[i].blocks is not None:
                 items[i] = self.ledger.as_decided(items[i], as_json=self._as_json)
-        fates = self._reapplied(range(first, len(self.reading.items)), is_valid)
-        for position in range(first, len(self.reading.items)):
+        fates = self._reapplied(new, is_valid) if self.ledger.entries else {}
+        for position in new:
             self._see(position, fates.get(position))
         if self._has_arrival:
-            new = range(first, len(self.items))
             self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
 
     def adopt(
@@ -348,7 +348,8 @@ class Conversation:
         """Return the size of the list as it is now, message by message."""
         if (tally := self._tallies.get(unit)) is None:
             tally = self._tallies[unit] = Tally()
-        first = len(tally)
+        if (first := len(tally)) == self.reading.message_count:
+            return tally
         sizes = [0] * (self.reading.message_count - first)
         for position in range(self._tallied.get(unit, 0), len(self.items)):
             item = self.items[position]
@@ -415,8 +416,6 @@ class Conversation:
         self, new: range, is_valid: Callable[[Mapping[int, Decision]], bool]
     ) -> dict[int, Decision]:
         """Return the earlier decisions that apply to these items again, by position."""
-        if not self.ledger.entries:
-            return {}
         found = ((i, self._identities.entry(i)) for i in new)
         entries = {i: entry for i, entry in found if entry is not None}
         fates = {i: self._remembered(i, entry) for i, entry in entries.items()}
@@ -445,7 +444,8 @@ class Conversation:
             return self.policy.as_before(item, replaced.key.kind, replaced.item_type)
         if item.kind == "tool_result" and self._reads_back(position):
             return self.policy.typed(item, "recalled")
-        return self.policy.typed(item, self._written_type(item))
+        is_said = self._written and item.kind == "user_message"
+        return self.policy.typed(item, (is_said and self._written.get(item.text)) or None)
 
     def _known(self, position: int) -> LedgerEntry:
         """Return the entry of what an item stands for, or one without a decision."""
@@ -463,15 +463,11 @@ class Conversation:
             policy=self.policy.digest,
             tool=item.tool,
             reads_as=kind_of_text(item.role) if is_medium else "",
-            names_file=item.kind == "tool_call" and self._names_file(item.text),
+            names_file=item.kind == "tool_call" and self._names_file(item),
             tokens=self.facts.tokens(item) if self.policy.keeps_by_tokens else None,
             saved=content_hash(item.text) if item.media and item.identity != item.text else None,
+            call_id=item.other_id if item.is_answer else None,
         )
-
-    def _written_type(self, item: Item) -> str | None:
-        if not self._written or item.kind != "user_message":
-            return None
-        return self._written.get(item.text) or None
 
     def is_written(self, message: int) -> bool:
         """Return whether a compaction wrote all of a message: a summary, a file, a reply to one."""
@@ -500,13 +496,12 @@ class Conversation:
             return False
         replaced = self._identities.replaced(call)
         return (
-            self._names_file(self.reading.items[call].text)
-            if replaced is None
-            else replaced.names_file
+            self._names_file(self.reading.items[call]) if replaced is None else replaced.names_file
         )
 
-    def _names_file(self, given: str) -> bool:
-        return self.ledger.may_name_file(given) and any(map(self.ledger.has_file, words_of(given)))
+    def _names_file(self, call: Item) -> bool:
+        may_name = self.ledger.may_name_file(call.text)
+        return may_name and any(map(self.ledger.has_file, words_of(call)))
 
     def _remembered(self, position: int, entry: LedgerEntry) -> Decision:
         item, path = self.reading.items[position], entry.relative_path
@@ -557,9 +552,9 @@ class Conversation:
         return tuple(unit for unit in self._tallies if self.tally(unit) is not None)
 
 
-def words_of(text: str) -> Iterator[str]:
+def words_of(call: Item) -> Iterator[str]:
     """Yield what may be a path in a call's input: strings, quoted parts of them, and words."""
-    for value in strings_in(text):
+    for value in strings_in(call):
         yield value
         yield from _QUOTES.split(value)
         yield from _BETWEEN_WORDS.split(value)
@@ -584,7 +579,7 @@ def own_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
 
 def _named_paths(item: Item, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
     """Yield the files that a text names as a placeholder, or the strings of a call's input."""
-    if isinstance(item.texts, tuple) and len(item.texts) > 1:
+    if type(item.texts) is tuple and len(item.texts) > 1:
         return
     is_call = item.kind == "tool_call"
     for item_type, wording in policy.wordings_naming_files(item.tool):
@@ -594,7 +589,7 @@ def _named_paths(item: Item, policy: OffloadPolicy, facts: Facts) -> Iterator[st
             typed = item._replace(type=item_type)
             path = own_path(typed, policy, facts)
             file = File(path, f"{facts.root}/{path}")
-            for text in strings_in(item.text) if is_call else (item.text,):
+            for text in strings_in(item) if is_call else (item.text,):
                 found = named_path(wording, with_text(typed, text), file, facts)
                 if found is not None:
                     yield found

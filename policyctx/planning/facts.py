@@ -33,6 +33,14 @@ def window_of(model: Model, called: str | None = None, *, at: float | None = Non
     return model.context_window if row is None else row.context_window
 
 
+def has_unknown_window(model: Model, called: str | None) -> bool:
+    """Return whether a model is named, by the policy or the call, whose window nobody knows."""
+    name = called or model.name
+    return (
+        bool(name) and "context_window" not in model.model_fields_set and _row(name, None) is None
+    )
+
+
 def takes_markers_of(name: str | None) -> bool | None:
     """Return whether the provider of a model takes `cache_control` markers, None if unknown."""
     row = _row(name) if name else None
@@ -166,7 +174,10 @@ class Facts:
 
     def size(self, item: Item, unit: Unit) -> int:
         """Return the item's own size."""
-        return self.tokens(item) if unit == "tokens" else item.chars
+        if unit == "chars":
+            return item.chars
+        own = self._scaled(self.counter.count(item.counted))
+        return own + self._of_media(item) if item.media else own
 
     def length(self, text: str, unit: Unit) -> int:
         """Return the size of a bare text."""
@@ -174,8 +185,7 @@ class Facts:
 
     def tokens(self, item: Item) -> int:
         """Return what the item costs in the context, in tokens."""
-        own = self._scaled(self.counter.count(item.counted))
-        return own + self._of_media(item) if item.media else own
+        return self.size(item, "tokens")
 
     def tokens_of(self, items: Sequence[Item]) -> list[int]:
         """Return what each item costs; counting them together is faster than one by one."""
@@ -190,18 +200,21 @@ class Facts:
         if unit == "chars":
             return item.chars >= amount
         media = self._of_media(item) if item.media else 0
-        least, most = (self._scaled(n) + media for n in self.counter.bounds(item.counted))
+        least, most = self.counter.bounds(item.counted)
+        if self.token_scale != 1:
+            least, most = self._scaled(least), self._scaled(most)
+        least, most = least + media, most + media
         return least >= amount or (most >= amount and self.tokens(item) >= amount)
 
-    def tokens_around(self, messages: int) -> int:
+    def tokens_around(self, count: int) -> int:
         """Return what so many messages cost beside their texts, in tokens."""
         each: int = getattr(self.counter, "per_message", 0)
-        return self._scaled(each * messages)
+        return self._scaled(each * count)
 
     @cached_property
     def tokens_beside(self) -> int:
         """Tokens of `beside`; raises `MessagesError` for a value that is not JSON."""
-        return sum(self.parts.tokens(part, self._tokens_of_part) for part in self.beside)
+        return sum([self.parts.tokens(part, self._tokens_of_part) for part in self.beside])
 
     def _tokens_of_part(self, part: object) -> int:
         return self.length(_text(part), "tokens")

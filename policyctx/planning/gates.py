@@ -1,7 +1,7 @@
 """Gates: whether a step runs, the numbers that are compared, and how each number is measured."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -36,6 +36,8 @@ class StepGate(NamedTuple):
     given: Limits[Any]
     alternative: int
     kind: Kind
+    limits: tuple[tuple[str, Comparison, object], ...]
+    """Each comparison by its name, and the limit as it is in the policy."""
 
 
 # The number of a gate, or why there is none to compare.
@@ -79,34 +81,18 @@ class GateVerdict(NamedTuple):
 def gates_of(step: Step) -> tuple[StepGate, ...]:
     """Return the gates of a step, in order."""
     return tuple(
-        StepGate(name, given, alternative, gate.kind)
+        StepGate(name, given, alternative, gate.kind, _limits(given))
         for alternative, gates in enumerate(step.when)
         for name, given, gate in gates_in(gates)
     )
 
 
-def gate_verdicts(
-    step: str,
-    gates: Sequence[StepGate],
-    measured: Callable[[StepGate], Measured],
-    model: Model,
-    facts: Facts,
-) -> tuple[GateVerdict, ...]:
-    """Compare every gate of a step with its limits; a step without gates has no verdicts.
-
-    The limits are those for the `model` of the policy and the window and the TTL of `facts`.
-    """
-    return tuple(
-        verdict
-        for gate in gates
-        for verdict in _compared(step, gate, _limits(gate.given, model, facts), measured(gate))
-    )
-
-
 def opens(verdicts: Sequence[GateVerdict]) -> bool:
     """Return whether all gates of one alternative open; a step without gates is always open."""
-    closed = {verdict.alternative for verdict in verdicts if not verdict.opens}
-    return not verdicts or any(verdict.alternative not in closed for verdict in verdicts)
+    opened, closed = set[int](), set[int]()
+    for verdict in verdicts:
+        (opened if verdict.opens else closed).add(verdict.alternative)
+    return not verdicts or not opened <= closed
 
 
 def sizes_of_selection(step: Step) -> frozenset[str]:
@@ -119,31 +105,9 @@ def sizes_of_selection(step: Step) -> frozenset[str]:
     return frozenset(found)
 
 
-def _compared(
-    step: str, gate: StepGate, limits: Iterator[tuple[str, Number]], measured: Measured
-) -> Iterator[GateVerdict]:
-    number, note = (None, str(measured)) if isinstance(measured, Nothing) else (measured, "")
-    comparisons = gate.given.noted(Comparison)
-    for comparison, limit in limits:
-        holds = number is not None and _holds(number, comparisons[comparison], limit)
-        yield GateVerdict(
-            step=step,
-            gate=gate.name,
-            comparison=comparison,
-            number=number,
-            limit=limit,
-            opens=holds,
-            kind=gate.kind,
-            alternative=gate.alternative,
-            note=note,
-        )
-
-
-def _limits(given: Limits[Any], model: Model, facts: Facts) -> Iterator[tuple[str, Number]]:
-    for comparison in given.noted(Comparison):
-        wanted = getattr(given, comparison)
-        if wanted is not None:
-            yield comparison, _limit(wanted, model, facts)
+def _limits(given: Limits[Any]) -> tuple[tuple[str, Comparison, object], ...]:
+    found = ((name, one, getattr(given, name)) for name, one in given.noted(Comparison).items())
+    return tuple((name, one, wanted) for name, one, wanted in found if wanted is not None)
 
 
 def _limit(wanted: object, model: Model, facts: Facts) -> Number:
@@ -230,10 +194,27 @@ class Measures:
         self._outlook, self._candidates = outlook, candidates
         self._in = outlook.conversation
 
-    def of(self, gate: StepGate) -> Measured:
-        """Return the number that a gate compares, or why there is none."""
-        measured: Measured = getattr(self, gate.name.replace(".", "_"))(gate.given)
-        return measured
+    def verdicts(self, gates: Sequence[StepGate]) -> tuple[GateVerdict, ...]:
+        """Compare every gate of the step with its limits; a step without gates has no verdicts.
+
+        The limits are those for the model of the policy and the window and the TTL of the facts.
+        """
+        model, facts = self._in.policy.policy.model, self._outlook.facts
+        step, found = self._candidates.step.name, list[GateVerdict]()
+        for gate in gates:
+            name, given, alternative, kind, limits = gate
+            measured: Measured = getattr(self, name.replace(".", "_"))(given)
+            number = None if isinstance(measured, Nothing) else measured
+            note = str(measured) if number is None else ""
+            for comparison, how, wanted in limits:
+                limit = _limit(wanted, model, facts)
+                holds = number is not None and _holds(number, how, limit)
+                found.append(
+                    GateVerdict(
+                        step, name, comparison, number, limit, holds, kind, alternative, note
+                    )
+                )
+        return tuple(found)
 
     def tokens(self, _: TokensGate) -> int:
         """Return the tokens of the list, with what is sent beside it."""
@@ -270,7 +251,8 @@ class Measures:
     ) -> AfterReplacing:
         """Return what the open gates would measure without these messages of so many tokens."""
         facts = self._outlook.facts
-        left_tokens = self._outlook.counted() - tokens - facts.tokens_around(len(messages))
+        without = tokens + facts.tokens_around(len(messages))
+        left_tokens = self._outlook.tokens(corrected=False) - without
         given = {(gate.alternative, gate.name): gate.given for gate in gates}
         closed = {verdict.alternative for verdict in verdicts if not verdict.opens}
         is_open = [verdict for verdict in verdicts if verdict.alternative not in closed]
@@ -375,6 +357,8 @@ class Measures:
         """Return the sum over what is ready, after what the plan has taken already."""
         unit: Unit = "chars" if size == "chars" else "tokens"
         candidates, total = self._candidates, self._candidates.sums[size]
+        if not self._outlook.taken:
+            return total
         to_drop = candidates.step.action.leaves_nothing
         for position in self._touched():
             if (draft := candidates.ready.get(position)) is not None and draft.sizes:

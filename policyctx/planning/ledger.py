@@ -64,6 +64,7 @@ DECISION = fields_of(
         "rewritten?": "text or nothing",
         "saved?": "text or nothing",
         "behind?": "text",
+        "call_id?": "text",
     }
 )
 
@@ -136,6 +137,8 @@ class LedgerEntry(NamedTuple):
     """The SHA-256 of the text in its file, where the key has another: of a result with media."""
     behind: str | None = None
     """Of a dropped item: the SHA-256 of the item before it in the list then, empty without any."""
+    call_id: str | None = None
+    """Of a result: the id of its call, where it names that by a second id."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
@@ -162,6 +165,7 @@ class LedgerEntry(NamedTuple):
             **({} if self.rewritten is None else {"rewritten": self.rewritten}),
             **({} if self.saved is None else {"saved": self.saved}),
             **({} if self.behind is None else {"behind": self.behind}),
+            **({} if self.call_id is None else {"call_id": self.call_id}),
         }
 
     @classmethod
@@ -188,6 +192,7 @@ class LedgerEntry(NamedTuple):
             record.get("rewritten"),
             record.get("saved"),
             record.get("behind"),
+            record.get("call_id"),
         )
 
     @property
@@ -549,7 +554,7 @@ class Identities:
 def _times(text: str, result: Item) -> int:
     """Return how often a text is one of those in a result; by its lines if these are not known."""
     if result.blocks is not None and result.blocks.texts:
-        return result.blocks.texts.count(text)
+        return sum(str(one) == text for one in result.blocks.texts)
     return _lines(result.text).count(_lines(text)) if text else 0
 
 

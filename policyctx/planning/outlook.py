@@ -1,7 +1,6 @@
 """`Outlook`: the message list as the decisions that a plan has made so far would leave it."""
 
-import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from policyctx.definitions.items import Item
 from policyctx.definitions.names import READ_TOOL, recall_tool
@@ -69,12 +68,15 @@ class Outlook:
 
     def total(self, unit: Unit) -> int:
         """Return the size of all messages."""
+        total = self.conversation.tally(unit).total
+        if not self.taken:
+            return total
         if unit not in self._lost:
             outermost = [d for d in self.taken.values() if not self._is_inside_of_taken(d)]
             self._lost[unit] = sum(
                 self.conversation.size(d.position, unit) - self._left(d, unit) for d in outermost
             )
-        return self.conversation.tally(unit).total - self._lost[unit]
+        return total - self._lost[unit]
 
     def tokens_behind(self, message: int) -> int:
         """Return the tokens of all messages behind this one."""
@@ -87,15 +89,12 @@ class Outlook:
         tally = self.conversation.tally("tokens")
         return tally.total - tally.before(message + 1) - lost
 
-    def tokens(self) -> int:
-        """Return the tokens of the list with what is sent beside it, corrected by usage."""
-        return self.facts.correction.corrected(self.counted())
-
-    def counted(self) -> int:
-        """Return the tokens of the list with what is sent beside it, as they are counted."""
-        removed = len(self.removed) + len(self.conversation.removed)
-        around = self.facts.tokens_around(self.conversation.reading.message_count - removed)
-        return self.total("tokens") + self.facts.tokens_beside + around
+    def tokens(self, *, corrected: bool = True) -> int:
+        """Return the tokens of the list with what is sent beside it, corrected by usage or not."""
+        facts, removed = self.facts, len(self.removed) + len(self.conversation.removed)
+        around = facts.tokens_around(self.conversation.reading.message_count - removed)
+        counted = self.total("tokens") + facts.tokens_beside + around
+        return facts.correction.corrected(counted) if corrected else counted
 
     def file(self, wanted_path: str) -> File:
         """Return the file expected for a path; only the store knows the names on the disk."""
@@ -133,25 +132,25 @@ def source_of(conversation: Conversation, position: int) -> RecallSource | None:
     replaces = policy.store.on_conflict == "overwrite"  # a file may hold another content by now
     if call is None or not is_whole or replaces or item.error or item.media:
         return None
-    given = conversation.reading.items[call].text
+    asked = conversation.reading.items[call]
     if (tool := recall_tool(item.tool)) is not None:
-        path = _input(given).get("path") if tool == READ_TOOL else None
+        path = asked.input.get("path") if tool == READ_TOOL else None
         return RecallSource(_file_of(path, conversation, by_id=True))
-    file = _read_whole(item, given, conversation) or _read_by_rule(item, given, conversation)
+    file = _read_whole(item, asked, conversation) or _read_by_rule(item, asked, conversation)
     return None if file is None else RecallSource(file)
 
 
-def _read_by_rule(item: Item, given: str, conversation: Conversation) -> File | None:
+def _read_by_rule(item: Item, call: Item, conversation: Conversation) -> File | None:
     """Return the file that a tool with `reads_file` was called with."""
-    values = _input(given)
+    values = call.input
     paths = (values.get(field) for field in conversation.policy.path_fields(item.tool or ""))
     path = next((path for path in paths if path is not None), None)
     return _file_of(path, conversation)
 
 
-def _read_whole(item: Item, given: str, conversation: Conversation) -> File | None:
+def _read_whole(item: Item, call: Item, conversation: Conversation) -> File | None:
     """Return the file that the call names and that holds exactly the text of the result."""
-    found = (_file_of(word, conversation) for word in words_of(given))
+    found = (_file_of(word, conversation) for word in words_of(call))
     for file in found:
         if file is not None:
             known = conversation.ledger.saved_hash(file.relative_path)
@@ -175,12 +174,3 @@ def _file_of(path: object, conversation: Conversation, *, by_id: bool = False) -
             return File(below, full)
     known = ledger.path_of(inner) if by_id else None
     return None if known is None else File(known, f"{facts.root}/{known}")
-
-
-def _input(given: str) -> dict[str, Any]:
-    """Return the input of a call, empty if it is not a JSON object."""
-    try:
-        found = json.loads(given)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

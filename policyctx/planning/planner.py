@@ -16,12 +16,10 @@ from policyctx.planning.facts import Facts
 from policyctx.planning.gates import (
     GateVerdict,
     Measures,
-    gate_verdicts,
     gates_of,
     opens,
     sizes_of_selection,
 )
-from policyctx.planning.ledger import LedgerEntry
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.planning.select import Candidates
@@ -48,10 +46,11 @@ class Planner:
             step.name: Candidates(step, conversation, sizes_of_selection(step))
             for step in policy.all_steps
         }
-        before_call = (step.name for step in policy.steps("model_call"))
-        self._growing = [
-            self.candidates[name] for name in before_call if name not in policy.compacting
-        ]
+        steps = policy.steps("model_call")
+        self.arrival = policy.steps("arrival")
+        self.compacting = [step for step in steps if step.name in policy.compacting]
+        self.before_call = [step for step in steps if step.name not in policy.compacting]
+        self._growing = [self.candidates[step.name] for step in self.before_call]
         conversation.watch(self)
 
     def changed(self, position: int, fate: Decision) -> None:
@@ -70,14 +69,13 @@ class Planner:
         outlook = Outlook(self.conversation, facts)
         outcomes: list[Outcome] = []
         judged = 0
-        if "arrival" in moments:
-            arrival = _Arrival(self, outlook, with_pending="model_call" in moments)
-            outcomes += arrival.outcomes()
-            judged = arrival.judged
+        if self.arrival and "arrival" in moments:
+            judged = _arrived(outlook, with_pending="model_call" in moments)
+            outcomes += [_on_arrival(self, step, outlook, judged) for step in self.arrival]
         if "model_call" in moments:
             outcomes += _before_call(self, outlook)
         return Plan(
-            new=tuple(outlook.taken[i] for i in sorted(outlook.taken)),
+            new=tuple(map(outlook.taken.__getitem__, sorted(outlook.taken))),
             outcomes=tuple(outcomes),
             facts=facts,
             at=outlook.at,
@@ -87,79 +85,75 @@ class Planner:
             judged=judged,
         )
 
-    def adopt(self, plan: Plan, entries: Iterable[LedgerEntry] | None = None) -> None:
-        """Add the decisions of a plan that was carried out to the conversation and its ledger.
 
-        `entries` are those that the plan adds to the ledger, by default one for each decision.
-        """
-        self.conversation.adopt(plan.new, judged=plan.judged, entries=entries)
+def _arrived(outlook: Outlook, *, with_pending: bool) -> int:
+    """Return the number of arriving items that the steps on arrival judge now.
+
+    In a list, what is behind a call without an answer is judged when that is there. While results
+    are reported one by one, calls made together with them still run.
+    """
+    arriving, items = outlook.conversation.arriving, outlook.conversation.items
+    first = (n for n, i in enumerate(arriving) if items[i].message >= outlook.at.pending)
+    return next(first, len(arriving)) if with_pending else len(arriving)
 
 
-class _Arrival:
-    """The steps on arrival, over the items that are new."""
-
-    def __init__(self, planner: Planner, outlook: Outlook, *, with_pending: bool) -> None:
-        self._planner, self._outlook = planner, outlook
-        self._at = outlook.at
-        arriving, items = outlook.conversation.arriving, outlook.conversation.items
-        # In a list, what is behind a call without an answer is judged when that is there.
-        # While results are reported one by one, calls made together with them still run.
-        first = (n for n, i in enumerate(arriving) if items[i].message >= self._at.pending)
-        self.judged = next(first, len(arriving)) if with_pending else len(arriving)
-
-    def outcomes(self) -> list[Outcome]:
-        """Run the steps, each over all that is new."""
-        return [self._outcome(step) for step in self._outlook.conversation.policy.steps("arrival")]
-
-    def _outcome(self, step: Step) -> Outcome:
-        conversation = self._outlook.conversation
-        candidates = self._planner.candidates[step.name]
-        taking = Taking(self._outlook, step, self._at)
-        for position in conversation.arriving[: self.judged]:
-            if taking.is_out(position):
-                continue
-            draft = candidates.draft_on_arrival(position, self._at, self._outlook.fate)
-            if draft is not None:
-                verdict = candidates.taken(position, self._at)
-                taking.take(position, candidates.treatment(position), verdict, draft)
-        return Outcome(step.name, took=taking.took, left=tuple(taking.left))
+def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> Outcome:
+    """Run a step on arrival over what is new."""
+    candidates = planner.candidates[step.name]
+    taking = Taking(outlook, step, outlook.at)
+    for position in outlook.conversation.arriving[:judged]:
+        if taking.is_out(position):
+            continue
+        draft = candidates.draft_on_arrival(position, outlook.at, outlook.fate)
+        if draft is not None:
+            verdict = candidates.taken(position, outlook.at)
+            taking.take(position, candidates.treatment(position), verdict, draft)
+    return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
 def _before_call(planner: Planner, outlook: Outlook) -> Iterator[Outcome]:
     """Run the steps before a model call in order; each goes on where later ones made room."""
-    steps = outlook.conversation.policy.steps("model_call")
-    begun: list[_BeforeCall] = []
-    for step in steps:
-        if not step.action.takes_messages:
-            begun.append(_BeforeCall(planner, step, outlook))
-            begun[-1].run()
-    while any(each.go_on() for each in begun):
+    begun: list[Outcome | _BeforeCall] = []
+    for step in planner.before_call:
+        candidates = planner.candidates[step.name]
+        candidates.settle()
+        verdicts = Measures(outlook, candidates).verdicts(planner.gates[step.name])
+        if opens(verdicts):
+            begun.append(running := _BeforeCall(step, outlook, candidates, verdicts))
+            running.run()
+        else:
+            begun.append(Outcome(step.name, verdicts, is_open=False))
+    while outlook.gone and any(isinstance(each, _BeforeCall) and each.go_on() for each in begun):
         pass
-    yield from (each.outcome() for each in begun)
-    for step in steps:
-        if step.action.takes_messages:
-            yield _compacted(planner, step, outlook)
+    for each in begun:
+        yield each.outcome() if isinstance(each, _BeforeCall) else each
+    for step in planner.compacting:
+        yield _compacted(planner, step, outlook)
 
 
 class _BeforeCall:
-    """A step before a model call: what it takes now, and what when later steps made room."""
+    """A step before a model call whose gates are open: what it takes now, and what when later steps
+    made room.
+    """
 
-    def __init__(self, planner: Planner, step: Step, outlook: Outlook) -> None:
-        self._step, self._outlook = step, outlook
-        self._candidates = planner.candidates[step.name]
-        self._candidates.settle()
-        self._verdicts = _verdicts(planner, step, outlook)
-        self._is_open = opens(self._verdicts)
-        self._taking = Taking(outlook, self._step, outlook.at, self._held)
-        self._until = StopConditions(self._step, outlook)
+    def __init__(
+        self,
+        step: Step,
+        outlook: Outlook,
+        candidates: Candidates,
+        verdicts: tuple[GateVerdict, ...],
+    ) -> None:
+        self._step, self._outlook, self._candidates = step, outlook, candidates
+        self._verdicts = verdicts
+        self._taking = Taking(outlook, step, outlook.at, self._held)
+        self._until = StopConditions(step, outlook)
         self._stopped: Reason | None = None
         self._gone = 0
 
     def run(self) -> None:
-        """Take what is ready, where the gates are open."""
-        if self._is_open:
-            self._take(in_order(self._waiting(), self._step, self._outlook))
-            self.go_on()
+        """Take what is ready."""
+        self._take(in_order(self._waiting(), self._step, self._outlook))
+        self.go_on()
 
     def go_on(self) -> bool:
         """Take what other items held that have left the list since.
@@ -167,7 +161,7 @@ class _BeforeCall:
         Returns whether it took anything.
         """
         took = len(self._taking.took)
-        while self._is_open and self._stopped is None and self._gone < self._outlook.gone:
+        while self._stopped is None and self._gone < self._outlook.gone:
             freed = {*self._taking.put_off(), *self._released()}
             self._take(in_order(freed, self._step, self._outlook))
         return len(self._taking.took) > took
@@ -177,7 +171,6 @@ class _BeforeCall:
         return Outcome(
             self._step.name,
             self._verdicts,
-            self._is_open,
             took=self._taking.took,
             stopped=self._stopped,
             left=tuple(self._taking.left),
@@ -220,20 +213,14 @@ class _BeforeCall:
 
 def _compacted(planner: Planner, step: Step, outlook: Outlook) -> Outcome:
     """Return what a summary is to replace, in the list as the steps before leave it."""
-    verdicts = _verdicts(planner, step, outlook)
+    measures, gates = Measures(outlook, planner.candidates[step.name]), planner.gates[step.name]
+    verdicts = measures.verdicts(gates)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
-    measures, gates = Measures(outlook, planner.candidates[step.name]), planner.gates[step.name]
     found = replacing(step, outlook, partial(measures.left_without, gates, verdicts))
     if isinstance(found, Reason):
         return Outcome(step.name, verdicts, stopped=found)
     return Outcome(step.name, verdicts, replaces=found)
-
-
-def _verdicts(planner: Planner, step: Step, outlook: Outlook) -> tuple[GateVerdict, ...]:
-    measures = Measures(outlook, planner.candidates[step.name])
-    gates, model = planner.gates[step.name], planner.conversation.policy.model
-    return gate_verdicts(step.name, gates, measures.of, model, outlook.facts)
 
 
 def in_order(positions: Iterable[int], step: Step, outlook: Outlook) -> list[list[int]]:

@@ -371,7 +371,8 @@ class Candidates:
             return None if why is None else Reason("protected", {"why": why})
         case = self._case(position, treatment, View(at, fate_of))
         held = next(filter(None, (check(case) for check in (_recent, _recent_in_batch))), None)
-        if held is None and self._lasting(item, treatment) in {"refused", "failed"}:
+        lasting = _lasting(self.step, item, treatment, self._in.facts) if held is None else None
+        if lasting in {"refused", "failed"}:
             held = _held_for_good(case)
         reason = None if held is None else held().reason
         return None if reason is None or reason.code == "not_ephemeral" else reason
@@ -382,7 +383,8 @@ class Candidates:
         treatment = self._in.policy.treatment(self.step, item.type, item.tool)
         if treatment is None:
             return None
-        if self._lasting(item, treatment) or self._is_held(position, View(at, fate_of)):
+        lasting = _lasting(self.step, item, treatment, self._in.facts)
+        if lasting or self._is_held(position, View(at, fate_of)):
             return None  # the cheaper check comes first
         draft = self.draft(position)
         return draft if isinstance(draft, Draft) else None
@@ -406,7 +408,7 @@ class Candidates:
         treatment = self._in.policy.treatment(self.step, item.type, item.tool)
         if treatment is None or not self._in.is_there(position):
             return False
-        if not self._outlasts(self._lasting(item, treatment), position):
+        if not self._outlasts(_lasting(self.step, item, treatment, self._in.facts), position):
             return False
         return isinstance(drafted(self._in, position, self.step, treatment), Draft)
 
@@ -420,7 +422,8 @@ class Candidates:
 
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""
-        return self._lasting(self._in.items[position], self.treatment(position)) is not None
+        item, treatment = self._in.items[position], self.treatment(position)
+        return _lasting(self.step, item, treatment, self._in.facts) is not None
 
     def treatment(self, position: int) -> Treatment:
         """Return how the step treats a candidate."""
@@ -453,9 +456,6 @@ class Candidates:
         item = self._in.items[position]
         return Case(self.step, self._in, self._recency, position, item, treatment, view)
 
-    def _lasting(self, item: Item, treatment: Treatment) -> Lasting | None:
-        return _lasting(self.step, item, treatment, self._in.facts)
-
     def _look_at_new(self) -> None:
         """Let each candidate that is new in the list wait; `keep_recent` counts it first."""
         items, treatment_of = self._in.items, self._in.policy.treatment
@@ -472,7 +472,7 @@ class Candidates:
 
     def _await(self, position: int, treatment: Treatment) -> None:
         """Let an item that is not recent wait until nothing holds it, unless it stays for good."""
-        lasting = self._lasting(self._in.items[position], treatment)
+        lasting = _lasting(self.step, self._in.items[position], treatment, self._in.facts)
         if lasting == "small":
             self._below.add(position)
         if self._outlasts(lasting, position):

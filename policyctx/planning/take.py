@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import UNKNOWN, Item
-from policyctx.messages.editing import has_input, shortened_input
+from policyctx.messages.editing import shortened_input
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import EMPTY_INPUT, SYSTEM_ROLES
 from policyctx.paths import File
@@ -549,7 +549,7 @@ class Taking:
 
     def _empty(self, call: int, unit: Unit) -> None:
         """Leave nothing of an input; no wording is left in it, so none is part of the decision."""
-        if not has_input(self._in.items[call].text):
+        if not self._in.items[call].input:
             return
         decision = self._removed(call, Reason("emptied_with_result"), self._rule_of_inputs)
         self._outlook.take(replace(decision, placeholder=EMPTY_INPUT, unit=unit))

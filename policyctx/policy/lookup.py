@@ -61,10 +61,10 @@ class TypeTable:
 
     def type_of(self, item: Item, built_in: str) -> str:
         """Return the first of the policy's own types that the item matches, else `built_in`."""
-        refinements = self._refinements.get(built_in)
-        if refinements is None:
-            return built_in
-        return next((name for name, match in refinements if _matches(match, item)), built_in)
+        for name, match in self._refinements.get(built_in, ()):
+            if _matches(match, item):
+                return name
+        return built_in
 
 
 def _matches(match: Match, item: Item) -> bool:

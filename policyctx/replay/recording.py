@@ -60,6 +60,8 @@ class ModelCall:
     """Where the request had `cache_control` markers; None where the recording does not say."""
     why_anew: Anew | None = None
     """Why the context is another one; None for the first call and where it only grew."""
+    window: int | None = None
+    """The context window that the client counted on, in tokens, where the recording tells."""
 
 
 @dataclass(frozen=True, slots=True)

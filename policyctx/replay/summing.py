@@ -121,7 +121,7 @@ def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
     # The provider's tokens for each counted one.
     factors = [scale.factor for scale in scales_of(session.calls)]
     summaries = [_summary(one, factors, is_priced=is_priced) for one in session.summaries]
-    reads = _ReReads(session, billed, factors, is_priced=is_priced)
+    reads = ReReads(session, billed, factors, is_priced=is_priced)
     return Net(without, edited, sum(summaries, Charge()), sum(reads.charges(), Charge()))
 
 
@@ -145,7 +145,7 @@ def _summary(call: SummaryCall, factors: Sequence[float], *, is_priced: bool) ->
     return Charge(1, usage.prompt, usage.output, paid)
 
 
-class _UsedRange(NamedTuple):
+class UsedRange(NamedTuple):
     """A range of a removed item that a reply used."""
 
     call: int
@@ -154,7 +154,7 @@ class _UsedRange(NamedTuple):
     """As the policy counts them."""
 
 
-def used_ranges(regret: Regret) -> Iterator[_UsedRange]:
+def used_ranges(regret: Regret) -> Iterator[UsedRange]:
     """Yield what must be read again, each range once, together no more than the item took.
 
     What the recording itself asks for again is left out: it has paid for that call.
@@ -164,10 +164,10 @@ def used_ranges(regret: Regret) -> Iterator[_UsedRange]:
         tokens = min(need.tokens, left)
         left -= tokens
         if need.kind == "used" and tokens > 0:
-            yield _UsedRange(need.call, tokens)
+            yield UsedRange(need.call, tokens)
 
 
-class _ReReads:
+class ReReads:
     """The re-reads of one session."""
 
     def __init__(
@@ -188,9 +188,9 @@ class _ReReads:
         """Yield what each range costs."""
         for regret in self._session.regrets:
             for used in used_ranges(regret):
-                yield self._charge(used)
+                yield self.charge(used)
 
-    def _charge(self, used: _UsedRange) -> Charge:
+    def charge(self, used: UsedRange) -> Charge:
         """Charge an extra call, and the range in the call that used it and in each later one."""
         billed = self._billed[used.call - 1]
         tokens = round(self._factors[used.call - 1] * used.tokens)
@@ -372,6 +372,14 @@ class Figures:
         lambda s: tuple(sorted({call.terms.window for call in s.session.calls})), _names, none=tuple
     )
     """The context windows of the calls, in tokens."""
+    assumed_windows: Mapping[str, int] = _figure(
+        lambda s: Counter(
+            c.terms.language_model for c in s.session.calls if c.terms.window_is_assumed
+        ),
+        _counts,
+        none=dict,
+    )
+    """Calls whose window nobody knows, by model."""
     steps: Mapping[str, StepUse] = _figure(lambda s: s.session.steps, _merged, none=dict)
     types: Mapping[str, TypeTokens] = _figure(lambda s: s.session.types, _merged, none=dict)
     files: int = _figure(lambda s: s.session.files)

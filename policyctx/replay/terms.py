@@ -37,6 +37,10 @@ class CallKey(Protocol):
     def at(self) -> float | None:
         """When it was made, in seconds since 1970."""
 
+    @property
+    def window(self) -> int | None:
+        """The window that the recording tells, in tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallTerms:
@@ -44,9 +48,11 @@ class CallTerms:
 
     language_model: str
     window: int
-    """Tokens that the model can see."""
+    """Tokens that the model can see: as the policy says, else the recording, else the row."""
     cache: CacheRules | None
     """None if the model has no cache."""
+    window_is_assumed: bool = False
+    """Neither the policy, the recording nor the table of models says which window it has."""
     ttl: int = ASSUMED_TTL
     """Seconds that what the call writes to the cache stays there."""
     ttl_is_assumed: bool = False
@@ -87,7 +93,8 @@ def terms_of(
         terms.append(
             CallTerms(
                 language_model=name or UNNAMED,
-                window=window_of(model, name, at=at),
+                window=called_window(call, model, name, at),
+                window_is_assumed=_is_assumed(call, model, row),
                 cache=cache,
                 ttl=ttl,
                 ttl_is_assumed=is_assumed,
@@ -96,6 +103,17 @@ def terms_of(
             )
         )
     return terms
+
+
+def called_window(call: CallKey, model: Model, name: str | None, at: float | None) -> int:
+    """Return the window of a recorded call, in tokens: the policy's, the recording's, the row's."""
+    if call.window is None or "context_window" in model.model_fields_set:
+        return window_of(model, name, at=at)
+    return call.window
+
+
+def _is_assumed(call: CallKey, model: Model, row: ModelRow | None) -> bool:
+    return row is None and call.window is None and "context_window" not in model.model_fields_set
 
 
 def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:
@@ -160,11 +178,14 @@ def _contradicting(call: CallKey, terms: CallTerms, model: Model) -> Iterator[Co
     if model.price is not None and model.price.cache_write_1h is None and told == HOUR:
         missing = "writes were for 1h, and cost cache_write"
         yield Contradiction("model.price", "has no cache_write_1h", missing, is_of_writes=True)
-    if (row := terms.row) is None:
-        return
-    if "context_window" in model.model_fields_set and row.context_window != model.context_window:
-        recorded = f"calls were to {row.name}, which has {row.context_window:,}"
+    row = terms.row
+    window = call.window or (row and row.context_window)
+    if window and "context_window" in model.model_fields_set and window != model.context_window:
+        name = terms.language_model if row is None else row.name
+        recorded = f"calls were to {name}, which has {window:,}"
         yield Contradiction("model.context_window", f"is {model.context_window:,}", recorded)
+    if row is None:
+        return
     if model.price is not None and model.price.input != row.prices.base.input:
         recorded = f"calls were to {row.name}, whose input costs ${row.prices.base.input:g}"
         yield Contradiction("model.price", f"has input ${model.price.input:g}", recorded)

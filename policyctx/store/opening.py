@@ -1,15 +1,17 @@
 """The stores of a folder: a session's, all that are in it, and what waits there for a URL."""
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from policyctx.definitions.fields import ROOT_FIELDS
+from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
 from policyctx.errors import InputError, StoreError
 from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store
@@ -24,6 +26,7 @@ from policyctx.store.local.backend import LocalBackend
 from policyctx.store.sessions import INDEX, lines_in, session_of, state_folders
 
 SESSION_FIELD = "{session_id}"
+_RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 # How many prefixes below a URL are looked at for stores, to name them in an error.
 _MOST_BELOW = 20
 
@@ -31,6 +34,17 @@ _MOST_BELOW = 20
 def written_root(template: str, session_id: str) -> str:
     """Return the root of a session's store as a policy writes it; `~` is not expanded."""
     return parsed_template(template, ROOT_FIELDS).render({"session_id": safe_part(session_id)})
+
+
+def new_session_id(form: str) -> str:
+    """Return the id of a new session, from the template of its policy."""
+    now = datetime.now(UTC)
+    values = {
+        "date": f"{now:%Y%m%d}",
+        "time": f"{now:%H%M%S}",
+        "random": "".join(secrets.choice(_RANDOM) for _ in range(6)),
+    }
+    return parsed_template(form, SESSION_FIELDS).render(values)
 
 
 def session_store(

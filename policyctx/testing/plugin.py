@@ -7,12 +7,14 @@ pytest, and does nothing until it is asked to.
 import argparse
 import importlib
 import os
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.config import ConftestImportFailure
 
-from policyctx.errors import install_command
+from policyctx.errors import install_command, visible
 
 _COLLECTING = "policyctx.testing.collecting"
 _RUNNING = "policyctx.testing.running"
@@ -80,15 +82,26 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hooks)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
     """Load what collects and runs features, where they are asked for.
 
-    This comes before any `conftest.py`, whose steps so take the place of ours.
+    This comes before any `conftest.py`, whose steps so take the place of ours. An error of one is
+    shown with an escape for each hidden or control character.
     """
     folders = feature_folders(early_config)
-    if not folders:
-        return
+    if folders:
+        _load(early_config, folders)
+    try:
+        yield
+    except ConftestImportFailure as error:
+        text = "".join(traceback.format_exception_only(error.cause)).strip()
+        if not folders or text == visible(text):
+            raise
+        raise pytest.UsageError(f"{visible(str(error.path))} raised {visible(text)}") from error
+
+
+def _load(early_config: pytest.Config, folders: tuple[Path, ...]) -> None:
     try:
         collecting = importlib.import_module(_COLLECTING)
     except ModuleNotFoundError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from time import perf_counter
@@ -41,6 +42,7 @@ def _shown(problem: Diagnostic) -> str:
     return "\n".join(lines)
 
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _MACHINERY = re.compile(r"[/\\](_pytest|pytest_bdd|pluggy)[/\\]")
 
 
@@ -50,8 +52,38 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tell a failure of a step in the words of the feature.
 
-    What no step of the library raised keeps its traceback, below the step's line.
+    What no step of the library raised keeps its traceback, below the step's line. A step of the
+    user's own, a fixture and what they print may have the text of a recording.
     """
+    report = yield from _report(item, call)
+    if item.path.suffix == ".feature":
+        _show(report)
+        report.sections = [(name, visible(_COLOUR.sub("", text))) for name, text in report.sections]
+        if why := getattr(report, "wasxfail", ""):
+            report.wasxfail = visible(why)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Show what an error during collection says, such as that of a `conftest.py`."""
+    report = yield
+    _show(report)
+    return report
+
+
+def _show(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Have an escape for each hidden or control character in what kept a scenario from passing."""
+    found = report.longrepr
+    if isinstance(found, tuple):
+        report.longrepr = (*found[:2], visible(found[2]))
+    elif found is not None and (text := str(found)) != (shown := visible(text)):
+        report.longrepr = shown
+
+
+def _report(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     place = item.stash.get(RUNNING, None)
     if call.when != "call" or place is None or call.excinfo is None:
         return (yield)
@@ -121,6 +153,14 @@ class ScenarioReporter(TerminalReporter):  # type: ignore[misc] # pytest-bdd's o
         self._shown: tuple[str, str] = ("", "")
         encoding = getattr(getattr(self._tw, "_file", None), "encoding", None) or "ascii"
         self._signs = _signs(encoding)
+
+    def pytest_warning_recorded(
+        self, warning_message: warnings.WarningMessage, nodeid: str
+    ) -> None:
+        """Keep a warning for the summary, as text for people."""
+        super().pytest_warning_recorded(warning_message, nodeid)
+        recorded = self.stats["warnings"][-1]
+        recorded.message = visible(recorded.message)
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
         """Say nothing before the outcome is known."""

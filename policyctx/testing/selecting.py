@@ -35,6 +35,7 @@ from policyctx.testing.contents import Message, compact
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.kinds import COUNT_WORD, KINDS, ORDINAL, Kind
 from policyctx.turns.result import Result
+from policyctx.turns.sources import position_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,16 @@ class Returned:
         return self._compaction("compacted").compacted
 
     @property
+    def summary(self) -> str:
+        """What stands for the messages that were replaced."""
+        return self._compaction("summary").summary
+
+    @property
+    def archive(self) -> str | None:
+        """Absolute path of the file with the replaced messages."""
+        return self._compaction("archive").archive
+
+    @property
     def stats(self) -> CompactStats:
         """The numbers of a compaction."""
         return self._compaction("stats").stats
@@ -112,13 +123,28 @@ class TurnEvent:
     returned: Returned | None = None
     """What a public function returned; it has no plan."""
     items: tuple[Item, ...] = ()
-    """The items of a function's input, where its messages have the same places."""
+    """The items of a function's input."""
 
     @property
     def messages(self) -> Sequence[Message]:
         """What a model would be sent: as edited, or as given where nothing was."""
         outcome = self.result or self.returned
         return self.given if outcome is None else outcome.messages
+
+    def place_of(self, message: int) -> int | None:
+        """Return where a message of the list is now; None if it has left."""
+        if self.result is not None:
+            return position_of(self.result.source_ranges, message)
+        if not self.is_compacted:
+            return message
+        same = (at for at, one in enumerate(self.messages) if one is self.given[message])
+        return next(same, None)
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether a public function replaced messages, so that others have new places."""
+        value = self.returned.value if self.returned else None
+        return isinstance(value, CompactResult) and value.compacted
 
     @property
     def fates(self) -> tuple[Fate, ...]:
@@ -152,6 +178,9 @@ class Fate:
         content that a public function replaced.
         """
         if self.turn.returned is not None:
+            if self.turn.is_compacted:
+                is_there = self.turn.place_of(self.item.message) is not None
+                return (Action.KEEP if is_there else Action.SUMMARISE).past
             seen = value_at(self.turn.messages[self.item.message], self.item.path)
             return Action.KEEP.past if seen == self.original else Action.OFFLOAD.past
         if self.decision is None:
@@ -190,7 +219,7 @@ class Fate:
         source = f" of {item.tool}" if item.tool else ""
         where = f"{name}{source}, message {item.message + 1}, {len(item.text):,} characters"
         if self.decision is None:
-            return f"{where}: kept, no step looked at it"
+            return f"{where}: {self.state}" + (", no step looked at it" if self.turn.plan else "")
         told = f"{where}: {self.state}, {self.decision.reason}"
         by = [f"step {self.decision.step}" if self.decision.step else "", self.decision.rule]
         return " · ".join([told, *filter(None, by)])

@@ -282,6 +282,7 @@ _SAME = 4
 _LETTERS, _TOLD, _OTHER_TYPE, _LIKE, _BEHIND = 0.7, 0.7, 0.3, 0.5, 0.35
 
 
+@lru_cache(maxsize=1024)
 def _stems(text: str) -> frozenset[str]:
     words = (word.lower() for word in _WORD.findall(text))
     return frozenset(

@@ -41,14 +41,14 @@ from policyctx.policy.sources import PolicySource
 from policyctx.policy.tools import tool
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.writer_store import WriterStore
 from policyctx.testing.contents import Message, MessageBuilder, Pieces, filler, parts_of
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.functions import called, input_of
+from policyctx.testing.functions import DiskWriter, called, input_of
 from policyctx.testing.kinds import Size
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, selection, value_at
 from policyctx.turns.result import Result
-from policyctx.turns.sources import position_of
 
 _READABLE = 0o444
 _LONGEST_WAIT = 10
@@ -262,6 +262,7 @@ class World:
         self._options: dict[str, Any] = {}
         self._session: Session | None = None
         self._has_own_root = False
+        self._has_writer = False
         self._files_before: frozenset[str] | None = None
         self.seen_files: set[str] = set()
 
@@ -290,6 +291,11 @@ class World:
     def use_own_root(self) -> None:
         """Save where the policy says, from the scenario's own folder and home directory."""
         self._has_own_root = True
+        self._session = None
+
+    def use_writer(self) -> None:
+        """Save through a writer of the caller's."""
+        self._has_writer = True
         self._session = None
 
     def set_variable(self, name: str, value: str | None) -> None:
@@ -349,7 +355,13 @@ class World:
             reader=FilesBelow(self.work),
         )
         if not self._has_own_root:
-            return make(root=self.root)
+            if not self._has_writer:
+                return make(root=self.root)
+            writer, conflict = (
+                DiskWriter(self.paths_of_writer),
+                self.policy.policy.store.on_conflict,
+            )
+            return make(store=WriterStore(self.root, writer, on_conflict=conflict))
         with chdir(self.home), home_directory(self.home):
             made = make()
         self.root = Path(made.store.root)
@@ -402,9 +414,7 @@ class World:
                 turn = TurnEvent("function", given, before, error=error)
                 self.error_is_known = False
             else:
-                # What a summary replaced moves the places of all after it.
-                stays = len(returned.messages) == len(given)
-                items = items_of(before) if stays else ()
+                items = items_of(before)
                 turn = TurnEvent("function", given, before, returned=returned, items=items)
                 if self.passes_edited_back:
                     earlier = self.messages[: len(self.messages) - len(given)]
@@ -536,13 +546,10 @@ class World:
 
     def text_now(self, fate: Fate) -> object:
         """Return what a model is sent in the item's place: a text, or blocks."""
-        turn, place, path = fate.turn, fate.item.message, fate.item.path
-        if turn.result is not None:
-            here = position_of(turn.result.source_ranges, place)
-            if here is None:
-                raise OutcomeError("the item in the messages", "its message has left", [fate])
-            place, path = here, _path_now(fate)
-        seen = value_at(turn.messages[place], path)
+        turn, here = fate.turn, fate.turn.place_of(fate.item.message)
+        if here is None:
+            raise OutcomeError("the item in the messages", "its message has left", [fate])
+        seen = value_at(turn.messages[here], _path_now(fate))
         if fate.item.kind == "tool_call" or seen == fate.original or not isinstance(seen, Mapping):
             return seen
         # A text block replaces an image or a document.
@@ -551,7 +558,7 @@ class World:
     def is_seen(self, fate: Fate) -> bool:
         """Return whether a model is sent an item that an action took from the list."""
         turn, place = fate.turn, fate.item.message
-        here = None if turn.result is None else position_of(turn.result.source_ranges, place)
+        here = turn.place_of(place)
         if here is None:
             return any(message is turn.given[place] for message in turn.messages)
         before, now = unmarked(turn.before[place]), unmarked(turn.messages[here])

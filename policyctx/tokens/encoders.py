@@ -18,7 +18,7 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -181,8 +181,8 @@ def measure_for(tokenizer: str, *, fast: bool | None = None) -> Measure:
     if TOKENIZERS[tokenizer].is_approximate:
         return approximate
     if find_spec("toktok") is not None if fast is None else fast:
-        return lambda texts: _fast_counts(texts, tokenizer)
-    return lambda texts: exact_counts(texts, tokenizer)
+        return partial(_fast_counts, tokenizer=tokenizer)
+    return partial(exact_counts, tokenizer=tokenizer)
 
 
 def approximate(texts: Sequence[str]) -> list[int]:
@@ -202,29 +202,20 @@ def exact_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
 def _fast_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
     """Count with toktok, and with tiktoken the texts on which the two may differ."""
     counts = [0] * len(texts)
-    owners: list[int] = []
-    parts: list[str] = []
+    parts: list[tuple[int, str]] = []
     left: list[int] = []
-
-    def count() -> None:
-        for i, tokens in zip(owners, _toktok_counts(parts, tokenizer), strict=True):
-            counts[i] += tokens
-        owners.clear()
-        parts.clear()
-
     chars = 0
     for i, text in enumerate(texts):
         if not text.isascii() and _may_differ(text):
             left.append(i)
             continue
         for piece in _copied(text):
-            owners.append(i)
-            parts.append(piece)
+            parts.append((i, piece))
             chars += len(piece)
             if chars > _TOGETHER_CHARS:
-                count()
+                _add_counts(counts, parts, tokenizer)
                 chars = 0
-    count()
+    _add_counts(counts, parts, tokenizer)
     if left:
         for i, tokens in zip(left, exact_counts([texts[i] for i in left], tokenizer), strict=True):
             counts[i] = tokens
@@ -247,19 +238,22 @@ _TOGETHER_CHARS = 1 << 16
 _MANY = 16
 
 
-def _toktok_counts(texts: Sequence[str], tokenizer: str) -> list[int]:
-    """Count with toktok alone.
+def _add_counts(counts: list[int], parts: list[tuple[int, str]], tokenizer: str) -> None:
+    """Count the parts with toktok alone, and forget them; each names the text that it is of.
 
     Each call of its public function looks up how many processors there are, which takes longer than
     to count a short text. Its encoding counts one text without that.
     """
     import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - only when a count is needed
 
-    encoding = getattr(toktok, "_encoding", None)
+    encoding, texts = getattr(toktok, "_encoding", None), [text for _, text in parts]
     if encoding is None or len(texts) >= _MANY:
-        counts: list[int] = toktok.batch_count(texts, tokenizer, threads=1)
-        return counts
-    return list(map(encoding(tokenizer).count, texts))
+        found = toktok.batch_count(texts, tokenizer, threads=1)
+    else:
+        found = map(encoding(tokenizer).count, texts)
+    for (i, _), tokens in zip(parts, found, strict=True):
+        counts[i] += tokens
+    parts.clear()
 
 
 def _may_differ(text: str) -> bool:

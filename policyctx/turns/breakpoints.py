@@ -147,7 +147,7 @@ class Placing:
             tools=None
             if tools is None
             else BreakpointPlace(max(places_for_tools(tools), default=None)),
-            last=None if found.last is None else self._given_ttl(found.last),
+            last=None if found.last is None else self.known.ttl(found.last),
         )
         if not new:
             self._ends = {sent.prefix(end): end for end in found if end is not None}
@@ -166,12 +166,10 @@ class Placing:
             ttls.setdefault(message, {})[known.path_left(position)] = ttl
         new: list[Message] = []
         for message in sorted(known.marked | ttls.keys()):
-            left = known.left[message]
-            if left is None:
+            marked = known.with_markers(message, ttls.get(message, {}))
+            if marked is None or marked is known.left[message]:
                 continue
-            marked = known.with_markers(left, ttls.get(message, {}))
-            at = position_of(known.sources, message)
-            if marked is not left and at is not None:
+            if (at := position_of(known.sources, message)) is not None:
                 new = new or list(messages)
                 new[at] = marked
         return new or messages
@@ -182,15 +180,10 @@ class Placing:
         item = self._in.items[one.place]
         return replace(one, item=f"{item.kind} {item.item_id}")
 
-    def _given_ttl(self, position: int) -> Ttl | None:
-        """Return the lifetime that the caller's marker on an item asks for."""
-        left = self.known.left[self._in.items[position].message]
-        return self.known.ttl(left, self.known.path_left(position))
-
     def _end(self, prefix: Prefix | None, sent: _AsSent) -> int | None:
         """Return the item with which a prefix ends, None if the list does not begin with it."""
         end = None if prefix is None or self._ends is None else self._ends.get(prefix)
-        if end is None or sent.is_edited_before(end) or sent.prefix(end) != prefix:
+        if end is None or end >= sent.first_new or sent.prefix(end) != prefix:
             return None
         return end if sent.back(end) == end else None
 
@@ -200,7 +193,10 @@ class _AsSent:
 
     def __init__(self, known: KnownList, new: Sequence[Decision]) -> None:
         self._known, self._in = known, known.conversation
-        self._new = {decision.position: decision for decision in new}
+        self._new = {decision.position: decision for decision in new} if new else {}
+        self._prefixes: dict[int, Prefix] = {}
+        self.first_new = min(self._new, default=len(self._in.items))
+        """The first item that a new decision changes."""
 
     def back(self, position: int) -> int | None:
         """Return the last item at or before a position that may have a marker."""
@@ -214,16 +210,14 @@ class _AsSent:
             position -= 1
         return None
 
-    def is_edited_before(self, end: int) -> bool:
-        """Return whether a new decision changes the prefix that ends with this item."""
-        return any(position <= end for position in self._new)
-
     def prefix(self, end: int) -> Prefix:
         """Return the prefix that ends with an item, without the new decisions."""
-        message = self._in.items[end].message
-        inside = range(self._in.items_of(message).start, end)
-        chars = self._in.tally("chars").before(message) + sum(map(self._chars, inside))
-        return Prefix(chars, _sha256(self._text(end)))
+        if (found := self._prefixes.get(end)) is None:
+            message = self._in.items[end].message
+            inside = range(self._in.items_of(message).start, end)
+            chars = self._in.tally("chars").before(message) + sum(map(self._chars, inside))
+            found = self._prefixes[end] = Prefix(chars, _sha256(self._text(end)))
+        return found
 
     def found(self, wanted: Iterable[Prefix]) -> Iterator[tuple[Prefix, int]]:
         """Yield each of these prefixes with which the list begins, and the item that ends it."""

@@ -7,15 +7,17 @@ kind, the driver throws it into the turn, where it is raised at the `yield`. Can
 
 import os
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
+from threading import Lock
 from typing import TypeAlias, TypeVar
 
+from policyctx.errors import PolicyctxError
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File
 from policyctx.store.content import Content
 from policyctx.turns.effects import Effect, Holds, Record, Save, SessionStore, Turn
-from policyctx.turns.reporting import Writes
+from policyctx.turns.reporting import Writes, is_traced
 
 T = TypeVar("T")
 # A generator that returns a `T`, and stops before each part that may block. Each part may be run in
@@ -82,11 +84,9 @@ class LockedStore:
     The thread of a cancelled effect may still write; the next call waits until it has ended.
     """
 
-    def __init__(
-        self, store: SessionStore, lock: AbstractContextManager[object], writes: Writes
-    ) -> None:
+    def __init__(self, store: SessionStore, writes: Writes) -> None:
         self.root, self.keeps_blocks = store.root, True
-        self._store, self._lock, self._writes = store, lock, writes
+        self._store, self._lock, self._writes = store, Lock(), writes
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return what the store reads at `path`."""
@@ -112,3 +112,39 @@ class LockedStore:
         """Return every record kept, oldest first."""
         with self._lock:
             return self._store.records()
+
+
+class Driver:
+    """Drives the turns of one session over its store.
+
+    `interrupted` is called when a turn ends in an error that is not policyctx's: whether its last
+    effect happened is not known then.
+    """
+
+    def __init__(
+        self, store: SessionStore, writes: Writes, interrupted: Callable[[], None]
+    ) -> None:
+        self._store, self._interrupted = LockedStore(store, writes), interrupted
+
+    def run(self, turn: Turn[T]) -> T:
+        """Run a turn to its end in this thread."""
+        return finished(in_steps(self._watched(turn), self._store))
+
+    async def run_async(self, turn: Turn[T]) -> T:
+        """Run a turn to its end without blocking the event loop."""
+        return await run_async(self._watched(turn), self._store)
+
+    def in_steps(self, turn: Turn[T]) -> Steps[T]:
+        """Run a turn to its end, and stop before each part that may block."""
+        if is_traced():
+            yield  # a span ends in the thread where it began
+        return (yield from in_steps(self._watched(turn), self._store))
+
+    def _watched(self, turn: Turn[T]) -> Turn[T]:
+        try:
+            return (yield from turn)
+        except PolicyctxError:
+            raise
+        except BaseException:
+            self._interrupted()
+            raise

@@ -8,6 +8,7 @@ known ones may be new objects, and their `cache_control` markers may have moved.
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import NamedTuple, cast
 
 from policyctx.definitions.items import Item, Message, Path, Ttl
@@ -48,6 +49,8 @@ class KnownList:
         self.conversation, self.planner = conversation, Planner(conversation)
         self.is_guess, self.forgets = is_guess, forgets
         self._shapes = conversation.reading.shapes
+        self.messages: Sequence[Message] = ()
+        """The list object that was read last."""
         self._given: list[Message] = []
         self._left: list[Message | None] = []
         self._edited: set[int] = set()
@@ -75,7 +78,7 @@ class KnownList:
         self._follows_markers = conversation.policy.places_breakpoints
 
     def continue_with(self, messages: Sequence[Message]) -> bool:
-        """Take the messages for this list if they begin with it, and return whether they do.
+        """Read the messages if they begin with this list, and return whether they do.
 
         They may begin with it as it was given or as it was returned. Messages are equal if they are
         the same object or have equal values but for their `cache_control` markers; an SDK's message
@@ -86,7 +89,7 @@ class KnownList:
         known = len(self._given)
         if len(messages) < known or self._is_output(messages):
             return False
-        beginning = _beginning(messages, known)
+        beginning = list(islice(messages, known))
         for comes_back in (self.comes_back, not self.comes_back):
             other = self._left if comes_back else self._given
             if comes_back and not self._edited:
@@ -97,6 +100,7 @@ class KnownList:
                 self.comes_back = comes_back
                 self._take(beginning, differing)
                 self._changed_since, self._given_at = set(), self.conversation.checkpoint()
+                self.read(messages)
                 return True
         return False
 
@@ -170,17 +174,17 @@ class KnownList:
             return sum(f.file is not None and f.placeholder is not None for f in fates)
         return sum(any(file in item.text for file in files) for item in conversation.items)
 
-    def _take(self, beginning: list[Message], differing: Iterable[int]) -> None:
+    def _take(self, beginning: list[Message], differing: Collection[int]) -> None:
         """Replace the known messages by these equal objects, so that these are returned.
 
         At the `differing` positions markers may have moved. In an edited message they move in both
         forms, the one that the caller gave and the other one.
         """
         given, left = beginning, cast("list[Message | None]", beginning[:])
-        new = {
-            i: markers_of(self._dict(beginning[i])) for i in self._edited.intersection(differing)
-        }
+        new = {}
         for message in self._edited:
+            if message in differing:
+                new[message] = markers_of(self._dict(beginning[message]))
             if self.comes_back:
                 given[message] = self._given[message]
             else:
@@ -285,6 +289,7 @@ class KnownList:
 
     def read(self, messages: Sequence[Message]) -> None:
         """Read the messages that a continuation of this list adds; raises `MessagesError`."""
+        self.messages = messages
         known, items = len(self._given), len(self.conversation.items)
         more = list(messages[known:])
         if not more:
@@ -294,10 +299,10 @@ class KnownList:
         self._left += more
         self._note_markers(range(known, len(self._left)))
         self._staying.grow(range(known, len(self._given)))
-        fates = self.conversation.fates
-        remembered = [fates[i] for i in range(items, len(self.conversation.items)) if i in fates]
-        if remembered:
-            self._put(self._changed(self._edits_by_message({d.position: d for d in remembered})))
+        if fates := self.conversation.fates:
+            new = range(items, len(self.conversation.items))
+            remembered = {i: fates[i] for i in new if i in fates}
+            self._put(self._changed(self._edits_by_message(remembered)))
 
     def _problems(self, more: list[Message], fates: Mapping[int, Decision]) -> list[str]:
         """Return the rules that earlier decisions on the items in `more` would break.
@@ -320,6 +325,9 @@ class KnownList:
 
         Raises `InvalidResultError` if a provider would reject the list because of it.
         """
+        if not plan.new:
+            self._checked, self._restructured = {}, frozenset()
+            return {}
         edits = self._edits_by_message({decision.position: decision for decision in plan.new})
         changes = self._changed(edits)
         restructured = self._restructuring(edits)
@@ -403,23 +411,20 @@ class KnownList:
         path = decision.file.relative_path
         return Content(path, item.text, decision.wanted_path, origin)
 
-    def apply(
-        self, messages: Sequence[Message], changes: Mapping[int, Message | None]
-    ) -> Sequence[Message]:
-        """Apply the changes, and return the list to send: `messages` if it needs no edit."""
-        self._put(changes)
-        if not self.edited_positions:
-            return messages
+    def apply(self, changes: Mapping[int, Message | None]) -> Sequence[Message]:
+        """Apply the changes, and return the list to send: the given one if it needs no edit."""
+        if changes:
+            self._put(changes)
+        if not (self._changed_since if self.comes_back else self._edited):
+            return self.messages
         if self._first_removed is None:
             return cast("list[Message]", self._left[:])
         return self._returned
 
-    def applied(
-        self, messages: Sequence[Message], changes: Mapping[int, Message | None]
-    ) -> tuple[Sequence[Message], Sources]:
+    def applied(self, changes: Mapping[int, Message | None]) -> tuple[Sequence[Message], Sources]:
         """Return the list to send after these changes, and its sources; see `forgets`."""
         if not changes:
-            return messages, self.sources
+            return self.messages, self.sources
         after = list(self._left)
         staying = Staying()
         staying.grow(range(len(after)))
@@ -433,7 +438,7 @@ class KnownList:
         """Return the dict of a message that is an SDK's object; any other message unchanged."""
         return self._shapes.shaped(message).message
 
-    def previewed(self, messages: Sequence[Message], plan: Plan) -> Sequence[Message]:
+    def previewed(self, plan: Plan) -> Sequence[Message]:
         """Return the list that `apply` would return after this plan, without the changes.
 
         A plan whose edits a provider would reject changes nothing.
@@ -443,7 +448,7 @@ class KnownList:
         except InvalidResultError:
             changes = {}
         if not (changes or self.edited_positions):
-            return messages
+            return self.messages
         after = list(self._left)
         for message, new in changes.items():
             after[message] = new
@@ -453,34 +458,41 @@ class KnownList:
         """Note which of these messages have markers."""
         if self._follows_markers:
             for i in positions:
-                message = self._left[i]
-                is_marked = message is not None and self.with_markers(message, {}) is not message
+                is_marked = self.with_markers(i, {}) is not self._left[i]
                 (self.marked.add if is_marked else self.marked.discard)(i)
 
-    def with_markers(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:
+    def with_markers(self, message: int, ttls: Mapping[Path, Ttl]) -> Message | None:
         """Return a message with markers at the parts with these paths, and nowhere else.
 
-        Without a change it is the object that was given; of an SDK's object it is a dict.
+        It is the message at a position as it is left, None if it was removed. Without a change it
+        is the same object; of an SDK's object it is a dict.
         """
-        shape, shaped = self._shapes.shaped(message)
+        left = self._left[message]
+        if left is None:
+            return None
+        shape, shaped = self.conversation.reading.shaped(message, left)
         if not shape.takes_markers:
-            return message
+            return left
         new = shape.marked(shaped, ttls)
-        return message if new is shaped else new
+        return left if new is shaped else new
 
-    def ttl(self, message: Message, path: Path) -> Ttl | None:
-        """Return the lifetime that a marker on a part asks for, None if there is none."""
-        shape, shaped = self._shapes.shaped(message)
-        return shape.ttls(shaped).get(path) if shape.takes_markers else None
+    def ttl(self, position: int) -> Ttl | None:
+        """Return the lifetime that the marker on an item asks for, None if there is none."""
+        message = self.conversation.items[position].message
+        shape, shaped = self.conversation.reading.shaped(message, self._left[message])
+        found = shape.ttls(shaped) if shape.takes_markers else {}
+        return found.get(self.path_left(position)) if found else None
 
     def path_left(self, position: int) -> Path:
         """Return the path that an item has in the message as it is returned."""
         conversation, message = self.conversation, self.conversation.items[position].message
-        shape, shaped = self._shapes.shaped(self._left[message])
-        left = [part.path for part in shape.parts(shaped) if not part.number]
+        shape, shaped = conversation.reading.shaped(message, self._left[message])
         before = range(conversation.items_of(message).start, position)
-        there = (i for i in before if conversation.items[i].inside is None)
-        return left[sum(map(conversation.is_there, there))]
+        there = sum(
+            conversation.items[i].inside is None and conversation.is_there(i) for i in before
+        )
+        left = [part.path for part in shape.parts(shaped) if not part.number]
+        return left[there]
 
     def _put(self, changes: Mapping[int, Message | None]) -> None:
         for message, new in changes.items():
@@ -532,15 +544,9 @@ def _is_as_left(fate: Decision) -> bool:
     return fate.placeholder == fate.item.identity
 
 
-def _beginning(messages: Sequence[Message], count: int) -> list[Message]:
-    """Return the first messages as a new list; a slice of a list is one already."""
-    beginning = messages[:count]
-    return beginning if type(beginning) is list else list(beginning)
-
-
 def _begins_alike(some: Sequence[Message], other: list[Message], shapes: Shapes) -> bool:
     """Whether one of two lists begins with the other."""
-    return differences(_beginning(some, len(other)), other[: len(some)], shapes) is not None
+    return differences(list(islice(some, len(other))), other[: len(some)], shapes) is not None
 
 
 def _alike(some: Sequence[Message], others: Sequence[Message], shapes: Shapes) -> int:

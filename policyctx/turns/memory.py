@@ -278,7 +278,7 @@ def _half_pairs(entries: list[LedgerEntry]) -> set[str | None]:
     newest = {entry.key: entry for entry in entries if entry.rewritten is None}
     dropped = [e for e in newest.values() if e.action.leaves_nothing and e.tool]
     calls, answers = (
-        {entry.key.tool_use_id for entry in dropped if entry.key.kind == kind} - {None}
+        {e.call_id or e.key.tool_use_id for e in dropped if e.key.kind == kind} - {None}
         for kind in _PAIR
     )
     return calls ^ answers
@@ -286,7 +286,7 @@ def _half_pairs(entries: list[LedgerEntry]) -> set[str | None]:
 
 def _is_half_pair(entry: LedgerEntry, halves: set[str | None]) -> bool:
     is_dropped = entry.action.leaves_nothing and entry.key.kind in _PAIR
-    return is_dropped and entry.key.tool_use_id in halves
+    return is_dropped and (entry.call_id or entry.key.tool_use_id) in halves
 
 
 def _digest(record: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import IN_VAIN
-from policyctx.planning.facts import Facts, Unit
+from policyctx.planning.facts import Facts, Unit, has_unknown_window
 from policyctx.planning.plan import Plan, step_reports
 from policyctx.tokens.usage import Usage
 from policyctx.turns.compacting import Compacted, NotCompacted
@@ -54,11 +54,6 @@ class Reporting:
 
     def __init__(self, session_id: str, policy: str) -> None:
         self._session_id, self._policy = session_id, policy
-
-    @property
-    def is_traced(self) -> bool:
-        """Whether a turn becomes a span."""
-        return _telemetry() is not None
 
     def turn(self, operation: str, turn: Turn[Result]) -> Turn[Result]:
         """Run a turn that decides, and report it."""
@@ -117,6 +112,11 @@ class Reporting:
                 f"{stats.original_token_count:,}",
                 f"{stats.compacted_token_count:,}",
             )
+
+
+def is_traced() -> bool:
+    """Return whether a turn becomes a span."""
+    return _telemetry() is not None
 
 
 def _telemetry() -> Telemetry | None:
@@ -192,6 +192,10 @@ class Notices:
         """The files that placeholders may name, where no ledger knows them."""
         self._root: tuple[int, int] | None = None
         """The outcome of the last `FindRoot`."""
+        self._called: str | None = ""
+        """The model that was called last; a name that none has before the first call."""
+        self._unknown: set[str] = set()
+        """The models of unknown windows of which a warning was given."""
         self._is_over_window = False
         """Whether the last request was larger than the window, of which a warning was given."""
         self._newest_user = -1
@@ -214,6 +218,9 @@ class Notices:
         conversation, facts = known.conversation, planned.facts
         model = conversation.policy.model
         window = facts.window(model)
+        if facts.called_model != self._called:
+            self._called = facts.called_model
+            yield from self._unknown_window(conversation.policy, facts)
         if not conversation.policy.asks_for_request_size:
             if isinstance(model.tokenizer, str) and model.tokenizer in _REMOTE:
                 return
@@ -236,6 +243,19 @@ class Notices:
             fates = planned.fates if known.forgets else conversation.fates
             yield _over_window(tokens, window, conversation, fates, facts)
         self._is_over_window = tokens > window
+
+    def _unknown_window(self, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
+        """Yield a warning, once for each model, if shares are those of a window nobody knows."""
+        model = policy.policy.model
+        name = facts.called_model or model.name or ""
+        is_told = facts.context_window is not None or name in self._unknown
+        if is_told or not policy.asks_for_window or not has_unknown_window(model, name):
+            return
+        self._unknown.add(name)
+        yield (
+            f"the context window of the model {name!r} is not known: {facts.window(model):,} tokens"
+            " are assumed; write model.context_window in the policy"
+        )
 
     def in_vain(self, planned: Plan) -> Iterator[str]:
         """Yield a warning if a step makes no summary since none helps, once until one may help."""

@@ -78,24 +78,19 @@ class Request:
         )
 
 
-class MovedToRequest:
-    """An attribute that a session had before it was a field of `Request`; its use warns.
+def moved_to_request(name: str, field: str) -> Any:  # noqa: ANN401 - an attribute of any type
+    """Return an attribute that a session had before it was a field of `Request`; its use warns.
 
     What is set counts for each later request that says nothing else.
     """
+    text = f"Session.{name} is deprecated: pass request=Request({field}=…)"
 
-    def __init__(self, field: str) -> None:
-        self._field = field
+    def get(self: Any) -> Any:  # noqa: ANN401 - a session, which is not known here
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(self._knowledge.request, field)
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._text = f"{owner.__name__}.{name} is deprecated: pass request=Request({self._field}=…)"
+    def put(self: Any, value: object) -> None:  # noqa: ANN401
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        self._knowledge.request = replace(self._knowledge.request, **{field: value})
 
-    def __get__(self, session: Any, owner: type) -> Any:  # noqa: ANN401 - any field
-        if session is None:
-            return self
-        warnings.warn(self._text, DeprecationWarning, stacklevel=2)
-        return getattr(session._known, self._field)  # noqa: SLF001 - a part of it
-
-    def __set__(self, session: Any, value: Any) -> None:  # noqa: ANN401
-        warnings.warn(self._text, DeprecationWarning, stacklevel=2)
-        session._known = replace(session._known, **{self._field: value})  # noqa: SLF001
+    return property(get, put)

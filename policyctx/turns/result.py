@@ -6,7 +6,7 @@ ledger on. A placeholder is handed out only after the file that it names is save
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -95,20 +95,17 @@ class Result:
 
 
 def carry_out(
-    planned: Plan,
-    known: KnownList,
-    messages: Sequence[Message],
-    *,
-    on_invalid: Literal["raise", "keep"],
-    settings: Store,
+    planned: Plan, known: KnownList, *, on_invalid: Literal["raise", "keep"]
 ) -> Turn[Result]:
-    """Carry out a plan for the known list, and return the result for the caller's `messages`.
+    """Carry out a plan for the known list, and return the result for the list that was read last.
 
     Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
     `on_failure: raise` of the store's settings; nothing is decided then.
     """
     warnings: list[str] = []
-    planned = yield from _without_lost_sources(planned)
+    settings = known.conversation.policy.store
+    if planned.new:
+        planned = yield from _without_lost_sources(planned)
     # The edits are made and checked first: a plan that fails here has written nothing.
     try:
         changes = known.edited(planned)
@@ -117,7 +114,7 @@ def carry_out(
             raise
         planned, changes = planned.without_decisions(str(error)), {}
         warnings.append(str(error))
-    if planned.to_save:
+    if planned.new and planned.to_save:
         try:
             written = yield from _save(planned, known, settings)
         except StoreError as error:
@@ -126,8 +123,17 @@ def carry_out(
             changes = known.edited(written)
         planned = written
     if known.forgets:
-        output, sources = known.applied(messages, changes)
+        output, sources = known.applied(changes)
         return Result(output, planned, tuple(warnings), source_ranges=sources)
+    if planned.new or planned.judged:
+        planned, changes = yield from _adopted(planned, known, changes, settings)
+    return Result(known.apply(changes), planned, tuple(warnings), source_ranges=known.sources)
+
+
+def _adopted(
+    planned: Plan, known: KnownList, changes: Mapping[int, Message | None], settings: Store
+) -> Turn[tuple[Plan, Mapping[int, Message | None]]]:
+    """Keep the decisions of a plan in the store, and move the ledger on."""
     entries = known.entries(planned, changes)
     if planned.new and settings.keeps_state:
         try:
@@ -138,9 +144,8 @@ def carry_out(
             planned = _unsaved(planned, error, settings)
             changes = known.edited(planned)
             entries = known.entries(planned, changes)
-    known.planner.adopt(planned, entries)
-    output = known.apply(messages, changes)
-    return Result(output, planned, tuple(warnings), source_ranges=known.sources)
+    known.conversation.adopt(planned.new, judged=planned.judged, entries=entries)
+    return planned, changes
 
 
 def _without_lost_sources(planned: Plan) -> Turn[Plan]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import benchmarks
+from benchmarks import imports
 from benchmarks.__main__ import benchmark_modules, main
 from benchmarks.planning import conversation, settled_session
 from benchmarks.runner import TIMING_NS, Measurement, Ratio, markdown, measured, report
@@ -322,6 +323,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "FEW": 10,
         "SEARCHED_BYTES": 1 << 20,
     },
+    "imports": {"_PROGRAMS": {"all of the programs": (imports._TURN, None)}},
     "proxy": {"SIZES": ((10_000, 20, 1, "10 KB"),)},
     "tokens": {"REPEATED": 1},
 }

@@ -5,6 +5,7 @@ vocabulary read, which is most of what a short command costs. Each run still has
 working directory, an environment and descriptors of its own. `running.py` starts the server; the
 two exchange one line of JSON for each run. A run with `ended` goes on in the background: the answer
 is its process, and its exit code goes to the named pipe `ended`.
+`program` is the path of a Python program to run instead of the command.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import io
 import json
 import os
 import pkgutil
+import runpy
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -124,17 +126,20 @@ def _run(request: dict[str, Any], streams: list[int]) -> NoReturn:
     sys.stdout = _stream(1, "w")
     sys.stderr = _stream(2, "w")
     sys.argv = ["-c", *request["arguments"]]
-    code = _exit_code()
+    code = _exit_code(request["program"])
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
 
 
-def _exit_code() -> int:
+def _exit_code(program: str) -> int:
     from policyctx.cli import main  # noqa: PLC0415
 
     try:
-        main()
+        if program:
+            runpy.run_path(program, run_name="__main__")
+        else:
+            main()
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0

@@ -26,10 +26,11 @@ def policyctx(
     stdin: bytes = b"",
     cwd: Path | None = None,
     stdout: Path | None = None,
+    program: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own; what it prints is read as UTF-8.
 
-    With `stdout` it prints into that file or device instead.
+    With `stdout` it prints into that file or device instead; with `program` this runs instead.
 
     The process is a fork of one that has imported the command already, unless the environment says
     something to the interpreter itself.
@@ -37,7 +38,7 @@ def policyctx(
     words = [str(argument) for argument in arguments]
     read_at_start = {n: v for n, v in os.environ.items() if n.startswith("PYTHON")}
     if read_at_start != READ_AT_START or not hasattr(os, "fork"):
-        return _in_new_process(words, stdin, cwd, stdout)
+        return _in_new_process(words, stdin, cwd, stdout, program)
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
         for stream, content in zip(streams, (stdin, b"", b""), strict=True):
@@ -47,6 +48,7 @@ def policyctx(
             "cwd": str(cwd or Path.cwd()),
             "environment": {**os.environ, "PYTHONUTF8": "1"},
             "streams": [str(streams[0]), str(stdout or streams[1]), str(streams[2])],
+            "program": str(program or ""),
         }
         code = _answer(json.dumps(request))
         printed = (stream.read_bytes().decode() for stream in streams[1:])
@@ -72,6 +74,7 @@ class Started:
             "environment": dict(environment),
             "streams": [os.devnull, str(printed), str(log)],
             "ended": str(ended),
+            "program": "",
         }
         self.pid = _answer(json.dumps(request))
         self.returncode: int | None = None
@@ -142,11 +145,12 @@ def _is_read(name: str) -> bool:
 
 
 def _in_new_process(
-    words: list[str], stdin: bytes, cwd: Path | None, stdout: Path | None
+    words: list[str], stdin: bytes, cwd: Path | None, stdout: Path | None, program: Path | None
 ) -> subprocess.CompletedProcess[str]:
+    started = [str(program)] if program else ["-c", "from policyctx.cli import main; main()"]
     with stdout.open("wb") if stdout else nullcontext(subprocess.PIPE) as printing:
         run = subprocess.run(
-            [sys.executable, "-c", "from policyctx.cli import main; main()", *words],
+            [sys.executable, *started, *words],
             input=stdin,
             stdout=printing,
             stderr=subprocess.PIPE,

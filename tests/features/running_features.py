@@ -1,61 +1,45 @@
-"""The program that runs features in forks of itself, for `engine_mutations.py`.
+"""Runs features with a change of the package: FUNCTION DEFINITION, then options of pytest.
 
-A fork starts with the packages imported that policyctx uses, and imports policyctx anew. The
-program reads one line of JSON for each run, the arguments of pytest, and answers with the exit
-code; what pytest prints goes to the file that the program's only argument names.
+It runs in a fork that has the package imported. So the change is made there: a function gets the
+code of its new definition, whoever imported it by name, and a constant another value in each
+module that has it.
 """
 
 from __future__ import annotations
 
-import gc
 import importlib
-import json
 import os
 import sys
-from contextlib import suppress
+from functools import reduce
+from types import FunctionType
+from typing import Any
 
-PRELOADED = (
-    *(
-        "asyncio",
-        "concurrent.futures",
-        "http.client",
-        "logging",
-        "sqlite3",
-        "xml.etree.ElementTree",
-    ),
-    *("_pytest.junitxml", "gherkin.parser", "mako.template", "parse_type", "pygments", "pytest"),
-    *("pydantic._internal._generate_schema", "pytest_bdd", "rich.console", "tiktoken", "toktok"),
-    *("typer", "yaml", "zstandard"),
-)
+import pytest
+
+PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx", "--policyctx-only")
 
 
-def serve(printed: str) -> None:
-    """Run pytest for each line of stdin, until stdin ends."""
-    for name in PRELOADED:
-        with suppress(ImportError):
-            importlib.import_module(name)
-    gc.freeze()  # a collection in a fork would copy every page that it shares with the server
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            _run(json.loads(line), printed)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201
-
-
-def _run(arguments: list[str], printed: str) -> None:
-    import pytest  # noqa: PLC0415
-
-    output = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    for number in (1, 2):
-        os.dup2(output, number)
-    code = 3
-    try:
-        code = int(pytest.main(arguments))
-    finally:
-        sys.stdout.flush()
-        os._exit(code)
+def change(function: str, definition: str) -> None:
+    """Take a definition instead of the function or constant that has its name."""
+    name, path = function.split(":")
+    module = importlib.import_module(name)
+    *classes, name = path.split(".")
+    made: dict[str, Any] = {}
+    exec(definition, vars(module), made)  # noqa: S102 - the point of it
+    old = vars(reduce(getattr, classes, module))[name]
+    if isinstance(old, property):
+        old = old.fget
+    if isinstance(old, FunctionType):
+        old.__code__ = made[name].__code__
+        return
+    new = made["changed"](old)
+    for each in [each for each in sys.modules.values() if vars(each).get(name) is old]:
+        setattr(each, name, new)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    function, definition, *options = sys.argv[1:]
+    if function:
+        change(function, definition)
+    os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    sys.exit(pytest.main([*PLUGINS, *options]))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from policyctx.definitions.items import Message
 from tests.fuzz.hosted import (
     BedrockWriter,
+    GeminiWriter,
     GoogleWriter,
     anthropic_pair,
     client_call,
@@ -18,13 +19,21 @@ from tests.fuzz.hosted import (
     responses_pair,
 )
 
-Shape = Literal["anthropic", "chat", "legacy", "responses", "mixed", "bedrock", "google"]
+Shape = Literal["anthropic", "chat", "legacy", "responses", "mixed", "bedrock", "google", "gemini"]
 SHAPES_OF_MESSAGES: tuple[Shape, ...] = ("anthropic", "anthropic", "chat", "legacy")
 SHAPES: tuple[Shape, ...] = (*SHAPES_OF_MESSAGES, "responses", "responses", "responses", "mixed")
-ALL_SHAPES: tuple[Shape, ...] = (*SHAPES, "bedrock", "bedrock", "google", "google")
+_WRITERS = {"bedrock": BedrockWriter, "google": GoogleWriter, "gemini": GeminiWriter}
+ALL_SHAPES: tuple[Shape, ...] = (
+    *SHAPES, "bedrock", "bedrock", "google", "google", "gemini", "gemini",
+)  # fmt: skip
 _MIXED: tuple[Shape, ...] = ("anthropic", "chat", "responses", "responses")
 Block = dict[str, Any]
 
+# How Gemini's signature comes with the first of parallel calls: from Google, and from LiteLLM.
+_SIGNATURES: tuple[Block, ...] = (
+    {"extra_content": {"google": {"thought_signature": "c2ln"}}},
+    {"provider_specific_fields": {"thought_signature": "c2ln"}},
+)
 TOOLS = ("read", "read", "search", "mcp__web__fetch")
 _REPEATED = ("go on", "ok", "the very same words")
 
@@ -53,8 +62,7 @@ class Writer:
     def conversation(self, rounds: int) -> list[Message]:
         """Return the messages of so many rounds of a prompt, replies, calls and results."""
         messages: list[Message] = []
-        if self.shape in {"bedrock", "google"}:
-            of_host = BedrockWriter if self.shape == "bedrock" else GoogleWriter
+        if (of_host := _WRITERS.get(self.shape)) is not None:
             writer = of_host(self.rng, self._text, self._id, lambda: self.rng.choice(TOOLS))
             return [message for _ in range(rounds) for message in writer.round()]
         self._turn_to_another_shape()
@@ -137,6 +145,8 @@ class Writer:
                 {"id": call_id, "type": "function", "function": function}
                 for (call_id, _), function in zip(calls, made, strict=True)
             ]
+            if self.hosted and self._chance(0.3):
+                message["tool_calls"][0] |= self.rng.choice(_SIGNATURES)
         return message
 
     def _reply_blocks(self, calls: list[tuple[str, str]]) -> str | list[Block]:
@@ -244,6 +254,8 @@ class _ItemWriter:
 
     of: Writer
     _kinds: dict[str, str] = field(default_factory=dict)
+    _items: dict[str, str] = field(default_factory=dict)
+    """The id of the item, by the id of its call."""
 
     def reply(self, calls: list[tuple[str, str]]) -> Iterator[Message]:
         """Yield the items of a reply with these calls, and the outputs that arrived."""
@@ -293,7 +305,8 @@ class _ItemWriter:
 
     def _call(self, call_id: str, tool: str) -> Message:
         kind = self._kinds[call_id] = self.of.rng.choice(_KINDS)
-        item = {"type": kind, "id": self._id("fc"), "call_id": call_id, "status": "completed"}
+        item_id = self._items[call_id] = self._id("fc")
+        item = {"type": kind, "id": item_id, "call_id": call_id, "status": "completed"}
         text = self.of._text()
         if self.of.hosted and self.of._chance(0.3):
             call = client_call(self.of.rng, item, text)
@@ -314,8 +327,11 @@ class _ItemWriter:
         kind = self._kinds.get(call_id, "function_call")
         if kind in {"shell_call", "apply_patch_call", "computer_call"}:
             return client_output(self.of.rng, kind, call_id, self.of._text())
-        kind = f"{kind}_output"
-        return {"type": kind, "call_id": call_id, "output": self.of._content()}
+        names: tuple[Block, ...] = ({"call_id": call_id},)
+        if kind == "local_shell_call" and self.of.hosted:
+            names += {"id": call_id}, {"id": self._items[call_id]}
+        name = self.of.rng.choice(names) if len(names) > 1 else names[0]
+        return {"type": f"{kind}_output", **name, "output": self.of._content()}
 
     def _reasoning(self) -> Message:
         text = self.of._text()

@@ -113,7 +113,7 @@ class History:
         """Each message that the session was given, with its bytes at that time, by its identity."""
         self._rules = Rules()
         self._saved: dict[str, str] = {}
-        self._arrives = shape not in {"legacy", "bedrock", "google"} and rng.random() < 0.3
+        self._arrives = shape != "legacy" and rng.random() < 0.3
         kept = random.Random(f"arrivals of {seed}")  # noqa: S311 - no secret, and draws of its own
         self._keeps_originals = kept.random() < _KEPT
         self._replaced: set[str] = set()
@@ -122,7 +122,7 @@ class History:
         does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
         self._is_plain = not (self._repeats or does_more)
         own = random.Random(f"markers of {seed}")  # noqa: S311 - no secret, and draws of its own
-        is_marked = own.random() < _MARKED and not self._of_host
+        is_marked = own.random() < _MARKED and not (self._of_host or shape == "gemini")
         self._marking = Marking(own) if is_marked else None
         """Are a live session and a restarted one sure to see the same in a list."""
         self._session = self._opened(store)
@@ -155,7 +155,7 @@ class History:
     def _arrived(self, message: Message) -> Message:
         """Report a message with results on arrival; the caller keeps what comes back, or not."""
         call = self._caller_of(message)
-        kinds = {item.kind for item in items_of([message])}
+        kinds = {item.kind for item in items_of([message], self._shapes)}
         if "tool_result" not in kinds or call is None or role_of(call) != "assistant":
             return message
         result = self._session.on_tool_result(message, call=call)
@@ -169,7 +169,7 @@ class History:
 
     def _caller_of(self, message: Message) -> Message | None:
         """Return the last message, or the item that an output of the Responses API answers."""
-        if not (ids := results_in(message)):
+        if not (ids := results_in(message) if isinstance(message, dict) else []):
             return self._full[-1] if self._full else None
         return next((one for one in reversed(self._full) if calls_in(one) == ids), None)
 
@@ -245,6 +245,8 @@ class History:
         if not _are_same(given, output):  # a list breaks no more rules than itself
             yield from map(_kind, new_problems(given, output, shapes=self._shapes))
             yield from self._rules.broken(output) - self._rules.broken(given)
+            if self._rules.lost_signatures(given, output):
+                yield "call without the signature of its message"
             yield from () if self._of_host else broken_promises(given, output)
         if self._replaced and not self._replaced.isdisjoint(
             item.text for item in items_of(output, self._shapes)
@@ -327,8 +329,8 @@ class History:
 
 def left_by(session: Session, messages: list[Message]) -> list[Message]:
     """Return what the decisions of earlier turns leave of a list, before new ones are made."""
-    memory = run(session._recall(), session.store)
-    left = session._list_of(messages, memory)[0].left
+    memory = run(session._knowledge.recall(), session.store)
+    left = session._knowledge.list_of(messages, memory).left
     return [message for message in left if message is not None]
 
 

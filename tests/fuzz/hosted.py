@@ -1,7 +1,7 @@
 """What other than messages, calls and results is in a conversation, and the shapes of two hosts.
 
 Tools that the provider runs, answers that come late or twice, and replies that pause; and messages
-of Bedrock's Converse API and contents of Google's SDK.
+of Bedrock's Converse API and contents of Gemini's API, as objects of Google's SDK and as dicts.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ class HostWriter:
         if pair is not None and form == "paused":
             yield self.message("assistant", blocks)
             blocks = [pair[1]]
-        blocks += [self.call(*call) for call in calls]
+        blocks += [
+            self.call(call_id, tool, is_first=place == 0)
+            for place, (call_id, tool) in enumerate(calls)
+        ]
         yield self.message("assistant", blocks)
         answered = [self.result(*call) for call in calls if self.chance(0.93)]
         if answered:
@@ -144,8 +147,8 @@ class HostWriter:
         """Return thinking."""
         raise NotImplementedError
 
-    def call(self, call_id: str, tool: str) -> Any:
-        """Return a call."""
+    def call(self, call_id: str, tool: str, *, is_first: bool) -> Any:
+        """Return a call; `is_first` says whether none is before it in its message."""
         raise NotImplementedError
 
     def result(self, call_id: str, tool: str) -> Any:
@@ -170,7 +173,8 @@ class BedrockWriter(HostWriter):
     def thought(self) -> Block:
         return {"reasoningContent": {"reasoningText": {"text": self.text(), "signature": "s"}}}
 
-    def call(self, call_id: str, tool: str) -> Block:
+    def call(self, call_id: str, tool: str, *, is_first: bool = False) -> Block:
+        del is_first
         return {"toolUse": {"toolUseId": call_id, "name": tool, "input": {"path": self.text()}}}
 
     def result(self, call_id: str, tool: str) -> Block:
@@ -189,9 +193,13 @@ class BedrockWriter(HostWriter):
 
 
 class GoogleWriter(HostWriter):
-    """Writes contents of Google's SDK; in one of four conversations, calls have no ids."""
+    """Writes contents of Google's SDK; in one of four conversations, calls have no ids.
+
+    In two of four, only the first call of a message has a signature; in one, none has.
+    """
 
     _has_ids: bool | None = None
+    _signs: str | None = None
 
     def _given(self, call_id: str) -> str | None:
         if self._has_ids is None:
@@ -207,9 +215,13 @@ class GoogleWriter(HostWriter):
     def thought(self) -> types.Part:
         return types.Part(text=self.text(), thought=True)
 
-    def call(self, call_id: str, tool: str) -> types.Part:
+    def call(self, call_id: str, tool: str, *, is_first: bool) -> types.Part:
+        if self._signs is None:
+            self._signs = self.rng.choice(("first", "first", "all", "none"))
         call = types.FunctionCall(id=self._given(call_id), name=tool, args={"path": self.text()})
-        return types.Part(function_call=call, thought_signature=b"\xff" + call_id.encode())
+        signed = self._signs == "all" or (self._signs == "first" and is_first)
+        signature = b"\xff" + call_id.encode() if signed else None
+        return types.Part(function_call=call, thought_signature=signature)
 
     def result(self, call_id: str, tool: str) -> types.Part:
         response = types.FunctionResponse(
@@ -225,3 +237,15 @@ class GoogleWriter(HostWriter):
         code = types.ExecutableCode(code=self.text(), language=types.Language.PYTHON)
         ran = types.CodeExecutionResult(output=self.text(), outcome=types.Outcome.OUTCOME_OK)
         return types.Part(executable_code=code), types.Part(code_execution_result=ran)
+
+
+class GeminiWriter(GoogleWriter):
+    """Writes the same contents as dicts, with the names of the API or those of its SDK."""
+
+    _by_alias: bool | None = None
+
+    def message(self, role: str, blocks: list[Any]) -> Message:
+        if self._by_alias is None:
+            self._by_alias = self.chance(0.5)
+        content = super().message(role, blocks)
+        return content.model_dump(mode="json", by_alias=self._by_alias, exclude_none=True)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
+
+from google.genai import types
 
 from policyctx.definitions.items import Message
 from tests import openai_rules
@@ -27,6 +30,8 @@ class Halves:
     results: list[str] = field(default_factory=list)
     served: list[str] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
+    unsigned: list[str] = field(default_factory=list)
+    """Of the calls that have no signature of Gemini's, nor any call before them in the message."""
 
     @property
     def any(self) -> bool:
@@ -37,9 +42,13 @@ class Halves:
 def halves(message: Message) -> Halves:
     """Return the halves of pairs in a message."""
     found = Halves()
-    if not isinstance(message, dict):
-        for part in message.parts or ():
+    if not isinstance(message, dict) or "parts" in message:
+        is_signed = False
+        for part in _content(message).parts or ():
             _of_part(part, found)
+            is_signed |= part.function_call is not None and part.thought_signature is not None
+            if part.function_call and not is_signed:
+                found.unsigned.append(found.calls[-1])
     elif type_of(message) is not None and "content" not in message:
         found.calls += calls_in(message)
         found.results += results_in(message)
@@ -48,12 +57,20 @@ def halves(message: Message) -> Halves:
     else:
         for block in blocks_of(message):
             _of_block(block, message["role"], found)
-        found.calls += (call["id"] for call in message.get("tool_calls") or ())
+        made = message.get("tool_calls") or ()
+        found.calls += (call["id"] for call in made)
+        unsigned = takewhile(lambda call: "thought_signature" not in str(call), made)
+        found.unsigned += (call["id"] for call in unsigned)
         if call := message.get("function_call"):
             found.calls.append(call["name"])
         if message["role"] == "function" or "tool_call_id" in message:
             found.results.append(message.get("tool_call_id") or message["name"])
     return found
+
+
+def _content(message: Message) -> types.Content:
+    """Return a content of Gemini's, which may be a dict, as Google's SDK reads it."""
+    return types.Content.model_validate(message) if isinstance(message, dict) else message
 
 
 def _of_part(part: Any, found: Halves) -> None:
@@ -143,6 +160,14 @@ class Rules:
         )
         _count_parted(seen, found)
         return found
+
+    def lost_signatures(self, before: Sequence[Message], after: Sequence[Message]) -> int:
+        """Count the calls that have lost the signature of an earlier call of their message."""
+        return (self._unsigned(after) - self._unsigned(before)).total()
+
+    def _unsigned(self, messages: Sequence[Message]) -> Counter[str]:
+        found = (seen.halves for seen in map(self._see, messages))
+        return Counter(call for parts in found if parts is not None for call in parts.unsigned)
 
     def _see(self, message: Message) -> Seen:
         if (seen := self._seen.get(id(message))) is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
 from tests.fuzz.conversations import SHAPES, SHAPES_OF_MESSAGES
 from tests.fuzz.histories import Report, run_session
-from tests.fuzz.rules import broken
+from tests.fuzz.rules import Rules, broken
 
 _SEEDS = range(300 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 50)
 # Seeds that once gave an invalid list: a result whose call was dropped, an assistant message at
@@ -52,6 +53,29 @@ def test_the_check_of_the_random_sessions_finds_invalid_lists() -> None:
         "result without its call": 1,
     }
     assert +broken([{"role": "system", "content": "be brief"}]) == {"no message left": 1}
+
+
+def test_the_check_of_the_random_sessions_finds_lost_signatures() -> None:
+    def of_gemini(*calls: str) -> dict[str, Any]:
+        made = [
+            {"functionCall": {"id": one.strip("*"), "name": "read"}}
+            | ({"thoughtSignature": "c2ln"} if "*" in one else {})
+            for one in calls
+        ]
+        return {"role": "model", "parts": made}
+
+    def of_chat(*calls: str) -> dict[str, Any]:
+        made = [
+            {"id": one.strip("*"), "type": "function", "function": {"name": "read"}}
+            | ({"provider_specific_fields": {"thought_signature": "c"}} if "*" in one else {})
+            for one in calls
+        ]
+        return {"role": "assistant", "content": None, "tool_calls": made}
+
+    for of in (of_gemini, of_chat):
+        for left, lost in ((("b", "c"), 2), (("a*", "c"), 0), (("c",), 1), ((), 0)):
+            assert Rules().lost_signatures([of("a*", "b", "c")], [of(*left)]) == lost
+        assert Rules().lost_signatures([of("a", "b*")], [of("a")]) == 0
 
 
 def test_the_check_of_the_random_sessions_finds_parted_pairs() -> None:

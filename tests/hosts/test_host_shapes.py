@@ -103,7 +103,7 @@ def under(text: str, folder: Path, host: Host) -> Session:
 
 def read(host: Host, messages: Any) -> list[tuple[str, str]]:
     """The kind and the text of each part, as the shape reads them."""
-    return [(p.kind, p.text) for message in messages for p in host.shape.parts(message)]
+    return [(p.kind, str(p.text)) for message in messages for p in host.shape.parts(message)]
 
 
 def plain(host: Host, messages: Any) -> Any:

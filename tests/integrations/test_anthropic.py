@@ -21,7 +21,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.integrations.anthropic import PolicyMiddleware
-from policyctx.integrations.host_sessions import AgentLoop
+from policyctx.integrations.host_sessions import AgentLoop, Turn
 from policyctx.messages.asked import Asked
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import results, session_of, user
@@ -251,11 +251,12 @@ def test_usage_that_a_stream_only_has_at_its_end_is_observed(
 
 def test_usage_is_not_observed_after_another_turn_has_begun(tmp_path: Path) -> None:
     session = Session(policy(GATED), root=tmp_path, session_id="s")
-    loop = AgentLoop.of(session)
-    sent = [loop.apply(session, Asked(key, MESSAGES)) for key in "ab"]
-    loop.observe(session, sent[0], {"input_tokens": 9_000})
+    turns = [Turn(session, Asked(key, MESSAGES)) for key in "ab"]
+    for turn in turns:
+        turn.apply()
+    turns[0].observe({"input_tokens": 9_000})
     assert session.plan(MESSAGES).gates[0].number != 9_000
-    asyncio.run(loop.observe_async(session, sent[1], {"input_tokens": 9_000}))
+    asyncio.run(turns[1].observe_async({"input_tokens": 9_000}))
     assert session.plan(MESSAGES).gates[0].number == 9_000
 
 
@@ -333,7 +334,7 @@ def test_a_retried_request_is_sent_byte_for_byte_and_decided_once(
         assert result_text(api.bodies[2], 0) == BIG
         client.messages.create(**ASKED, messages=MESSAGES)
     assert result_text(api.bodies[3], 0) != BIG
-    assert AgentLoop.of(session)._kept == {}
+    assert AgentLoop.of(session).kept == {}
 
 
 def test_a_retried_asynchronous_request_is_sent_byte_for_byte(
@@ -723,8 +724,11 @@ def test_two_event_loops_on_one_session_take_turns(api: AnthropicAPI, session: S
 def test_a_synchronous_request_inside_a_turn_of_a_task_raises_instead_of_hanging(
     api: AnthropicAPI, tmp_path: Path
 ) -> None:
+    saves = threading.Event()
+
     class Slow(ContextFileSystem):
         def save(self, *args: Any, **options: Any) -> Any:
+            saves.set()
             time.sleep(0.1)
             return super().save(*args, **options)
 
@@ -733,8 +737,7 @@ def test_a_synchronous_request_inside_a_turn_of_a_task_raises_instead_of_hanging
     async def run() -> None:
         async with async_client_of(api, session) as client:
             turn = asyncio.create_task(client.messages.create(**ASKED, messages=MESSAGES))
-            while not session._effects.locked():  # noqa: ASYNC110 - there is no event
-                await asyncio.sleep(0.001)
+            await asyncio.to_thread(saves.wait)
             with (
                 client_of(api, session) as blocking,
                 pytest.raises(RuntimeError, match="use the asynchronous client"),
@@ -862,8 +865,8 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
         assert whole > turns // 10 * WINDOW
     actions = {entry.action.past for entry in session.ledger.entries.values()}
     assert "offloaded" in actions
-    assert session._memory is not None
-    assert len(session._memory.replacements.made) > 2
+    assert session._knowledge.memory is not None
+    assert len(session._knowledge.memory.replacements.made) > 2
 
 
 def marked(messages: list[Any]) -> list[Any]:
@@ -884,7 +887,6 @@ import json, os, signal, sys
 from pathlib import Path
 import anthropic
 from policyctx import Session
-from policyctx.integrations.host_sessions import AgentLoop
 from policyctx.messages.asked import Asked
 from policyctx.integrations.anthropic import PolicyMiddleware
 

@@ -25,7 +25,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from policyctx import Session
 from policyctx.errors import InputError
-from policyctx.integrations import langchain as integration
+from policyctx.integrations import host_sessions
 from policyctx.integrations.langchain import LangChainShape, PolicyMiddleware
 from tests.integrations.agents import (
     ALL,
@@ -245,13 +245,13 @@ def test_ten_threads_run_at_the_same_time(middleware_of: Any) -> None:
 def test_a_bounded_number_of_sessions_is_kept(
     middleware_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(integration, "_MOST_SESSIONS", 2)
+    monkeypatch.setattr(host_sessions, "_MOST_SESSIONS", 2)
     middleware = middleware_of(OLD)
     held = middleware.session_of("0")
     for name in "123":
         middleware.session_of(name)
     gc.collect()
-    assert set(middleware._in_use) == {"0", "2", "3"}
+    assert set(middleware._sessions._in_use) == {"0", "2", "3"}
     assert middleware.session_of("0") is held
 
 
@@ -314,10 +314,7 @@ def test_a_session_goes_on_under_another_prompt_also_with_artifacts(middleware_o
     assert [text[0] for text in results(model.bodies[-1])] == ["[", "[", "[", "b"]
 
 
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-def test_a_hundred_turns_stay_valid_and_within_the_window(
-    middleware_of: Any, is_async: bool
-) -> None:
+def test_a_hundred_turns_stay_valid_and_within_the_window(middleware_of: Any) -> None:
     turns = iter(range(100))
 
     @tool("Bash")  # type: ignore[untyped-decorator]
@@ -333,7 +330,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
         agent = create_agent(
             model, [bash], middleware=[middleware], checkpointer=saver, system_prompt=CAREFUL
         )
-        state = run(agent, is_async=is_async, text=f"Do part {part}.")
+        state = run(agent, is_async=part % 2 == 1, text=f"Do part {part}.")
     check_loop(model, middleware.session_of("s"))
     assert len(json.dumps(results(state))) // 3 > 10 * WINDOW
     called = {f"t{turn}" for turn in range(100) if turn % 10 != 9}

@@ -744,9 +744,8 @@ def check_long_session(api: OpenAIAPI, session: Session, messages: list[Any]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
 def test_a_hundred_turns_stay_valid_and_within_the_window(
-    tmp_path: Path, endpoint: Endpoint, streams: bool
+    tmp_path: Path, endpoint: Endpoint
 ) -> None:
     session = Session(policy(LONG), root=tmp_path, session_id="s")
     rules = "You are a careful agent. " * 80
@@ -754,17 +753,16 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
     messages: list[Any] = [{"role": "system", "content": rules}] if is_chat else []
     messages.append(user("Do the first part."))
     beside: dict[str, Any] = {} if is_chat else {"instructions": rules}
-    if streams and is_chat:
-        beside |= WITH_USAGE
+    with_usage = WITH_USAGE if is_chat else {}
     with openai_api(WINDOW) as api, client_of(api, session) as client:
         for turn in range(100):
             api.script = [[OVERLOADED, BROKEN][turn % 2]] if turn % 13 == 5 else []
             api.script.append(long_reply(turn))
             asked = {**MODEL, endpoint.messages: messages, **beside}
-            if not streams:
+            if turn % 3:
                 answer = endpoint.resource(client).create(**asked)
             else:
-                with endpoint.resource(client).stream(**asked) as stream:
+                with endpoint.resource(client).stream(**asked, **with_usage) as stream:
                     stream.until_done()
                     answer = (
                         stream.get_final_completion() if is_chat else stream.get_final_response()

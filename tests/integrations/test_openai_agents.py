@@ -288,8 +288,7 @@ def test_two_runs_on_one_session_take_turns(api: OpenAIAPI, session: Session) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
-def test_a_hundred_turns_stay_valid_and_within_the_window(tmp_path: Path, streams: bool) -> None:
+def test_a_hundred_turns_stay_valid_and_within_the_window(tmp_path: Path) -> None:
     session = Session(policy(LONG), root=tmp_path, session_id="s")
     policy_filter = PolicyFilter(session)
     memory = SQLiteSession("s")
@@ -305,7 +304,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(tmp_path: Path, stream
                     "run_config": config_of(policy_filter),
                     "hooks": policy_filter,
                 }
-                if streams:
+                if part % 2:
                     result = Runner.run_streamed(agent, f"Do part {part}.", **options)
                     async for _ in result.stream_events():
                         pass

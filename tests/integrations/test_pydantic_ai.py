@@ -379,11 +379,8 @@ def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) ->
     assert api.bodies == []
 
 
-@pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
-def test_a_hundred_turns_stay_valid_and_within_the_window(
-    capability_of: Any, streams: bool, chat: bool
-) -> None:
+def test_a_hundred_turns_stay_valid_and_within_the_window(capability_of: Any, chat: bool) -> None:
     async def go(api: OpenAIAPI) -> list[Any]:
         capability, history = capability_of(LONG), list[Any]()
         async with model_of(api, chat=chat) as model:
@@ -394,7 +391,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
                 tools = [pydantic_ai.Tool(bash, name="Bash")]
                 agent = agent_of(model, capability, tools=tools, instructions=CAREFUL)
                 given = {"message_history": history, "conversation_id": "s"}
-                if streams:
+                if part % 2:
                     async with agent.run_stream(f"Do part {part}.", **given) as stream:
                         await stream.get_output()
                         history = stream.all_messages()

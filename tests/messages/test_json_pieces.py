@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.messages.json_text import compact_json, joined_json, json_pieces
+from policyctx.messages.json_text import compact_json, json_pieces, json_text
 
 LONG = 'a\x01"\\é\ud83d' * 5_000
 
@@ -20,7 +20,7 @@ LONG = 'a\x01"\\é\ud83d' * 5_000
     ],
 )
 def test_pieces_are_the_whole_text(value: object) -> None:
-    assert "".join(json_pieces(value)) == joined_json(value) == compact_json(value)
+    assert "".join(json_pieces(value)) == str(json_text(value)) == compact_json(value)
 
 
 def test_a_list_of_many_short_texts_is_written_in_short_pieces() -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from policyctx.definitions.items import Message
-from policyctx.messages.validity import new_problems
+from policyctx.messages.reading import Reading
+from policyctx.messages.validity import new_problems, new_problems_around
 
 
 def call(call_id: str) -> dict[str, Any]:
@@ -73,6 +75,50 @@ def test_a_placeholder_in_a_result_is_valid() -> None:
 )
 def test_a_broken_rule_is_named(before: list[Message], after: list[Message], problem: str) -> None:
     assert problem in new_problems(before, after)
+
+
+def gemini(*calls: str) -> list[Message]:
+    """The calls, each with its own id; a star is the signature of a call."""
+    made = [
+        {"functionCall": {"id": one.strip("*"), "name": "read", "args": {}}}
+        | ({"thoughtSignature": "c2ln"} if "*" in one else {})
+        for one in calls
+    ]
+    found = [{"functionResponse": {"id": one.strip("*"), "response": {}}} for one in calls]
+    go = {"role": "user", "parts": [{"text": "go"}]}
+    return [go, {"role": "model", "parts": made}, {"role": "user", "parts": found}]
+
+
+def signed_chat(*calls: str) -> list[Message]:
+    answers = [call.strip("*") for call in calls]
+    go, asked, *found = chat(*answers)
+    made = [call for call in asked["tool_calls"] if call["id"] in answers]
+    for call, name in zip(made, calls, strict=True):
+        if "*" in name:
+            call["extra_content"] = {"google": {"thought_signature": "c2ln"}}
+    return [go, asked | {"tool_calls": made}, *found]
+
+
+@pytest.mark.parametrize("of", [gemini, signed_chat])
+@pytest.mark.parametrize(
+    ("before", "after", "lacking"),
+    [
+        (("a*", "b"), ("b",), "b"),
+        (("a*", "b"), ("a*",), ""),
+        (("a*", "b*"), ("b*",), ""),
+        (("a", "b"), ("b",), ""),
+        (("a", "b*"), ("a",), ""),
+    ],
+)
+def test_a_call_needs_the_signature_of_the_signed_call_before_it(
+    of: Callable[..., list[Message]], before: Sequence[str], after: Sequence[str], lacking: str
+) -> None:
+    problem = f"the call {lacking} lacks the signature of its message"
+    assert new_problems(of(*before), of(*after)) == ([problem] if lacking else [])
+    reading = Reading()
+    reading.extend(of(*before)[:2])
+    around = new_problems_around(of(*before)[:2], of(*after)[:2], {1}, reading)
+    assert (problem in around) == bool(lacking)
 
 
 def test_a_system_prompt_does_not_hide_that_an_assistant_begins() -> None:

@@ -49,10 +49,17 @@ def planned(
     return planner(text, messages, ledger=ledger, facts=facts).plan(facts, moments=moments)
 
 
+def adopt(found: Planner, facts: Facts = FACTS) -> Plan:
+    """Carry a plan out in the conversation, as a session does after the files are saved."""
+    plan = found.plan(facts)
+    found.conversation.adopt(plan.new, judged=plan.judged)
+    return plan
+
+
 def adopted(text: str, messages: Sequence[Message], *, facts: Facts = FACTS) -> Planner:
     """Return the planner of a conversation whose first plan was carried out."""
     found = planner(text, messages, facts=facts)
-    found.adopt(found.plan(facts))
+    adopt(found, facts)
     return found
 
 

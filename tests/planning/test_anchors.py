@@ -21,7 +21,7 @@ from policyctx.planning.anchors import (
 )
 from policyctx.planning.planner import Planner
 from tests.conversations import Message, call, calls, results, session_of, thinking, user
-from tests.planning.plans import planner
+from tests.planning.plans import adopt, planner
 
 RETIRE = """
 min_tokens: 20
@@ -196,7 +196,7 @@ def test_items_before_the_newest_edit_do_not_count() -> None:
     found = planner(RETIRE.replace("keep_recent: 2", "keep_recent: 1"), session_of(LARGE, LARGE))
     follower = removable(found)
     assert follower.first() == 2
-    found.adopt(found.plan(found.conversation.facts))
+    adopt(found)
     assert (follower.first(), follower.newest) == (4, 2)
     found.conversation.extend(session_of(LARGE)[1:])
     assert follower.first() == 4
@@ -208,7 +208,7 @@ def test_an_edit_on_arrival_is_no_edit_of_what_was_sent() -> None:
     )
     found = planner(arriving, session_of(LARGE, "x" * 4000))
     follower = removable(found)
-    found.adopt(found.plan(found.conversation.facts))
+    adopt(found)
     assert set(found.conversation.fates) == {4}
     assert (follower.first(), follower.newest) == (2, -1)
 

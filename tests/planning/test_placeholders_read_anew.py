@@ -13,7 +13,7 @@ from policyctx.messages.editing import edited
 from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.planning.planner import Planner
 from tests.conversations import Message, calls, picture, results, user
-from tests.planning.plans import FACTS, planner
+from tests.planning.plans import FACTS, adopt, planner
 
 DATA = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
 PICTURE_URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
@@ -48,8 +48,7 @@ def read_anew(
 ) -> Planner:
     """Carry a plan out, and read what it left, and more behind it, as after a restart."""
     before = planner(policy, messages)
-    found = before.plan(FACTS)
-    before.adopt(found)
+    found = adopt(before)
     records = json.loads(
         json.dumps([each.record() for each in before.conversation.ledger.entries.values()])
     )
@@ -172,7 +171,7 @@ def test_an_item_is_remembered_as_it_was_when_its_placeholder_is_dropped() -> No
     drop = f"items:\n{ITEMS}steps: [{{name: go, do: drop, select: {{types: [image]}}}}]"
     again = read_anew(taking("image"), [shown(text("look"), picture()), user("go on")], under=drop)
     [before] = again.conversation.ledger.entries.values()
-    again.adopt(again.plan(FACTS))
+    adopt(again)
     [after] = again.conversation.ledger.entries.values()
     assert (before.action, after.action) == ("offload", "drop")
     assert (after.chars, after.item_id, after.item_type) == (

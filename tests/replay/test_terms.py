@@ -12,7 +12,7 @@ from policyctx.pricing.rows import row_of
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import contradicting, figures_of
-from policyctx.replay.terms import UNNAMED, terms_of
+from policyctx.replay.terms import UNNAMED, contradictions, terms_of
 from policyctx.tokens.usage import Usage
 from tests.conversations import session_of
 from tests.policies import policy
@@ -224,3 +224,25 @@ def test_gates_see_the_time_of_the_last_write() -> None:
     assert removed(at_times(MINUTES), gate) > 0
     assert removed(at_times(HOUR), gate) == 0
     assert removed(at_times(HOUR), gate, "model: {cache: {ttl: 5m}}") > 0
+
+
+def test_the_window_that_the_recording_tells_comes_before_the_table() -> None:
+    told = replace(calls(None).calls[0], window=258_400)
+    unknown = replace(told, language_model="unheard-of")
+    for call in (told, unknown):
+        [terms] = terms_of([call], Model())
+        assert (terms.window, terms.window_is_assumed) == (258_400, False)
+    written = Model(context_window=100_000)
+    [terms] = terms_of([told], written)
+    assert terms.window == 100_000
+    [found] = contradictions([unknown], terms_of([unknown], written), written)
+    assert found.sentence(1, 1) == (
+        "model.context_window is 100,000; 1 of 1 calls were to unheard-of, which has 258,400"
+    )
+
+
+def test_calls_to_a_model_of_no_known_window_are_counted() -> None:
+    recorded = calls(None, None, None, names=("unheard-of", OPUS))
+    assert figures_of(simulated(recorded, KEEPS_ALL)).assumed_windows == {"unheard-of": 2}
+    written = policy("model: {context_window: 9000}")
+    assert not figures_of(simulated(recorded, written)).assumed_windows

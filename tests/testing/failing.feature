@@ -822,3 +822,16 @@ Feature: Outcomes that did not come
     And a Bash result of 10 tokens
     When the policy is applied
     Then user and assistant take turns
+
+  Scenario: expected: 'Long.'
+    Given the policy "context-compact"
+    And the summarizer answers "Short."
+    And a user message of 160,000 tokens
+    When the function compact_messages is called
+    Then the compaction reports the summary "Long."
+
+  Scenario: message 1, 300 characters: summarised
+    Given the summarizer answers "Short."
+    When the function compact_messages is called with
+      | threshold | 1 |
+    Then message 1 is kept

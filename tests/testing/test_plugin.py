@@ -251,6 +251,75 @@ def test_a_step_of_the_users_own_fails_with_its_place_and_its_code(
     assert "pytest_bdd/" not in run.stdout.str()
 
 
+ODD = "\x1b[2J\u202e\x9b"
+SHOWN = r"\x1b[2J\u202e\x9b"
+ODD_STEP = """\
+import logging, pathlib, pytest, warnings
+from pytest_bdd import then
+ODD = "".join(map(chr, [0x1B, 0x5B, 0x32, 0x4A, 0x202E, 0x9B]))
+
+@pytest.fixture
+def odd():
+    raise ValueError(ODD)
+
+@then("it is wrong")
+def _(request):
+    BODY
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("-rA",), ("--policyctx-only",)], ids=["pytest", "policyctx"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise ValueError(ODD)",
+        "raise BaseExceptionGroup(ODD, [ValueError(ODD)])",
+        "assert False, ODD",
+        "assert request.node.name == ODD, ODD",
+        "print(ODD); assert False",
+        "logging.getLogger().warning(ODD); assert False",
+        "pytest.fail(ODD, pytrace=False)",
+        "pathlib.Path(ODD).read_text()",
+        "request.getfixturevalue('odd')",
+        "pytest.skip(ODD)",
+        "pytest.xfail(ODD)",
+    ],
+)
+def test_control_characters_of_a_step_of_the_users_own_are_escaped(
+    body: str, options: tuple[str, ...], pytester: pytest.Pytester
+) -> None:
+    steps = f"{HOLDS}And it is wrong\n"
+    write(pytester, scenario(steps=steps), conftest_py=ODD_STEP.replace("BODY", body))
+    shown = pytester.runpytest_inprocess(*options).stdout.str()
+    assert not set(ODD[0] + ODD[4:]) & set(shown)
+    assert SHOWN in shown or "pytest.skip" in body or "pytest.xfail" in body
+
+
+def test_control_characters_of_a_warning_are_escaped(pytester: pytest.Pytester) -> None:
+    conftest = ODD_STEP.replace("BODY", "warnings.warn(ODD)")
+    write(pytester, scenario(steps=f"{HOLDS}And it is wrong\n"), conftest_py=conftest)
+    shown = pytester.runpytest_inprocess("--policyctx-only", "-Wdefault").stdout.str()
+    assert f"UserWarning: {SHOWN}" in shown
+    assert not set(ODD[0] + ODD[4:]) & set(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", [".", "below"])
+def test_control_characters_of_a_conftest_that_raises_are_escaped(
+    folder: str, pytester: pytest.Pytester
+) -> None:
+    write(pytester, scenario())
+    place = pytester.path / folder
+    place.mkdir(exist_ok=True)
+    (place / "conftest.py").write_text(f"raise RuntimeError({ODD!r})")
+    (place / "mine.feature").write_text((pytester.path / "mine.feature").read_text())
+    run = pytester.runpytest_subprocess("--policyctx-only")
+    shown = run.stdout.str() + run.stderr.str()
+    assert f"RuntimeError: {SHOWN}" in shown
+    assert not set(ODD[0] + ODD[4:]) & set(shown)
+
+
 def test_a_failure_names_the_line_the_values_and_the_reasons(pytester: pytest.Pytester) -> None:
     steps = 'And a result "b" of 99 characters from Bash\nWhen'
     write(pytester, scenario(steps=WRONG.replace("When", steps)))

@@ -76,7 +76,7 @@ def test_the_front_has_no_dominated_setting_and_the_cheapest_comes_first(
     assert str(tuned.front[0].setting) == "min_tokens 1500"
 
 
-DRAWS = 12 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 6
+DRAWS = 12 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 3
 
 
 def noise(policy: OffloadPolicy, session: int, *, draw: int) -> SessionOutcome:

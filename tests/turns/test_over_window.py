@@ -285,3 +285,47 @@ def test_no_compaction_is_made_beside_a_user_message_that_cannot_fit(
 def test_a_compaction_is_made_where_most_of_the_list_can_be_replaced(tmp_path: Path) -> None:
     messages = [user(LARGE), {"role": "assistant", "content": "Done."}, user(LARGE[:-100_000])]
     assert session(tmp_path, "coding-agent").plan(messages).compaction is not None
+
+
+SHARES = """\
+    model: {tokenizer: approximate}
+    steps: [{name: retire, do: offload, when: {tokens: {over: 80%}}, select: {keep_recent: 3}}]
+    """
+NAMED = Request(model="unheard-of")
+
+
+def test_a_model_of_an_unknown_window_gives_one_warning_if_a_limit_is_a_share(
+    tmp_path: Path,
+) -> None:
+    running, messages = session(tmp_path, policy(SHARES)), session_of("short")
+    (warning,) = running.apply(messages, request=NAMED).warnings
+    assert warning == (
+        "the context window of the model 'unheard-of' is not known: 200,000 tokens are assumed;"
+        " write model.context_window in the policy"
+    )
+    assert running.apply([*messages, user("go on")], request=NAMED).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        pytest.param(SHARES, Request(), id="no-model-is-named"),
+        pytest.param(SHARES, Request(model="claude-opus-4-8"), id="known"),
+        pytest.param(SHARES, Request(model="unheard-of", window=9_000), id="the-call-says-it"),
+        pytest.param(
+            SHARES.replace("{tokenizer", "{context_window: 9000, tokenizer"), NAMED, id="written"
+        ),
+        pytest.param(QUIET, NAMED, id="no-share"),
+    ],
+)
+def test_no_window_that_is_told_or_not_asked_for_gives_a_warning(
+    text: str, request_: Request, tmp_path: Path
+) -> None:
+    running = session(tmp_path, policy(text))
+    assert running.apply(session_of("short"), request=request_).warnings == ()
+
+
+def test_the_model_that_the_policy_names_is_one_of_them(tmp_path: Path) -> None:
+    named = policy(SHARES.replace("{tokenizer", "{name: unheard-of, tokenizer"))
+    (warning,) = session(tmp_path, named).apply(session_of("short")).warnings
+    assert "'unheard-of'" in warning

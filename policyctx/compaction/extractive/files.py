@@ -10,6 +10,7 @@ from typing import NamedTuple
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.texts import one_line, shortened, words_of
 from policyctx.compaction.file_access import PathFields, path_in
+from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 
 # Of a result that says nothing about its success only the beginning and the end are looked at.
@@ -33,7 +34,7 @@ _SHELL_FIELDS = ("command", "cmd", "script")
 _COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")')
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-# The lines of a here document, and text of several lines in quotes: they are no commands.
+# The lines of a here document, and text of several lines in quotes, which are not commands.
 _HERE_DOCUMENT = re.compile(
     r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??\s*\2\b|<<-?\s*['\"]?\w+['\"]?[^\n]*\n.*\Z",
     re.DOTALL,
@@ -50,14 +51,18 @@ class Call(NamedTuple):
     tool: str
     message: int
     """0-based position of the message that makes it."""
-    text: str
-    """Its input, as the text of its item."""
+    item: Item
     fields: Mapping[str, object]
     """Its input, read; empty when that is not a JSON object."""
     result: str | None
     """The words of its result; None without one."""
     failed: bool
     """Whether the result is flagged, begins or ends as failures do, or sums one up."""
+
+    @property
+    def text(self) -> str:
+        """Its input, as the text of its item."""
+        return self.item.text
 
     @property
     def path(self) -> str | None:
@@ -104,9 +109,7 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         result = items[partners[position]] if position in partners else None
         said = None if result is None else _printed(words_of(result.text))
         failed = result is not None and (result.error or _failed(said or "", cues))
-        call = Call(
-            item.tool or "unnamed", item.message, item.text, _fields(item.text), said, failed
-        )
+        call = Call(item.tool or "unnamed", item.message, item, item.input, said, failed)
         # A pipe hides the exit code of what comes before it.
         if said and not failed and call.command and REPORTED.search(said[-4 * _LOOKED_AT :]):
             call = call._replace(failed=True)

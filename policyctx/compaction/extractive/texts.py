@@ -72,6 +72,7 @@ _OUTPUT = re.compile(
 _BESIDE_OUTPUT = re.compile(r" {4}|\t|[^|\n]*\|[^|\n]*\||\s*\|\s|\S+\(\)$|[\w.-]+\s+: \S+$")
 _SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
 _WITH_VALUE = re.compile(r"[\d=]\S*")
+_WORDS = re.compile(r"\S+")
 _ABBREVIATED = "".join(
     rf"(?<!\b{re.escape(form)}\.)"
     for language in SHIPPED
@@ -214,9 +215,14 @@ def _is_printed(line: str) -> bool:
     """Whether a line looks as if a program had printed it; a line or two may well be typed."""
     if BULLET.match(line):
         return False
-    if _BESIDE_OUTPUT.match(line) or len(_SIGNS.findall(line)) >= _MANY_SIGNS * len(line):
+    if _BESIDE_OUTPUT.match(line) or _count(_SIGNS, line) >= _MANY_SIGNS * len(line):
         return True
-    return len(_WITH_VALUE.findall(line)) >= _MANY_VALUES * len(line.split())
+    return _count(_WITH_VALUE, line) >= _MANY_VALUES * _count(_WORDS, line)
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    """Return how often a pattern is found; a line may be as long as a whole message."""
+    return sum(1 for _ in pattern.finditer(text))
 
 
 def _described(text: str, *, of_agent: bool = False) -> str:

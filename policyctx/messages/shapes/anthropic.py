@@ -84,7 +84,8 @@ class AnthropicShape(Shape):
 
     def ttls(self, message: Message) -> Mapping[Path, Ttl]:
         """Return the lifetimes of the markers on blocks."""
-        markers = markers_of(message)
+        if not (markers := markers_of(message)):
+            return {}
         there = ((part.path, markers.get(part.path[:2])) for part in self.parts(message))
         return {path: ttl_of(marker) for path, marker in there if marker is not None}
 

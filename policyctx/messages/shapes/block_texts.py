@@ -9,8 +9,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from policyctx.definitions.items import Medium, Provider
-from policyctx.messages.json_text import as_mapping, compact_json, stringified, text_of
+from policyctx.definitions.items import JsonText, Medium, Provider, joined
+from policyctx.messages.json_text import (
+    Text,
+    as_mapping,
+    json_text,
+    stringified,
+    text_of,
+)
 from policyctx.messages.markers import unmarked_block
 
 Block: TypeAlias = Mapping[str, Any]
@@ -148,19 +154,21 @@ class BlockList:
 
     given: object = field(hash=False, repr=False)
     """The list as it is in the message, without markers, or its JSON as a text."""
-    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    texts: tuple[Text, ...] = field(default=(), compare=False, repr=False)
     """The texts that are joined, the strings of the message itself; empty if they are unknown."""
     _chars: int = field(default=-1, init=False, compare=False, repr=False)
 
     @property
     def json(self) -> str:
         """The JSON of the list, made anew each time, since it may hold large images."""
-        return self.given if isinstance(self.given, str) else stringified(self.given)
+        given = self.given
+        return str(given if isinstance(given, str | JsonText) else stringified(given))
 
     @property
     def raw_json(self) -> str:
         """The JSON with lone surrogates as they are, as version 0.2 wrote it."""
-        return self.given if isinstance(self.given, str) else compact_json(self.given)
+        given = self.given
+        return str(given if isinstance(given, str | JsonText) else json_text(given))
 
     @property
     def chars(self) -> int:
@@ -196,16 +204,16 @@ def _held_in(value: Mapping[str, Any]) -> object:
 def joined_text(blocks: Sequence[object], without: Collection[int] = ()) -> str | None:
     """Return the text of a list of blocks, None if no block has a text of its own."""
     texts = shown_texts(blocks, without)
-    return None if texts is None else "\n".join(texts)
+    return None if texts is None else joined(texts)
 
 
-def shown_texts(blocks: Sequence[object], without: Collection[int] = ()) -> tuple[str, ...] | None:
+def shown_texts(blocks: Sequence[object], without: Collection[int] = ()) -> tuple[Text, ...] | None:
     """Return the texts that `joined_text` joins, None if no block has a text of its own.
 
     `without` are the positions of other blocks that are left out, such as a host's images. Where
     blocks are left out, a text that is empty counts as none.
     """
-    texts: list[str] = []
+    texts: list[Text] = []
     has_text, is_whole = False, True
     for i, block in enumerate(blocks):
         found = [] if i in without else [text for _, text in texts_in(block)]
@@ -215,7 +223,7 @@ def shown_texts(blocks: Sequence[object], without: Collection[int] = ()) -> tupl
         elif i in without or _is_medium(block):
             is_whole = False
         else:
-            texts.append(compact_json(unmarked_block(block)))
+            texts.append(json_text(unmarked_block(block)))
     is_shown = is_whole or len(texts) > 1 or any(texts)
     return tuple(texts) if has_text and is_shown else None
 

@@ -5,13 +5,13 @@ Blocks of a type that is not known become parts of the kind `unknown` and are le
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import NoneType
 from typing import Any
 
-from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of
-from policyctx.messages.json_text import as_mapping, compact_json, joined_json, stringified
+from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of, joined
+from policyctx.messages.json_text import Text, as_mapping, compact_json, json_text, stringified
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.block_texts import (
     DOCUMENTS,
@@ -84,7 +84,7 @@ def _add_block(parts: list[Part], role: str, i: int, block: Mapping[str, Any]) -
             found[0] = found[0]._replace(author=author_of(block))
         parts += found
     elif kind == "tool_use":
-        text = joined_json(block.get("input"))
+        text = json_text(block.get("input"))
         tool, call_id = word(block.get("name")), word(block.get("id"))
         parts.append(Part(_path(i, "input"), "tool_call", text, text, (), tool, call_id))
     else:
@@ -122,7 +122,7 @@ def as_half(part: Part, block: Mapping[str, Any]) -> Part:
 
 def unknown_part(path: Path, value: object) -> Part:
     """Return the part for a block or message of a type that is not known."""
-    text = compact_json(unmarked_block(value))
+    text = json_text(unmarked_block(value))
     return Part(path, UNKNOWN, text, text)
 
 
@@ -140,20 +140,22 @@ def result_parts(
     content = unmarked_blocks(content)
     media: dict[int, Mapping[str, Any]] = {}
     blocks: BlockList | None = None
+    text: Text
+    counted: Text
     if isinstance(content, str):
         text = counted = content
     elif content is None:
         text = counted = ""
     elif (listed := blocks_in(content)) is None:
-        text = counted = compact_json(content)
+        text = counted = json_text(content)
     else:
         media = _media_in(listed)
         if (texts := shown_texts(listed)) is None:
             text = counted = stringified(content)
             if media:
-                counted = compact_json([part for j, part in enumerate(listed) if j not in media])
+                counted = json_text([part for j, part in enumerate(listed) if j not in media])
         else:
-            text, blocks = "\n".join(texts), BlockList(content, texts)
+            text, blocks = joined(texts), BlockList(content, texts)
             counted = (joined_text(listed, media) or "") if media else text
     held = tuple(map(medium_of, media.values())) if media else ()
     result = Part(path, "tool_result", text, counted, held, tool, call_id, error, blocks=blocks)
@@ -174,7 +176,7 @@ def _inside(result: Part, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Pa
 
 def _medium(path: Path, block: Mapping[str, Any]) -> Part:
     block = unmarked_block(block)
-    kind, text = _MEDIA_BLOCKS[block["type"]], joined_json(block)
+    kind, text = _MEDIA_BLOCKS[block["type"]], json_text(block)
     return Part(path, kind, text, "", (medium_of(block),), media_type=media_type_of(block))
 
 
@@ -228,10 +230,11 @@ def plain_block(message: Message, path: Path) -> PlainValue:
     message = unmarked(message)
     path = fitting(message, path)
     indices = [i for i, part in enumerate(path) if isinstance(part, int)]
-    block = at(message, path[: indices[-1] + 1]) if indices else message
-    if type(block) is dict and _FLAT.issuperset(map(type, block.values())):
-        return dict(block)  # the usual case: one or two texts
-    return json.loads(compact_json(block))
+    return _copied(at(message, path[: indices[-1] + 1]) if indices else message, _from_json)
+
+
+def _from_json(value: object) -> PlainValue:
+    return json.loads(compact_json(value))
 
 
 def fitting(message: Message, path: Path) -> Path:
@@ -241,22 +244,24 @@ def fitting(message: Message, path: Path) -> Path:
 
 def copied(message: Message) -> Message:
     """Return a deep copy; raises `TypeError` or `RecursionError` where that is not possible."""
-    return _copied(message, _COPIED_DEPTH)
+    return _copied(message, copy.deepcopy)
 
 
-def _copied(value: PlainValue, depth: int) -> PlainValue:
-    """Return a deep copy; plain values down to a depth are copied faster than by `deepcopy`."""
+def _copied(
+    value: PlainValue, other: Callable[[PlainValue], PlainValue], depth: int = _COPIED_DEPTH
+) -> PlainValue:
+    """Return a deep copy: plain values down to a depth share their strings, all else is `other`."""
     kind = type(value)
     if kind in _FLAT:
         return value
-    if depth and kind is dict:
+    if depth and kind is dict and all(type(key) is str for key in value):
         return {
-            key: inner if type(inner) in _FLAT else _copied(inner, depth - 1)
+            key: inner if type(inner) in _FLAT else _copied(inner, other, depth - 1)
             for key, inner in value.items()
         }
     if depth and kind is list:
-        return [_copied(inner, depth - 1) for inner in value]
-    return copy.deepcopy(value)
+        return [_copied(inner, other, depth - 1) for inner in value]
+    return other(value)
 
 
 def put_block_text(message: Message, path: Path, text: str) -> None:

@@ -16,7 +16,8 @@ from policyctx.messages.shapes.responses import ResponsesShape, is_plain_item
 from policyctx.messages.shapes.shape import SPEAKING_ROLES, Shape
 
 ANTHROPIC, CHAT, RESPONSES = AnthropicShape(), ChatShape(), ResponsesShape()
-GEMINI = GeminiShape()
+# Shapes of dicts whose fields show their API.
+_DISTINCT: tuple[Shape, ...] = (GeminiShape(),)
 
 
 class Shaped(NamedTuple):
@@ -71,8 +72,9 @@ class Shapes:
         if not isinstance(message, dict):
             return f'expected an object with "role" and "content", got {named(given)}'
         if message is given:
-            if GEMINI.recognises(message):
-                return Shaped(GEMINI, message)
+            for own in _DISTINCT:
+                if own.recognises(message):
+                    return Shaped(own, message)
             if isinstance(message.get("role"), str) and lacks_content(message):
                 return f'expected "content", a text or a list of blocks, in {fields_of(message)}'
         elif lacking := _lacking(message):
@@ -102,7 +104,7 @@ class Shapes:
         shape, message = self.shaped(given)
         parts = list(shape.parts(message))
         is_text = len(parts) == 1 and parts[0].kind in _TEXTS
-        return parts[0].text if is_text else None
+        return str(parts[0].text) if is_text else None
 
     def writing(self, messages: Sequence[Message]) -> Shape:
         """Return the shape in which a message is written that replaces these.
@@ -119,10 +121,10 @@ BUILT_IN = Shapes()
 
 
 def _built_in(message: Message) -> Shape:
-    if "content" not in message and GEMINI.recognises(
-        message
-    ):  # the first tests are the quick ones
-        return GEMINI
+    if "content" not in message:  # the first tests are the quick ones
+        for shape in _DISTINCT:
+            if shape.recognises(message):
+                return shape
     if "type" in message and RESPONSES.recognises(message):
         return RESPONSES
     return CHAT if CHAT.recognises(message) else ANTHROPIC

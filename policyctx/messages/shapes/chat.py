@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from policyctx.definitions.items import Message, Path
-from policyctx.messages.json_text import as_mapping, compact_json
+from policyctx.messages.json_text import as_mapping, json_text
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import AnthropicShape, edit_content, has_result_blocks
 from policyctx.messages.shapes.shape import RESULT_ROLES, Part
@@ -87,7 +87,7 @@ def _call(path: Path, call: Mapping[str, Any]) -> Part:
     *holders, field = input_path(call)
     function = call[holders[0]] if holders else call
     given = function.get(field)
-    text = given if isinstance(given, str) else compact_json(given)
+    text = given if isinstance(given, str) else json_text(given)
     tool, call_id = blocks.word(function.get("name")), blocks.word(call.get("id"))
     part = Part(path, "tool_call", text, text, (), tool, call_id)
     return part._replace(signed=True) if len(call) > _CALL_FIELDS and _is_signed(call) else part

@@ -1,14 +1,18 @@
 """Contents of Gemini's API as dicts, with the names of fields that the API or its SDK has.
 
+`integrations/google_contents` reads the SDK's objects by this shape, too.
+
 A `thoughtSignature` stays with its part: an edit copies the part and sets one field.
 """
 
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from policyctx.definitions.items import UNKNOWN, Medium, Message, Path
-from policyctx.messages.json_text import JSON, compact_json, without_none
+from policyctx.messages.json_text import JSON, Text, json_text, without_none
+from policyctx.messages.markers import unmarked_block
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.block_texts import BlockList, blocks_in, joined_text
 from policyctx.messages.shapes.shape import Part, Shape, kind_of_text
@@ -67,8 +71,8 @@ class GeminiShape(Shape):
 
     def parts(self, message: Message) -> list[Part]:
         """Return the parts; one of a kind that is not known stays as it is."""
-        text_kind = kind_of_text(self.role(message))
-        return [_part(("parts", i), part, text_kind) for i, part in enumerate(message["parts"])]
+        text_kind = kind_of_text(GeminiShape.role(self, message))
+        return [self._part(("parts", i), p, text_kind) for i, p in enumerate(message["parts"])]
 
     def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> Message | None:
         """Return a deep copy with these parts replaced or removed; None if none is left.
@@ -107,6 +111,57 @@ class GeminiShape(Shape):
         plain: JSON = blocks.plain_block(message, path)
         return plain
 
+    def as_json(self, value: object) -> Text:
+        """Return the input of a call or the response of a tool as the text of an item."""
+        return json_text(value)
+
+    def whole(self, value: Mapping[str, Any]) -> Text:
+        """Return a part without text, or a response with media, as the text of an item."""
+        return json_text(value)
+
+    def _part(self, path: Path, part: Mapping[str, Any], text_kind: str) -> Part:
+        if call := _held(part, _CALL):
+            tool = blocks.word(call.get("name"))
+            call_id = blocks.word(call.get("id")) or tool
+            signed = _field(part, _SIGNATURE) is not None
+            given = self.as_json(call.get("args") or {})
+            return Part(path, "tool_call", given, tool=tool, call_id=call_id, signed=signed)
+        if response := _held(part, _RESPONSE):
+            return self._result(path, response)
+        if isinstance(text := part.get("text"), str):
+            return Part(path, "thinking" if part.get("thought") else text_kind, text)
+        unknown = Part(path, UNKNOWN, self.whole(unmarked_block(part)))
+        if any(_held(part, names) for names in _MEDIA):
+            medium, media_type = _medium(part)
+            kind = UNKNOWN if medium.kind == "sound" else medium.kind
+            return unknown._replace(kind=kind, counted="", media=(medium,), media_type=media_type)
+        for asking, answering in _PAIRS:
+            for names, tool in ((asking, asking[1]), (answering, None)):
+                if (half := _held(part, names)) is not None:
+                    call_id = blocks.word(half.get("id")) or asking[1]
+                    return unknown._replace(tool=tool, call_id=call_id)
+        return unknown
+
+    def _result(self, path: Path, response: Mapping[str, Any]) -> Part:
+        call_id = blocks.word(response.get("id")) or blocks.word(response.get("name"))
+        given, held = response.get("response") or {}, response.get("parts") or ()
+        if not isinstance(given, Mapping):
+            return blocks.unknown_part(path, {_RESPONSE[0]: response})._replace(call_id=call_id)
+        listed = blocks_in(given)
+        field = text_field(given)
+        is_text = list(given) == [field] and isinstance(given[field], str)
+        said = given[field] if is_text else None if listed is None else joined_text(listed)
+        counted = self.as_json(given) if said is None else str(said)
+        text, joined = counted, None
+        media = tuple(_medium(part)[0] for part in held if isinstance(part, Mapping))
+        if media or not is_text:
+            whole = self.whole(response) if media else self.as_json(given)
+            text, joined = (str(said), BlockList(whole)) if said else (whole, None)
+        error = "error" in given
+        return Part(
+            path, "tool_result", text, counted, media, call_id=call_id, error=error, blocks=joined
+        )
+
 
 def text_field(response: Mapping[str, Any]) -> str:
     """Return the field that holds the text of a response, or that will hold it."""
@@ -126,54 +181,12 @@ def _held(part: Mapping[str, Any], names: tuple[str, str]) -> dict[str, Any] | N
     return found if isinstance(found, dict) and found else None
 
 
-def _part(path: Path, part: Mapping[str, Any], text_kind: str) -> Part:
-    if call := _held(part, _CALL):
-        tool = blocks.word(call.get("name"))
-        call_id, signed = blocks.word(call.get("id")) or tool, _field(part, _SIGNATURE) is not None
-        given = compact_json(call.get("args") or {})
-        return Part(path, "tool_call", given, tool=tool, call_id=call_id, signed=signed)
-    if response := _held(part, _RESPONSE):
-        return _result(path, response)
-    if isinstance(text := part.get("text"), str):
-        return Part(path, "thinking" if part.get("thought") else text_kind, text)
-    unknown = blocks.unknown_part(path, part)
-    if any(_held(part, names) for names in _MEDIA):
-        medium, media_type = _medium(part)
-        kind = UNKNOWN if medium.kind == "sound" else medium.kind
-        return unknown._replace(kind=kind, counted="", media=(medium,), media_type=media_type)
-    for asking, answering in _PAIRS:
-        for names, tool in ((asking, asking[1]), (answering, None)):
-            if (half := _held(part, names)) is not None:
-                call_id = blocks.word(half.get("id")) or asking[1]
-                return unknown._replace(tool=tool, call_id=call_id)
-    return unknown
-
-
-def _result(path: Path, response: Mapping[str, Any]) -> Part:
-    call_id = blocks.word(response.get("id")) or blocks.word(response.get("name"))
-    given, held = response.get("response") or {}, response.get("parts") or ()
-    if not isinstance(given, Mapping):
-        return blocks.unknown_part(path, {_RESPONSE[0]: response})._replace(call_id=call_id)
-    listed = blocks_in(given)
-    field = text_field(given)
-    is_text = list(given) == [field] and isinstance(given[field], str)
-    said = given[field] if is_text else None if listed is None else joined_text(listed)
-    counted = compact_json(given) if said is None else str(said)
-    text, joined = counted, None
-    media = tuple(_medium(part)[0] for part in held if isinstance(part, Mapping))
-    if media or not is_text:
-        whole = compact_json(response if media else given)
-        text, joined = (str(said), BlockList(whole)) if said else (whole, None)
-    error = "error" in given
-    return Part(
-        path, "tool_result", text, counted, media, call_id=call_id, error=error, blocks=joined
-    )
-
-
 def _medium(part: Mapping[str, Any]) -> tuple[Medium, str | None]:
     """Return the medium in a part and its media type; a file counts without its bytes."""
     inline = _held(part, _MEDIA[0]) or {}
     held = inline or _held(part, _MEDIA[1]) or {}
     media_type = blocks.word(_field(held, _MEDIA_TYPE))
     kind = _KINDS.get(str(media_type).partition("/")[0], "document")
-    return Medium(kind, "openai", blocks.word(inline.get("data")) or ""), media_type
+    data = inline.get("data")  # bytes in a value of the SDK
+    found = base64.b64encode(data).decode() if isinstance(data, bytes) else blocks.word(data)
+    return Medium(kind, "openai", found or ""), media_type

@@ -15,7 +15,7 @@ from types import GeneratorType
 
 from policyctx.definitions.items import UNKNOWN, HostObject, Medium, Message, Path, Ttl
 from policyctx.errors import ShapeError
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, Text
 from policyctx.messages.shapes.block_texts import BlockList
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, Shape
 
@@ -258,7 +258,7 @@ def _wrong_with_part(part: object, role: str) -> str | None:
 
 
 def _wrong_fields(part: Part) -> Iterable[str]:
-    if not isinstance(part.text, str):
+    if not isinstance(part.text, Text):
         yield f"{_shown(part.text)} as the `text`"
     for field in ("counted", "tool", "call_id", "media_type"):
         if not isinstance(value := getattr(part, field), _WORD):
@@ -283,7 +283,7 @@ def _wrong_with_edit(
     """
     found = [part for part in after if not part.number]
     for part, is_open in _outer(before, texts):
-        text = texts.get(part.path, part.text)
+        text = texts.get(part.path, str(part.text))
         if text is None:
             continue
         wrong = _difference(part, found[0] if found else None, text, texts, is_open=is_open)
@@ -311,9 +311,10 @@ def _difference(
     kind = other.kind if becomes_text else part.kind
     if (other.kind, other.call_id, other.tool) != (kind, part.call_id, part.tool):
         return f"the part with the path {part.path!r} is another one"
-    if is_open or other.text == text or (part.kind == "tool_call" and _is_same(other.text, text)):
+    read = str(other.text)
+    if is_open or read == text or (part.kind == "tool_call" and _is_same(read, text)):
         return None
-    return f"the part with the path {part.path!r} reads {_shown(other.text)}, not {_shown(text)}"
+    return f"the part with the path {part.path!r} reads {_shown(read)}, not {_shown(text)}"
 
 
 def _is_same(one: str, other: str) -> bool:

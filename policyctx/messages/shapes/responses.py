@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from policyctx.definitions.items import Medium, Message, Path, PlainValue
-from policyctx.messages.json_text import JSON, compact_json, without_none
+from policyctx.messages.json_text import JSON, Text, json_text, without_none
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
 from policyctx.messages.shapes.block_texts import medium_of
@@ -170,13 +170,14 @@ def _call(item: Message) -> Part:
     kind: str = item["type"]
     field = INPUT_FIELDS[kind]
     given = item.get(field)
+    text: Text
     if kind == "computer_call" or _is_deletion(given):  # a list: none of its fields is content
-        text = compact_json(item.get("actions") or [given])
+        text = json_text(item.get("actions") or [given])
     elif isinstance(given, str):
         text = given
     else:
         is_emptied = isinstance(given, dict) and _EMPTIED[kind].items() <= given.items()
-        text = EMPTY_INPUT if is_emptied else compact_json(given)
+        text = EMPTY_INPUT if is_emptied else json_text(given)
     of_text = kind in OF_TEXT
     tool = blocks.word(item.get("name")) if of_text else kind.removesuffix("_call")
     call_id, item_id = _call_id(item), blocks.word(item.get("id"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, Protocol
 
 from policyctx.definitions.items import Author, Blocks, Item, Medium, Message, Path, Ttl
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, Text
 
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
@@ -35,10 +35,10 @@ class Part(NamedTuple):
     kind: str
     """`system_prompt`, `user_message`, `assistant_message`, `thinking`, `tool_call`, `tool_result`,
     `image`, `document`, or `unknown` for what no step may change."""
-    text: str
+    text: Text
     """What offloading saves: a text unchanged, the input of a call as JSON, of a result in blocks
     their texts joined by a newline, any other value as JSON."""
-    counted: str | None = None
+    counted: Text | None = None
     """The text whose tokens are billed, if it is not `text`: without the bytes of the `media`."""
     media: tuple[Medium, ...] = ()
     """The images, documents and sounds in the part."""

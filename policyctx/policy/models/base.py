@@ -75,6 +75,7 @@ def described(model: type[Section]) -> dict[str, str]:
     return {name: text for name, text in found.items() if name in model.model_fields}
 
 
+@cache
 def _field_docstrings(model: type) -> dict[str, str]:
     """Return the strings that follow the fields in the source of a model, by the field's name."""
     node = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]

@@ -66,6 +66,7 @@ class _Rollout:
         self.builder = RecordingBuilder()
         self._model: str | None = None
         self._system: str | None = None
+        self._window: int | None = None
         self._is_replying = False
         """Whether a further item of a reply belongs to the newest call."""
         self._call: int | None = None
@@ -102,7 +103,9 @@ class _Rollout:
 
     def _learn(self, kind: str, payload: Record) -> None:
         """Take from a record beside the prompt what says something of the calls."""
-        if kind == "turn_context":
+        if payload.get("type") == "task_started":
+            self._window = number(payload.get("model_context_window")) or None
+        elif kind == "turn_context":
             self._model = word(payload.get("model")) or self._model
         elif payload.get("type") == "user_message":
             self._typed |= {text} if (text := word(payload.get("message")).strip()) else set()
@@ -115,6 +118,7 @@ class _Rollout:
 
     def _bill(self, info: Record) -> None:
         """Note what the newest call cost; the same sum again tells of no call."""
+        self._window = number(info.get("model_context_window")) or self._window
         total = info.get("total_token_usage")
         if total is None or total == self._billed:
             return
@@ -135,7 +139,9 @@ class _Rollout:
         is_reply = kind in _IN_REPLY or (kind == "message" and item["role"] == "assistant")
         if is_reply and not self._is_replying:
             at = seconds(record.get("timestamp"))
-            self._call = self.builder.called(None, self._model, at, self._system)
+            self._call = self.builder.called(
+                None, self._model, at, self._system, window=self._window
+            )
         self._is_replying = is_reply
         self.builder.add(self._marked(item))
 

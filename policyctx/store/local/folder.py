@@ -181,4 +181,7 @@ def folder_mode(file_mode: int) -> int:
 def _raise_named(error: OSError, path: str) -> NoReturn:
     """Raise the error with the whole path; it knows only the name."""
     error.filename, error.filename2 = path, None
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # in this frame it would keep all frames below it, until the next collection

@@ -11,12 +11,12 @@ from policyctx.compaction.assembly import ITEM_TYPE, CompactStats, SummaryReques
 from policyctx.compaction.prompt import instructions, recorded_parts, transcript
 from policyctx.messages.shapes.responses import OUTPUT_TYPES
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
-from policyctx.store.files import unpacked
 from policyctx.testing.contents import Message, ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.kinds import Amount, Size, amount
 from policyctx.testing.selecting import Returned
 from policyctx.testing.step_definitions import given, then, when
+from policyctx.testing.steps.files import bytes_of
 from policyctx.testing.world import ScriptedModel, ScriptedSummarizer, World
 from policyctx.turns.compacting import Compacted
 from policyctx.turns.result import Result
@@ -135,16 +135,18 @@ def _(policyctx_world: World, name: str, target: str) -> None:
 
 
 @given(
-    "the file {name:text} is deleted from the working directory",
+    "the file {name:text} is deleted from the {where=working directory}",
     'the file "a.py" is deleted from the working directory',
 )
 @when(
-    "the file {name:text} is deleted from the working directory",
+    "the file {name:text} is deleted (from the {where=working directory}|from the root folder)",
     'the file "a.py" is deleted from the working directory',
+    'the file "tool-result-a.md" is deleted from the root folder',
 )
-def _(policyctx_world: World, name: str) -> None:
-    """It is there no more, whoever has read it."""
-    _in_work(policyctx_world, name).unlink()
+def _(policyctx_world: World, name: str, where: str = "") -> None:
+    """It is there no more, whoever has read or written it."""
+    path = _in_work(policyctx_world, name) if where else policyctx_world.root / name
+    path.unlink()
 
 
 @given(
@@ -313,17 +315,34 @@ def _(policyctx_world: World, amount: Amount) -> None:
 
 
 @then(
+    "the compaction reports the summary {text:text}",
+    'the compaction reports the summary "Rename the field."',
+)
+def _(policyctx_world: World, text: str) -> None:
+    """The whole summary that is reported: of `Result.compaction`, or of a function."""
+    outcome = policyctx_world.outcome
+    made = outcome if isinstance(outcome, Returned) else _compacted(policyctx_world)
+    found = made.summary
+    if found != text:
+        raise OutcomeError(repr(text), repr(found), policyctx_world.fates)
+
+
+@then(
     "the archive holds {items:items}",
     "the archive holds messages 2 to 5",
 )
 def _(policyctx_world: World, items: str) -> None:
-    """The document in the store has exactly the messages of these items, as they were given."""
+    """The document whose path is reported has exactly the messages of these items, as they were
+    given.
+    """
     positions = sorted({fate.item.message for fate in policyctx_world.fates_of(items)})
     expected = [policyctx_world.last.before[position] for position in positions]
-    path = _compacted(policyctx_world).archive_path
+    outcome = policyctx_world.outcome
+    made = outcome if isinstance(outcome, Returned) else None
+    path = made.archive if made else _compacted(policyctx_world).archive_path
     if path is None:
         raise OutcomeError("an archive", "none")
-    found = json.loads(policyctx_world.session.read(path))["messages"]
+    found = json.loads(bytes_of(Path(path)))["messages"]
     if found != expected:
         raise OutcomeError(compact(expected), compact(found))
 
@@ -362,9 +381,8 @@ def _speaker(message: Message) -> str:
 
 def _is_archive(path: Path) -> bool:
     """Return whether a file, compressed or not, is the archive of a compaction."""
-    raw = path.read_bytes()
     try:
-        document = json.loads(unpacked(raw) if path.suffix == ".zst" else raw)
+        document = json.loads(bytes_of(path))
     except ValueError:
         return False
     if not isinstance(document, dict):

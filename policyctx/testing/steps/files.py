@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from policyctx.store.content import PACKED
+from policyctx.store.files import unpacked
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.kinds import BOUND, Amount, amount
@@ -118,7 +120,9 @@ def _(
     part: str | None = None,
     docstring: str | None = None,
 ) -> None:
-    """What is in a file below the root folder, letter by letter, whatever its format."""
+    """What is in a file below the root folder, letter by letter, whatever its format; a compressed
+    one is read without its compression.
+    """
     expected = docstring if text is None else text
     found = _content(policyctx_world, name)
     if found != expected if part is None else part not in found:
@@ -235,7 +239,13 @@ def _content(world: World, name: str) -> str:
     if not path.is_file():
         there = ", ".join(world.all_files()) or "no file"
         raise OutcomeError(f"the file {name}", there)
-    return path.read_bytes().decode("utf-8", "surrogatepass")
+    return bytes_of(path).decode("utf-8", "surrogatepass")
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return the bytes of a file, without compression."""
+    raw = path.read_bytes()
+    return unpacked(raw) if path.suffix == PACKED else raw
 
 
 def _require_original(fate: Fate, found: str) -> None:

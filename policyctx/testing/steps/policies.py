@@ -100,6 +100,12 @@ def _(policyctx_world: World, name: str) -> None:
     policyctx_world.root = policyctx_world.root.parent / name
 
 
+@given("a writer writes the session's files", "a writer writes the session's files")
+def _(policyctx_world: World) -> None:
+    """The session saves through a writer of the caller's, and not by itself."""
+    policyctx_world.use_writer()
+
+
 @given("the policy's own root folder", "the policy's own root folder")
 def _(policyctx_world: World) -> None:
     """The folder that the policy names under `store.root`, as found from a working directory and

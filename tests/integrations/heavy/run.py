@@ -60,25 +60,27 @@ def environment(requirements: tuple[str, ...], cache: Path, *, layered: bool) ->
     folder = cache / hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:16]
     python, done = folder / "bin" / "python", folder / "complete"
     if not done.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+        venv = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)]
+        subprocess.run(venv, check=True)
         if layered:
             [packages] = folder.glob("lib/python*/site-packages")
             line = f"import site; site.addsitedir({base!r})\n"
             (packages / "base.pth").write_text(line, encoding="utf-8")
         tests: list[str] = [] if layered else ["--editable", *TESTS]
-        _install(python, [*tests, *requirements])
+        install(python, [*tests, *requirements])
         done.touch()
     return python
 
 
-def _install(python: Path, wanted: list[str]) -> None:
+def install(python: Path, wanted: list[str]) -> None:
     """Install with uv where it is, which takes a thirtieth of the time, or else with pip."""
     if shutil.which("uv"):
         uv = ["uv", "pip", "install", "--quiet", "--python", str(python), *wanted]
         if subprocess.run(uv, cwd=ROOT, check=False).returncode == 0:
             return
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
-    subprocess.run(pip, cwd=ROOT, check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--quiet"]
+    options = ["--disable-pip-version-check", "install", *wanted]
+    subprocess.run([*pip, *options], cwd=ROOT, check=True)
 
 
 def outcome(host: Environment, requirements: tuple[str, ...], cache: Path) -> Outcome:

@@ -21,7 +21,7 @@ from google.genai import types
 
 from policyctx import Session
 from policyctx.errors import InputError
-from policyctx.integrations import adk as integration
+from policyctx.integrations import host_sessions
 from policyctx.integrations.adk import GoogleShape, PolicyPlugin
 from tests.integrations.agents import (
     ALL,
@@ -256,13 +256,13 @@ def test_ten_sessions_run_at_the_same_time(api: GoogleAPI, plugin_of: Any) -> No
 def test_a_bounded_number_of_sessions_is_kept(
     plugin_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(integration, "_MOST_SESSIONS", 2)
+    monkeypatch.setattr(host_sessions, "_MOST_SESSIONS", 2)
     plugin = plugin_of(OLD)
     held = only(plugin, "0")
     for name in "123":
         only(plugin, name)
     gc.collect()
-    assert [key.split("/")[2] for key in sorted(plugin._in_use)] == ["0", "2", "3"]
+    assert [key.split("/")[2] for key in sorted(plugin._sessions._in_use)] == ["0", "2", "3"]
     assert only(plugin, "0") is held
 
 

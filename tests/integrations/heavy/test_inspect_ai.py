@@ -162,7 +162,7 @@ def test_the_model_gets_the_edited_list_and_the_state_keeps_the_originals(
     assert first.startswith("[")
     assert second == SECOND
     assert results(sample.messages)[:2] == [BIG, SECOND]
-    [session] = strategy._recent.values()
+    [session] = strategy._sessions._recent.values()
     [file] = files_of(session)
     assert session.read(file) == BIG
     assert session.session_id.startswith(f"{sample.uuid}/")
@@ -177,9 +177,9 @@ def test_each_sample_has_a_session_of_its_own(
     api.script = reply
     strategy = strategy_of(OLD, 900)
     samples = run(api, strategy, tmp_path, samples=5)
-    keys = sorted(key.split("/")[0] for key in strategy._recent)
+    keys = sorted(key.split("/")[0] for key in strategy._sessions._recent)
     assert keys == sorted(sample.uuid for sample in samples)
-    assert [len(session.ledger) for session in strategy._recent.values()] == [1] * 5
+    assert [len(session.ledger) for session in strategy._sessions._recent.values()] == [1] * 5
 
 
 def test_a_hundred_turns_stay_valid_and_within_the_window(
@@ -222,7 +222,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
     assert log.status == "success", log.error
     assert log.samples
     assert sum(map(len, results(log.samples[0].messages))) // 3 > 10 * WINDOW
-    [session] = strategy._recent.values()
+    [session] = strategy._sessions._recent.values()
     check_loop(api, session, turns=101)
 
 
@@ -270,7 +270,7 @@ def test_a_list_continues_with_what_was_returned(strategy_of: Any) -> None:
     first = compacted(strategy, messages)
     more = [ChatMessageAssistant(content="Fine."), ChatMessageUser(content="And?" * 100)]
     again = compacted(strategy, [*first, *more])
-    assert len(strategy._recent) == 1
+    assert len(strategy._sessions._recent) == 1
     assert plain(first) != plain(messages)
     assert plain(again)[: len(first)] == plain(first)
 
@@ -324,7 +324,7 @@ def test_a_bounded_number_of_sessions_is_kept(
     held = strategy.session_of("0", "m")
     for name in "123":
         strategy.session_of(name, "m")
-    assert len(strategy._recent) == 2
+    assert len(strategy._sessions._recent) == 2
     assert strategy.session_of("0", "m") is held
     assert strategy.session_of("1", "m").store.root != held.store.root
 

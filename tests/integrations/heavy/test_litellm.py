@@ -400,7 +400,7 @@ def test_a_bounded_number_of_sessions_is_kept(
     for name in "123":
         hook.session_of(name, key_of("k"))
     assert hook.session_of("0", key_of("k")) is held
-    assert len(hook._recent) == 2
+    assert len(hook._sessions._recent) == 2
 
 
 @pytest.mark.parametrize(

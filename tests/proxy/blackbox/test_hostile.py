@@ -145,21 +145,23 @@ def cpu_seconds(proxy: Proxy) -> float:
 
 
 def test_many_large_bodies_at_once_take_bounded_memory(
-    raw_pair: tuple[RawUpstream, Proxy],
+    raw_pair: tuple[RawUpstream, Proxy], tmp_path: Path
 ) -> None:
     """Clients stop in the middle of bodies, of 800 MB together; others are answered."""
-    _, proxy = raw_pair
+    api, _ = raw_pair
     head = request(b"POST", b"/v1/messages", headers=b"Content-Length: 99000000\r\n")
     clients = []
-    for _ in range(40):
-        client = socket.create_connection(("127.0.0.1", proxy.port), timeout=20)
-        clients.append(client)
-        client.sendall(head + b" " * 20_000_000)
-    small = request(b"POST", b"/v1/messages", json.dumps(body()).encode())
-    assert statuses(answered(proxy.port, small)) == [200]
-    for client in clients:
-        client.close()
-    assert proxy.peak_memory() < 850 * 2**20
+    # A proxy of its own: the peak of another test does not count.
+    with proxied(api.url, tmp_path, policy=EAGER) as proxy:
+        for _ in range(40):
+            client = socket.create_connection(("127.0.0.1", proxy.port), timeout=20)
+            clients.append(client)
+            client.sendall(head + b" " * 20_000_000)
+        small = request(b"POST", b"/v1/messages", json.dumps(body()).encode())
+        assert statuses(answered(proxy.port, small)) == [200]
+        for client in clients:
+            client.close()
+        assert proxy.peak_memory() < 850 * 2**20
 
 
 @pytest.mark.parametrize("wide", ["\N{GRINNING FACE}", "\\ud83d\\ude00", "\N{SNOWMAN}"])

@@ -185,3 +185,20 @@ def test_an_odd_part_of_a_reply_is_counted_and_spoils_no_other(odd: Record) -> N
     expected = ["user", "assistant", "assistant", "tool", "tool", "assistant"]
     assert roles(recording) == expected
     assert all(map(is_message, recording.messages()))
+
+
+def started(window: int | None) -> Record:
+    return beside("event_msg", type="task_started", model_context_window=window)
+
+
+def test_the_window_is_the_one_that_the_rollout_records() -> None:
+    told = counted(100, 100)
+    told["payload"]["info"]["model_context_window"] = 121_600
+    records = [
+        *TURN, counted(90, 90), said("assistant", "so"),
+        started(258_400), said("user", "on"), said("assistant", "yes"), told,
+        said("user", "on"), said("assistant", "yes"),
+        started(None), said("user", "on"), said("assistant", "yes"),
+    ]  # fmt: skip
+    windows = [call.window for call in read_one(records).calls]
+    assert windows == [None, None, 258_400, 121_600, None]

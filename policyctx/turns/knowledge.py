@@ -1,0 +1,222 @@
+"""`Knowledge`: what a session knows of its conversation: its memory, the lists it has read, facts.
+
+A list that continues the one before is not read again. Facts are what a plan may know of the
+outside: the model that is called, the time since the last call, the tool that reads files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from operator import is_
+
+from policyctx.definitions.items import FileLines, Message
+from policyctx.definitions.names import READ_TOOL, recall_tool
+from policyctx.errors import InputError
+from policyctx.messages.reading import listed
+from policyctx.messages.shapes.built_in import Shapes
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.conversation import Conversation
+from policyctx.planning.facts import Facts, KnownParts
+from policyctx.planning.ledger import ItemKey
+from policyctx.planning.reapplying import taken_out
+from policyctx.tokens.counter import TokenCounter
+from policyctx.tokens.sizes import tool_names
+from policyctx.turns.effects import Recall, SessionStore, Turn
+from policyctx.turns.known_list import KnownList
+from policyctx.turns.memory import Memory
+from policyctx.turns.request import Request
+
+
+class Knowledge:
+    """What the session of a policy and a store knows."""
+
+    def __init__(
+        self,
+        policy: OffloadPolicy,
+        session_id: str,
+        store: SessionStore,
+        *,
+        counter: TokenCounter,
+        clock: Callable[[], float],
+        shapes: Shapes,
+    ) -> None:
+        self.policy, self.session_id, self.store = policy, session_id, store
+        self.counter, self.clock, self.shapes = counter, clock, shapes
+        self.cwd = _working_directory()
+        self.request = Request()
+        """What requests do not say: the model of the last one that named it."""
+        self.announced_tool = ""
+        """The tool that reads offloaded files, if the caller has named it."""
+        self.keeps_state = policy.store.keeps_state
+        self.stands_alone = not (
+            self.keeps_state or policy.places_breakpoints or policy.compacting_step is not None
+        )
+        """Whether nothing of a call matters to the next one."""
+        self.memory: Memory | None = None
+        self._read_before: KnownList | None = None
+        """The list that the last call read, if each call stands alone."""
+        self._read_tools: tuple[tuple[str, ...], str] = (), policy.read_tool()
+        """The tools of the last request, and which of them reads files of the store."""
+        self._tools: tuple[object, ...] = ()
+        """The tools of the last request."""
+        self._parts = KnownParts()
+
+    def recall(self) -> Turn[Memory]:
+        """Return the memory of the session, read from the store if needed.
+
+        With `state: none` it is a new one at every call.
+        """
+        if not self.keeps_state:
+            return Memory.of((), self.shapes)
+        if self.memory is None:
+            self.memory = Memory.of((yield from Recall().ask()), self.shapes)
+        return self.memory
+
+    def forget(self) -> None:
+        """Forget the memory when a turn was interrupted: the next one reads the journal.
+
+        The interrupt may have come before or after the journal was written.
+        """
+        self.memory = self._read_before = None
+
+    def note(self, request: Request, *, changed: bool = False) -> None:
+        """Remember the model, and the tool that reads offloaded files if there are tools.
+
+        With `changed` a part of the request may be another one in the same object.
+        """
+        if changed:
+            self._tools = ()
+            self._parts.forget()
+        if request.model != self.request.model:
+            self.request = replace(self.request, model=request.model)
+        tools = request.tools
+        given = tuple(tools) if isinstance(tools, list | tuple) else (tools,) if tools else ()
+        if len(given) == len(self._tools) and all(map(is_, given, self._tools)):
+            return
+        self._tools, names = given, tool_names(tools)
+        if names and names != self._read_tools[0]:
+            self._read_tools = names, self.policy.read_tool(names)
+
+    @property
+    def read_tool(self) -> str:
+        """The tool that reads files of the store; a tool that opens paths cannot open a URL."""
+        tool = self.announced_tool or self._read_tools[1]
+        is_remote = bool(getattr(self.store, "is_remote", False))
+        return tool if not is_remote or recall_tool(tool) == READ_TOOL else ""
+
+    def check_door(self) -> None:
+        """Raise `InputError` if the agent could not read what is about to leave its context."""
+        if getattr(self.store, "is_remote", False) and not self.read_tool:
+            raise InputError(
+                f"the files of this session go to {self.store.root}, where the agent cannot open"
+                f" them, and it has no tool {READ_TOOL!r}: make ReadBackTools(session) and give its"
+                " tools to the agent, or serve them with `policyctx mcp` and pass apply(tools=…)"
+            )
+
+    def facts(
+        self,
+        memory: Memory,
+        request: Request | None = None,
+        sources: Mapping[str, FileLines] | None = None,
+    ) -> Facts:
+        """Return what a plan for this request may know."""
+        model, called_at = self.policy.model, memory.called_at
+        request = request or self.request
+        return Facts(
+            session_id=self.session_id,
+            root=str(self.store.root),
+            counter=self.counter,
+            beside=request.beside,
+            token_scale=model.token_scale,
+            language_model=model.name,
+            correction=memory.correction,
+            idle=None if called_at is None else max(0.0, self.clock() - called_at),
+            cwd=self.cwd,
+            read_tool=self.read_tool,
+            sources=sources or {},
+            attempt=memory.attempt,
+            parts=self._parts,
+            context_window=request.window,
+            called_model=request.model,
+            cache_ttl=memory.write_ttl,
+        )
+
+    def list_alone(
+        self, messages: Sequence[Message], memory: Memory, *, changed: bool
+    ) -> KnownList:
+        """Return the list for a call that stands alone: nothing decided, but read only once."""
+        messages, facts, known = listed(messages), self.facts(memory), self._read_before
+        is_known = known is not None and not changed and known.conversation.facts == facts
+        self._read_before = None  # it is of no use after an error
+        if known is None or not is_known or not known.continue_with(messages):
+            known = KnownList(
+                Conversation(self.policy, memory.ledger, facts, memory.judged, shapes=self.shapes),
+                forgets=True,
+            )
+            known.read(messages)
+        self._read_before = known
+        return known
+
+    def list_of(
+        self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
+    ) -> KnownList:
+        """Return the known list if `messages` continue it, else a new one.
+
+        It reads the list with the compactions applied to it, which is `messages` without any.
+        """
+        if changed:
+            memory.replacements.forget()
+        messages = memory.replacements.seen(listed(messages))
+        known = memory.known
+        if known is None or changed or not known.continue_with(messages):
+            return self._read_anew(messages, memory)
+        return known
+
+    def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
+        """Return a new list that knows what earlier turns took out of these messages."""
+        earlier = memory.known
+        found = None if earlier is None else earlier.gone_from(messages)
+        summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
+        if found is None:
+            as_json = self.policy.policy.store.blocks == "json"
+            gone = taken_out(messages, memory.ledger, summarised, self.shapes, as_json=as_json)
+            found = gone, memory.ledger.has_drops
+        gone, is_guess = found
+        known = self.new_list(memory, gone | summarised, is_guess=is_guess or may_follow)
+        if earlier is not None:
+            earlier.conversation.report()
+            known.conversation.sent = earlier.sent_of(messages)
+        known.read(messages)
+        return known
+
+    def new_list(
+        self,
+        memory: Memory,
+        gone: frozenset[ItemKey] | None = None,
+        *,
+        is_guess: bool = False,
+        facts: Facts | None = None,
+    ) -> KnownList:
+        """Return a list of which nothing was read yet."""
+        return KnownList(
+            Conversation(
+                self.policy,
+                memory.ledger,
+                facts or self.facts(memory),
+                memory.judged,
+                gone=memory.replacements.gone if gone is None else gone,
+                written=memory.replacements.written,
+                shapes=self.shapes,
+            ),
+            is_guess=is_guess,
+        )
+
+
+def _working_directory() -> str:
+    """Return the absolute path of the working directory, empty if it was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109 - a path is rendered as text
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,89 @@
+"""The pool of a host's sessions, and the turns that its calls are."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policyctx import Session
+from policyctx.errors import InputError
+from policyctx.integrations.host_sessions import AgentLoop, HostSessions, Recent, Turn
+from policyctx.messages.asked import Asked
+from tests.conversations import session_of
+
+
+def of_policy(root: Path, **options: Any) -> HostSessions:
+    return HostSessions("context-offload", options={"root": root, **options}, most=2)
+
+
+def test_the_oldest_sessions_go_unless_they_are_in_use(tmp_path: Path) -> None:
+    sessions = of_policy(tmp_path)
+    held = sessions.of_id("0")
+    roots = {sessions.of_id(name).store.root for name in "123"}
+    gc.collect()
+    assert set(sessions._in_use) == {"0", "2", "3"}
+    assert sessions.of_id("0") is held
+    assert len(roots) == 3
+
+
+def test_a_policy_with_a_session_id_has_one_session(tmp_path: Path) -> None:
+    sessions = of_policy(tmp_path, session_id="one")
+    assert sessions.chosen() is sessions.of_id("a") is sessions.of_id("b")
+    assert sessions.of_id("a").session_id == "one"
+
+
+def test_a_call_without_an_id_raises_or_passes_unchanged(tmp_path: Path) -> None:
+    sessions = of_policy(tmp_path)
+    with pytest.raises(InputError, match="this host has no ids"):
+        sessions.chosen()
+    with pytest.raises(InputError, match="name the run"):
+        sessions.chosen(session_id=lambda: None, lacking="name the run")
+    assert sessions.chosen(session_id=lambda: None, lacking="") is None
+
+
+def test_a_function_chooses_by_what_the_host_passes(tmp_path: Path) -> None:
+    session = Session("context-offload", root=tmp_path, session_id="s")
+    sessions = HostSessions(lambda one, other: session if one == other else None)
+    assert sessions.chosen(1, 1) is session
+    assert sessions.chosen(1, 2) is None
+    with pytest.raises(InputError, match="chosen by a function"):
+        sessions.of_id("s")
+    with pytest.raises(InputError, match="need a policy"):
+        HostSessions(session, options={"root": tmp_path})
+
+
+def test_a_call_inside_of_a_turn_of_its_session_passes_unchanged(tmp_path: Path) -> None:
+    session = Session("context-offload", root=tmp_path, session_id="s")
+    sessions = HostSessions(session)
+    with AgentLoop.of(session).in_turn():
+        assert sessions.chosen() is None
+    assert sessions.chosen() is session
+
+
+def test_only_a_request_with_a_key_is_repeated_without_a_turn(tmp_path: Path) -> None:
+    session = Session("context-offload", root=tmp_path, session_id="s")
+    messages = session_of("x" * 90_000)
+    first = Turn(session, Asked("a", messages)).apply()
+    again = Turn(session, Asked("a", [*messages]))
+    assert again.apply() is first
+    again.finish()
+    assert Turn(session, Asked("a", messages)).apply() is not first
+    assert Turn(session, Asked(None, messages)).apply().messages == first.messages
+    assert len(AgentLoop.of(session).kept) == 1
+
+
+def test_what_was_put_first_goes_first() -> None:
+    recent: Recent[str, int] = Recent(2)
+    for name in "abac":
+        recent.put(name, len(recent))
+    assert [*recent] == ["a", "c"]
+
+
+def test_a_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    sessions = HostSessions(lambda: None)
+    for text in ("one", "two", "one"):
+        sessions.warn(text)
+    assert caplog.messages == ["one", "two"]
