@@ -23,7 +23,6 @@ leave.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import sys
 from collections import defaultdict
@@ -37,6 +36,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.presets import FOLDERS, client_of, repositories
 from policyctx.errors import present
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Facts
@@ -52,11 +52,8 @@ from policyctx.replay.simulated import Need, Regret, Removal
 from policyctx.replay.simulation import walked
 from policyctx.replay.summing import ReReads, used_ranges
 from policyctx.replay.timeline import SessionPart
-from policyctx.tokens.usage import HOUR
 from policyctx.tuning.outcomes import SessionOutcome, outcome_of, sums
 
-SHARED = Path(__file__).parents[2] / "shared"
-FOLDERS = (SHARED / "traces", SHARED / "traces-2026")
 _MILLION = 1_000_000
 
 # All leaves after the reply to it: what is needed later is then seen.
@@ -321,19 +318,7 @@ def found_in(recording: Recording, path: str, policies: Sequence[str]) -> Found 
     known = tuple(one for one in outcomes if isinstance(one, SessionOutcome))
     if not known:
         return None
-    writes = {call.usage.write_ttl for call in recording.calls if call.usage is not None}
-    client = recording.format + (" 1h" if HOUR in writes else "")
-    return Found(path, client, known[0].without, Oracle(recording).saved(), known)
-
-
-def organisations(folder: Path) -> dict[str, str]:
-    """Return who owns each recording of a folder, by its path, as the folder's manifest says."""
-    manifest = folder / "MANIFEST.tsv"
-    if not manifest.is_file():
-        return {}
-    with manifest.open(encoding="utf-8", newline="") as lines:
-        rows = csv.DictReader(lines, delimiter="\t")
-        return {str(folder / row["file"]): row["source_repo"].split("/")[0] for row in rows}
+    return Found(path, client_of(recording), known[0].without, Oracle(recording).saved(), known)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -343,12 +328,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--policy", action="append", metavar="NAME", help="coding-agent by default")
     given = parser.parse_args(arguments)
     policies = given.policy or ["coding-agent"]
-    owners = {k: v for folder in given.folders for k, v in organisations(folder).items()}
+    owners = {k: v for folder in given.folders for k, v in repositories(folder).items()}
     work = partial(found_in, policies=policies)
     found = [one for one in worked(files(given.folders), work) if isinstance(one, Found)]
     groups: defaultdict[str, list[Found]] = defaultdict(list)
     for one in found:
-        for name in ("all", one.client, owners.get(one.path, "unknown")):
+        for name in ("all", one.client, owners.get(one.path, "unknown").partition("/")[0]):
             groups[name].append(one)
     table = Table("sessions of", "sessions", "without, $", *policies, "oracle", box=None)
     for name, group in sorted(groups.items(), key=lambda pair: -sum(o.without for o in pair[1])):

@@ -23,9 +23,9 @@ from policyctx.policy.models import Policy
 from policyctx.policy.models.steps import Store
 from policyctx.session import Session
 from policyctx.store.opening import session_store
-from policyctx.turns.driving import run
+from policyctx.turns.driving import Driver
 from policyctx.turns.effects import Turn
-from policyctx.turns.reporting import Reporting
+from policyctx.turns.reporting import Reporting, Writes
 from policyctx.turns.result import Result
 
 MESSAGES = 1_000
@@ -112,7 +112,8 @@ def report_of_nothing() -> Callable[[], object]:
         yield from ()
         return result
 
-    return lambda: run(reporting.turn("apply", turn()), store)
+    driver = Driver(store, Writes(), lambda: None)
+    return lambda: driver.run(reporting.turn("apply", turn()))
 
 
 def compared_and_copied(messages: int) -> Callable[[], object]:

@@ -1,31 +1,49 @@
-"""What the library's own presets come to in recorded sessions, held to what they say themselves.
+"""What the library's own presets come to in recorded sessions: the source of each figure of them.
 
-    python -m benchmarks.presets [FOLDER]
+    python -m benchmarks.presets             measure, write benchmarks/presets.tsv and the example
+                                             of docs/replay.md
+    python -m benchmarks.presets FOLDER …    measure recordings elsewhere, and write nothing
 
-A line for each preset whose description has figures, and for its summaries alone: net dollars with
-their 95 % interval (bootstrap over projects), sessions that get dearer, tokens that must be read
-again. It exits with 1 when a description says something else than what is measured.
+Both print net dollars with their 95 % interval (bootstrap over repositories), sessions that get
+dearer, and tokens that are needed again, of each policy and client. `scripts/docs` then writes the
+figures of the file into the pages and the descriptions of the presets. The policies are the
+presets, their summaries alone, and CANDIDATES: other settings from which the default was chosen.
+The row LEFT_OUT is the default as it would have been chosen without the sessions of an
+organisation, in these sessions.
+
+A line of the file is a policy in the sessions of one repository and one client. Sessions without
+prices are left out, and sessions that cost nothing without a policy, which no policy makes dearer.
 """
 
 from __future__ import annotations
 
+import csv
+import math
+import os
 import re
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, fields, replace
+from datetime import UTC, datetime
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.policy.sources import preset_names
+from policyctx.policy.loading import parsed_policy
+from policyctx.policy.sources import PolicySource
 from policyctx.replay.common import Common
 from policyctx.replay.places import files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import SUMMARISE_ONLY, summarise_only, worked
+from policyctx.tokens.usage import HOUR
+from policyctx.tuning.evaluating import project_of
 from policyctx.tuning.outcomes import (
     Interval,
     SessionOutcome,
@@ -34,132 +52,231 @@ from policyctx.tuning.outcomes import (
     outcome_of,
     sums,
 )
-from policyctx.tuning.recordings import project_of
-from policyctx.tuning.search import by_project, differences
 
-TRACES = Path(__file__).parents[2] / "shared" / "traces"
-# What a description may be off by: a share of the cost without a policy, and of the tokens.
-NET, TOKENS = 0.005, 0.05
+SHARED = Path(__file__).parents[2] / "shared"
+FOLDERS = (SHARED / "traces", SHARED / "traces-2026")
+DEFAULT = "coding-agent"
+FILE = Path(__file__).with_name("presets.tsv")
+EXAMPLE = Path(__file__).parents[1] / "docs" / "replay.md"
+_EXAMPLE = re.compile(rf"(?<=\$ policyctx replay {DEFAULT} RECORDINGS\n).*?\n(?=```)", re.DOTALL)
+_SHOWN = 8
 
-_STATED = re.compile(
-    r"On (?P<sessions>[\d,]+) recordings \((?P<date>\d{4}-\d{2}-\d{2})\): net "
-    r"(?P<net>[+−]\$[\d.]+) of \$(?P<without>[\d.]+) \([+−]\d+ %\), (?P<dearer>\d+) dearer, "
-    r"(?P<regret>[\d,]+) tokens read again"
-)
+PRESETS = (DEFAULT, "few-re-reads", "small-context")
+_STEP = """
+steps:
+  - name: retire-old-results
+    do: offload
+    when: [{{idle: {{over: cache_ttl}}}}, {{frees: {{at_least: {frees}}}}}]
+    select: {{types: [tool_result], keep_recent: {{items: {items}, per: all}}}}
+"""
+# What each has in place of the default's own keys.
+CANDIDATES = {
+    "idle or frees 20,000": _STEP.format(frees=20_000, items=3),
+    "idle or frees 30,000": _STEP.format(frees=30_000, items=3),
+    "idle or frees 50,000, the newest result stays": _STEP.format(frees=50_000, items=1),
+}
+LEFT_OUT = "organisation left out"
+# A candidate is chosen only if it makes no more than this share of the sessions dearer.
+MOST_DEARER = 0.01
+_CLIENTS = {"claude-code": "Claude Code", "codex": "Codex", "pi": "Pi"}
+OTHERS = "other"
 
 
-class Stated(NamedTuple):
-    """The figures in the description of a preset."""
+class Row(NamedTuple):
+    """A policy in the sessions of one repository and client, of those of one folder."""
 
-    sessions: int
     date: str
-    net: float
-    without: float
-    dearer: int
-    regret_tokens: int
-
-    def agrees(self, found: Sums) -> bool:
-        """Return whether measured figures are those that are stated, except the tolerance."""
-        return (
-            (self.sessions, self.dearer) == (found.sessions, found.dearer)
-            and abs(self.without - found.without) <= NET * found.without
-            and abs(self.net - found.net) <= NET * found.without
-            and abs(self.regret_tokens - found.regret_tokens) <= TOKENS * found.regret_tokens
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A policy over all recordings with prices."""
-
-    outcomes: tuple[SessionOutcome, ...]
-    projects: tuple[str, ...]
+    folder: str
+    repository: str
+    client: str
+    policy: str
+    sums: Sums
 
     @property
-    def sums(self) -> Sums:
-        """The figures of all sessions together."""
-        return sums(self.outcomes)
-
-    def against(self, other: Sequence[SessionOutcome]) -> Interval | None:
-        """Return the interval of what it costs more than another policy, in $, by project."""
-        found = by_project(differences(self.outcomes, other), self.projects)
-        return bootstrap_interval(found, seed=0)
+    def organisation(self) -> str:
+        """Who owns the repository."""
+        return self.repository.partition("/")[0]
 
 
-def stated() -> dict[str, Stated]:
-    """Return the figures in the descriptions of the presets, of those that have any."""
-    found = {}
-    for name in preset_names():
-        description = OffloadPolicy.load(name).policy.description
-        if (match := _STATED.search(" ".join((description or "").split()))) is not None:
-            found[name] = Stated(
-                int(match["sessions"].replace(",", "")),
-                match["date"],
-                float(match["net"].replace("$", "").replace("−", "-")),
-                float(match["without"]),
-                int(match["dearer"]),
-                int(match["regret"].replace(",", "")),
-            )
+Rows: TypeAlias = Sequence[Row]
+
+
+def policies() -> dict[str, OffloadPolicy]:
+    """Return what is measured, by its name."""
+    found = {name: OffloadPolicy.load(name) for name in PRESETS}
+    found[SUMMARISE_ONLY] = summarise_only(found[DEFAULT])
+    for name, keys in CANDIDATES.items():
+        text = f"apiVersion: policyctx/v1\nname: candidate\nextends: {DEFAULT}\n{keys}"
+        found[name] = OffloadPolicy(parsed_policy(PolicySource(name, text)))
     return found
 
 
-class _Priced(NamedTuple):
-    """What policies come to in a session, by their names, where it has prices."""
+class Priced(NamedTuple):
+    """What each policy comes to in one session that costs something."""
 
-    project: str
+    repository: str
+    client: str
     outcomes: dict[str, SessionOutcome]
 
 
-def _priced(policies: Mapping[str, OffloadPolicy], recording: Recording, path: str) -> _Priced:
+def client_of(recording: Recording) -> str:
+    """Return the client that made a recording; one that caches for an hour says so."""
+    known = _CLIENTS.get(recording.format, OTHERS)
+    ttls = {call.usage.write_ttl for call in recording.calls if call.usage is not None}
+    return f"{known} 1 h" if HOUR in ttls else known
+
+
+def _priced(
+    tried: Mapping[str, OffloadPolicy], owners: Mapping[str, str], recording: Recording, path: str
+) -> Priced | None:
+    if not recording.calls:
+        return None
     common = Common(recording)
-    found = {
-        name: outcome_of(recording, policy, common=common)
-        for name, policy in policies.items()
-        if recording.calls
-    }
-    priced = {name: each for name, each in found.items() if isinstance(each, SessionOutcome)}
-    return _Priced(project_of(recording, path), priced)
+    outcomes = {}
+    for name, policy in tried.items():
+        outcome = outcome_of(recording, policy, common=common)
+        if not isinstance(outcome, SessionOutcome) or not outcome.without:
+            return None
+        outcomes[name] = outcome
+    return Priced(owners.get(path) or project_of(recording, path), client_of(recording), outcomes)
 
 
-def measured(policies: Mapping[str, OffloadPolicy], folder: Path = TRACES) -> dict[str, Measured]:
-    """Return what policies come to, by their names, over the recordings with prices in a folder."""
-    outcomes: dict[str, list[SessionOutcome]] = {name: [] for name in policies}
-    projects: list[str] = []
-    for one in worked(files([folder]), partial(_priced, policies)):
-        if isinstance(one, _Priced) and len(one.outcomes) == len(policies):
-            projects.append(one.project)
-            for name, outcome in one.outcomes.items():
-                outcomes[name].append(outcome)
-    return {name: Measured(tuple(of_one), tuple(projects)) for name, of_one in outcomes.items()}
+def repositories(folder: Path) -> dict[str, str]:
+    """Return `owner/name` of each recording of a folder, by its path, as its manifest says."""
+    manifest = folder / "MANIFEST.tsv"
+    if not manifest.is_file():
+        return {}
+    with manifest.open(encoding="utf-8", newline="") as lines:
+        rows = csv.DictReader(lines, delimiter="\t")
+        return {str(folder / row["file"]): row["source_repo"] for row in rows}
+
+
+def measured(tried: Mapping[str, OffloadPolicy], folders: Sequence[Path]) -> Iterator[Row]:
+    """Yield what policies come to in the recordings of folders."""
+    today = datetime.now(UTC).date().isoformat()
+    for folder in folders:
+        groups: defaultdict[tuple[str, str, str], list[SessionOutcome]] = defaultdict(list)
+        for one in worked(files([folder]), partial(_priced, tried, repositories(folder))):
+            if isinstance(one, Priced):
+                for name, outcome in one.outcomes.items():
+                    groups[one.repository, one.client, name].append(outcome)
+        for group, outcomes in sorted(groups.items()):
+            whole = sums(outcomes)
+            rounded = replace(whole, without=round(whole.without, 4), net=round(whole.net, 4))
+            yield Row(today, folder.name, *group, rounded)
+
+
+def together(rows: Iterable[Row]) -> Sums:
+    """Return the sums over rows."""
+    return Sums(*map(sum, zip(*(astuple(row.sums) for row in rows), strict=True)))
+
+
+def interval(rows: Rows, other: Rows = ()) -> Interval | None:
+    """Return the interval of what a policy costs more than another or none, in $."""
+    nets: defaultdict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        nets[row.repository].append(row.sums.net)
+    for row in other:
+        nets[row.repository].append(-row.sums.net)
+    return bootstrap_interval([math.fsum(nets[name]) for name in sorted(nets)], seed=0)
+
+
+def of(rows: Rows, policy: str, client: str = "") -> Rows:
+    """Return the rows of a policy, and of the clients whose names begin like this."""
+    return [row for row in rows if row.policy == policy and row.client.startswith(client)]
+
+
+def left_out(rows: Rows) -> Iterator[Row]:
+    """Yield for each organisation the rows of what is chosen by the sessions of all others."""
+
+    def badness(policy: str, without: str) -> tuple[bool, float]:
+        found = together(row for row in of(rows, policy) if row.organisation != without)
+        return found.dearer > MOST_DEARER * found.sessions, found.net
+
+    names = (DEFAULT, *CANDIDATES)
+    for organisation in sorted({row.organisation for row in rows}):
+        chosen = min(names, key=lambda policy: badness(policy, organisation))
+        for row in of(rows, chosen):
+            if row.organisation == organisation:
+                yield row._replace(policy=LEFT_OUT)
+
+
+_COLUMNS = (*Row._fields[:-1], *(one.name for one in fields(Sums)))
+
+
+@cache
+def committed() -> Rows:
+    """Return the rows of the file, and those with an organisation left out."""
+    names = [one.name for one in fields(Sums)]
+    with FILE.open(encoding="utf-8", newline="") as lines:
+        rows = [
+            Row(
+                one["date"],
+                one["folder"],
+                one["repository"],
+                one["client"],
+                one["policy"],
+                TypeAdapter(Sums).validate_strings({name: one[name] for name in names}),
+            )
+            for one in csv.DictReader(lines, delimiter="\t")
+        ]
+    return [*rows, *left_out(rows)]
+
+
+def write(rows: Rows) -> None:
+    """Write the file."""
+    with FILE.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.writer(lines, delimiter="\t", lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for *names, found in rows:
+            writer.writerow([*names, *astuple(found)])
+
+
+def example(folders: Sequence[Path]) -> str:
+    """Return what `policyctx replay` prints, with few sessions and without its last table."""
+    command = [sys.executable, "-m", "policyctx", "replay", DEFAULT, *map(str, folders)]
+    environment = {**os.environ, "COLUMNS": "100"}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+    shown = run.stdout.partition("\nforecast of the prompt cache")[0]
+    sessions, total, rest = shown.partition("\ntotal ")
+    head, *rows = sessions.splitlines()
+    largest = sorted(rows, key=_dollars)[-_SHOWN:]
+    return "\n".join([head, *(row for row in rows if row in largest), "…" + total + rest])
+
+
+def _dollars(row: str) -> float:
+    """Return by how many $ the session of a row gets cheaper or dearer."""
+    text = row.rsplit(maxsplit=1)[-1].replace(",", "").lstrip("−+-")
+    return float(text or 0)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table; return 1 when a description does not agree."""
-    said = stated()
-    policies = {name: OffloadPolicy.load(name) for name in said}
-    policies[SUMMARISE_ONLY] = summarise_only(next(iter(policies.values())))
-    found = measured(policies, Path(arguments[0]) if arguments else TRACES)
-    alone = found[SUMMARISE_ONLY]
-    columns = ("net, $", "without, $", "against summarise-only, $", "dearer", "read again", "says")
-    table = Table("preset", *columns, box=None)
-    for name, one in found.items():
-        total = one.sums
-        agrees = name not in said or said[name].agrees(total)
-        table.add_row(
-            name,
-            f"{total.net:+.2f} {_interval(one.against([o.unedited for o in one.outcomes]))}",
-            f"{total.without:.2f} in {total.sessions}",
-            _interval(one.against(alone.outcomes)),
-            f"{total.dearer}",
-            f"{total.regret_tokens:,}",
-            "-" if name not in said else "the same" if agrees else "something else",
-        )
+    """Print the table, and write the file if it is about the shared recordings."""
+    rows = list(measured(policies(), [Path(a) for a in arguments] or FOLDERS))
+    if not arguments:
+        write(rows)
+        page = EXAMPLE.read_text(encoding="utf-8")
+        shown = example(FOLDERS)
+        EXAMPLE.write_text(_EXAMPLE.sub(lambda _: shown, page), encoding="utf-8")
+    columns = ("client", "net, $", "without, $", "acted", "dearer", "needed again")
+    table = Table("policy", *columns, box=None)
+    rows += left_out(rows)
+    for policy in dict.fromkeys(row.policy for row in rows):
+        for client in ("", *sorted({row.client for row in rows})):
+            if found := of(rows, policy, client):
+                total, bounds = together(found), interval(found)
+                between = f" [{bounds.low:+.2f}, {bounds.high:+.2f}]" if bounds else ""
+                table.add_row(
+                    policy,
+                    client or "all",
+                    f"{total.net:+.2f} ({-total.saved:+.1%}){between}",
+                    f"{total.without:.2f} in {total.sessions}",
+                    f"{total.sessions - total.idle}",
+                    f"{total.dearer}",
+                    f"{total.regret_tokens:,}",
+                )
     Console(width=140).print(table)
-    return int(not all(said[name].agrees(found[name].sums) for name in said))
-
-
-def _interval(found: Interval | None) -> str:
-    return "" if found is None else f"[{found.low:+.2f}, {found.high:+.2f}]"
+    return 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from policyctx.definitions.items import FileLines, Message, SessionOption
 from policyctx.errors import InputError, StoreError
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
-from policyctx.planning.anchors import Breakpoint
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
@@ -29,13 +29,12 @@ from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, count
 from policyctx.tokens.usage import Correction, usage_of
 from policyctx.turns.before_compaction import BeforeCompaction
 from policyctx.turns.calls import Calls
-from policyctx.turns.driving import Driver
+from policyctx.turns.driving import Driver, in_async, stepwise, verb
 from policyctx.turns.effects import SessionStore, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.memory import Totals
 from policyctx.turns.request import Request, moved_to_request
 from policyctx.turns.result import ContextItem, Result, context_items
-from policyctx.turns.verbs import in_async, stepwise, verb
 
 _CHILD_NAME = re.compile("[A-Za-z0-9_-]+")
 
@@ -233,12 +232,12 @@ class Session:
         system: object = None,
         tools: object = None,
         request: Request | None = None,
-    ) -> Turn[tuple[Breakpoint, ...]]:
+    ) -> Turn[Breakpoints]:
         """Return the cache breakpoints that `apply` would set; nothing is written or decided.
 
         Those in the messages name the item that they follow. Empty if the policy does not
-        place breakpoints, and for an API without `cache_control`. A compaction that is due is not
-        made.
+        place breakpoints, and for an API without `cache_control`: `why_none` then says why. A
+        compaction that is due is not made.
         """
         return self._calls.breakpoints(messages, self._request(system, tools, request))
 

@@ -1,4 +1,4 @@
-"""Writes the files that are derived from the models; run by `scripts/docs`."""
+"""Writes the files that are derived from the models and from measures; run by `scripts/docs`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from policyctx.policy.codes import code_pages
 from policyctx.policy.reference import reference
 from policyctx.policy.schema import policy_schema
 from policyctx.testing.listing import steps_page
+from scripts.figures import pages_with_figures
 from scripts.translation import Translation, catalogue_in
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +30,7 @@ def derived_files() -> dict[str, str]:
         ),
         "docs/diagnostics.md": code_pages(),
         "docs/steps.md": steps_page(),
+        **pages_with_figures(ROOT),
     }
 
 

@@ -16,7 +16,6 @@ from policyctx import Request, Session
 from policyctx.definitions.items import Message
 from policyctx.messages.markers import bare, marker_of, markers_of, with_markers
 from policyctx.testing.strategies import message_lists
-from policyctx.turns.breakpoints import SentAnchors
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 from policyctx.turns.result import Result
@@ -115,7 +114,8 @@ def test_without_auto_everything_is_as_the_caller_gave_it(tmp_path: Path) -> Non
     assert (result.system, result.tools) == (system, TOOLS)
     assert result.system is system
     assert result.tools is TOOLS
-    assert result.breakpoints == ()
+    assert not result.breakpoints
+    assert not result.breakpoints.why_none
 
 
 def test_the_input_is_not_changed_and_other_messages_are_the_same_objects(tmp_path: Path) -> None:
@@ -212,6 +212,55 @@ def test_a_session_that_was_restarted_sets_the_same_markers(tmp_path: Path) -> N
     assert whys(found) == whys(expected) == [("system",), ("old",), ("anchor",), ("last",)]
 
 
+@settings(deadline=None)
+@given(
+    sizes=st.lists(st.sampled_from([LARGE, SMALL]), min_size=2, max_size=8),
+    do=st.sampled_from(["offload", "drop"]),
+    attempts=st.integers(1, 2),
+)
+def test_a_restart_at_any_turn_moves_no_marker(
+    sizes: list[str], do: str, attempts: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root, full = tmp_path_factory.mktemp("s"), session_of(*sizes)
+    one = session(root / "one", do=do)
+    for end in range(3, len(full) + 1, 2):
+        two = session(root / "two", do=do)
+        for _ in range(attempts):
+            expected = one.apply(full[:end], system=SYSTEM, tools=TOOLS)
+            foreseen = two.breakpoints(full[:end], system=SYSTEM, tools=TOOLS)
+            found = two.apply(full[:end], system=SYSTEM, tools=TOOLS)
+            assert found.breakpoints == foreseen == expected.breakpoints
+
+
+def test_a_list_of_which_the_caller_says_that_it_changed_keeps_its_markers(tmp_path: Path) -> None:
+    one, two = session(tmp_path / "a"), session(tmp_path / "b")
+    full = session_of(*[LARGE] * 6)
+    for end in (7, 9, 11, 11, 13):
+        expected = one.apply(full[:end], system=SYSTEM)
+        assert (
+            two.apply(full[:end], system=SYSTEM, changed=True).breakpoints == expected.breakpoints
+        )
+
+
+def test_a_list_that_was_only_looked_at_is_no_request(tmp_path: Path) -> None:
+    one, two = session(tmp_path / "a"), session(tmp_path / "b")
+    full = session_of(*[SMALL] * 6)
+    for end in (5, 11):
+        expected = one.apply(full[:end], system=SYSTEM)
+        two.breakpoints(full[: end - 2], system=SYSTEM)
+        assert two.apply(full[:end], system=SYSTEM).breakpoints == expected.breakpoints
+
+
+def test_turns_without_a_decision_write_nothing(tmp_path: Path) -> None:
+    loop, full = session(tmp_path), session_of(*[SMALL] * 9)
+    loop.apply(full[:3], system=SYSTEM)
+    [journal] = tmp_path.rglob("journal.jsonl")
+    first = journal.read_bytes()
+    for end in range(5, len(full) + 1, 2):
+        assert "last" in str(loop.apply(full[:end], system=SYSTEM).breakpoints)
+    assert journal.read_bytes() == first
+
+
 def test_a_list_that_begins_anew_has_no_old_anchor(tmp_path: Path) -> None:
     loop = session(tmp_path)
     loop.apply(session_of(*[LARGE] * 4), system=SYSTEM)
@@ -286,8 +335,12 @@ def test_a_list_that_may_be_of_another_api_is_sent_as_it_is(
     messages: list[Message], request_: Request, tmp_path: Path
 ) -> None:
     loop = session(tmp_path)
-    assert loop.breakpoints(messages, request=request_) == ()
+    foreseen = loop.breakpoints(messages, request=request_)
+    assert not foreseen
+    assert foreseen.why_none
     result = loop.apply(messages, request=request_)
+    assert result.breakpoints.why_none == foreseen.why_none
+    assert copy.deepcopy(foreseen).why_none == foreseen.why_none
     assert result.messages is messages
     assert (result.system, result.tools) == (request_.system, request_.tools)
     assert loop.apply([*messages, user("and")], request=request_).messages[0] is messages[0]
@@ -339,11 +392,11 @@ def test_dropped_messages_leave_no_marker_behind(tmp_path: Path) -> None:
         assert places(result.messages)[-1] == (len(result.messages) - 1, 0)
 
 
-def test_a_record_that_no_session_wrote_is_not_used() -> None:
-    wrong = {"record": "breakpoints", "anchor": {"chars": "1", "sha256": ""}, "last": None}
-    memory = Memory.of([wrong])
-    assert memory.anchors == SentAnchors()
-    assert len(memory.unreadable) == 1
+@pytest.mark.parametrize("anchor", [None, {"chars": 1, "sha256": ""}, {"chars": "1"}])
+def test_the_record_of_an_earlier_version_says_that_a_request_was_sent(anchor: object) -> None:
+    memory = Memory.of([{"record": "breakpoints", "anchor": anchor, "last": None}])
+    assert memory.has_begun
+    assert memory.unreadable == ()
 
 
 def test_a_turn_visits_what_is_new_of_a_hundred_thousand_items(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
@@ -10,10 +11,19 @@ import pytest
 from anthropic.types.beta.beta_content_block_param import BetaContentBlockParam
 from anthropic.types.content_block_param import ContentBlockParam
 from google.genai import types
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 from pydantic import TypeAdapter
-from pydantic_ai.messages import ModelResponse, NativeToolCallPart, NativeToolReturnPart
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 from policyctx import Shape
 from policyctx.definitions.items import Message
@@ -30,7 +40,7 @@ from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.restoring import restorer
-from tests.conversations import chat_calls, chat_result, session_of
+from tests.conversations import chat_calls, chat_result, picture, session_of
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.rules import broken
 from tests.openai_rules import broken_promises
@@ -632,27 +642,155 @@ def test_a_call_that_is_back_behind_a_summary_has_the_reasoning_that_led_to_it(
     assert not broken(result.messages) - broken(given)
 
 
+COMPACTS_OVER_EIGHT = f"""
+min_chars: 0
+steps: [{STEPS["compact"].replace("KEPT", "1").replace("over: 5", "over: 8")}]
+"""
+LATE_TEXT = "Result of the call t:\nlate"
+
+
+GEMINI_CALL = {"functionCall": {"name": "ask", "args": {}}}
+PYDANTIC_GO, PYDANTIC_SO = ModelRequest([UserPromptPart("go")]), ModelResponse([TextPart("so")])
+# Objects of a host, and dicts of Gemini's API: what is said, and the calls and results.
+LATE_OF_HOSTS: dict[str, tuple[list[Message], list[Message]]] = {
+    "gemini": (
+        [{"role": "user", "parts": [{"text": "go"}]}, {"role": "model", "parts": [{"text": "so"}]}],
+        [
+            {"role": "model", "parts": [{"text": "so"}, GEMINI_CALL]},
+            *(
+                {"role": "user", "parts": [{"functionResponse": {"name": "ask", "response": one}}]}
+                for one in ({"output": "wait"}, {"output": "late"})
+            ),
+        ],
+    ),
+    "langchain": (
+        [HumanMessage("go"), AIMessage("so")],
+        [
+            AIMessage("so", tool_calls=[{"id": "t", "name": "run", "args": {}}]),
+            ToolMessage("wait", tool_call_id="t"),
+            ToolMessage("late", tool_call_id="t"),
+        ],
+    ),
+    "pydantic_ai": (
+        [PYDANTIC_GO, PYDANTIC_SO],
+        [
+            ModelResponse([TextPart("so"), ToolCallPart("run", {}, tool_call_id="t")]),
+            ModelRequest([ToolReturnPart("run", "wait", tool_call_id="t")]),
+            ModelRequest([ToolReturnPart("run", "late", tool_call_id="t")]),
+        ],
+    ),
+}
+SHAPES |= {"langchain": (LangChainShape(),), "pydantic_ai": (PydanticAIShape(),)}
+
+
+def of_late(where: str) -> tuple[list[Message], list[Message]]:
+    """What a user and an assistant say; and a call, its result and a late one."""
+    if where in LATE_OF_HOSTS:
+        said, pair = LATE_OF_HOSTS[where]
+        return [*said, *said, said[1], said[0]], pair
+    of_chat = where in {"chat", "local shell"}
+    said = around("anthropic" if of_chat else where, [])  # type: ignore[arg-type]
+    return said, LATE[where]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("how", ["apply", "async", "plan first", "restart", "in place"])
+@pytest.mark.parametrize("where", [*LATE, *LATE_OF_HOSTS])
+def test_a_late_result_in_the_returned_list_is_a_text_of_the_user_behind_the_summary(
+    where: str, how: str
+) -> None:
+    """It stays the same text in later turns, and for a restarted session."""
+    shapes = SHAPES.get(where, ())
+    rules = policy(COMPACTS_OVER_EIGHT)
+    session = Session(rules, session_id="s", store=MemoryStore(), shapes=shapes)
+    said, (asked, answered, late) = of_late(where)
+    given = [*said[:-1], asked, answered, said[1], said[0]]
+    first = session.apply(given)
+    assert first.compacted
+    given = [*first.messages, late]
+    if how == "restart":
+        session = Session(rules, session_id="s", store=session.store, shapes=shapes)
+    if how == "plan first":
+        assert "late" in str(session.preview(given))
+        session.plan(given)
+    result = asyncio.run(session.apply_async(given)) if how == "async" else session.apply(given)
+    sent = list(result.messages)
+    assert sent[: len(first.messages)] == list(first.messages)
+    assert late not in sent
+    assert "Result of the call" in str(sent[-1])
+    assert "late" in str(sent[-1])
+    assert not result.warnings
+    assert where in LATE_OF_HOSTS or not +broken(sent)
+    given = [*(sent if how == "in place" else given), said[1], said[0]]
+    again = session.apply(given)
+    restarted = Session(rules, session_id="s", store=session.store, shapes=shapes)
+    for result in (again, restarted.apply(given)):
+        assert result.messages == [*sent, said[1], said[0]]
+        assert not result.warnings
+    given += [said[1], said[0], said[1], said[0]]
+    last = session.apply(given)
+    assert last.compaction is not None
+    assert "late" in session.read(last.compaction.archive_path or "")
+    given += [said[1], said[0]]
+    more = session.apply(given).messages
+    restarted = Session(rules, session_id="s", store=session.store, shapes=shapes)
+    assert restarted.apply(given).messages == more
+    assert list(more)[: len(last.messages)] == list(last.messages)
+
+
+def test_a_late_result_follows_the_other_results_beside_it() -> None:
+    session = Session(policy(COMPACTS_OVER_EIGHT), session_id="s", store=MemoryStore())
+    calls = chat_calls(("a", "run", "{}"), ("b", "run", "{}"))
+    said, pair = of_late("chat")
+    first = session.apply([*said[:-1], *pair[:2], said[1], said[0]]).messages
+    given = [*first, calls, chat_result("a", "1"), chat_result("t", "late")]
+    session.apply(given)
+    given += [chat_result("b", "2"), said[1]]
+    result = session.apply(given)
+    texts = [str(message["content"]) for message in result.messages[len(first) :]]
+    assert texts[1:4] == ["1", "2", "Result of the call t:\nlate"]
+    again = Session(session.policy, session_id="s", store=session.store).apply(given)
+    assert again.messages == result.messages
+
+
+def test_a_message_with_a_late_result_keeps_the_others() -> None:
+    session = Session(policy(COMPACTS_OVER_EIGHT), session_id="s", store=MemoryStore())
+    said, (asked, answered, _) = of_late("anthropic")
+    first = session.apply([*said[:-1], asked, answered, said[1], said[0]]).messages
+    both = user(RESULT | {"content": "late"}, RESULT | {"tool_use_id": "n"}, TEXT)
+    given = [*first, assistant(USE | {"id": "n"}), both]
+    for _ in range(2):
+        result = session.apply(given)
+        left = user(RESULT | {"tool_use_id": "n"}, TEXT)
+        assert result.messages[-2:] == [left, {"role": "user", "content": LATE_TEXT}]
+        assert result.sources[-2:] == (len(given) - 1, None)
+        session = Session(session.policy, session_id="s", store=session.store)
+
+
 @pytest.mark.parametrize("step", ["compact", "drop"])
 @pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("where", ["google", "responses"])
-def test_a_second_result_in_the_returned_list_is_warned_of_once_and_in_the_own_list_never(
+@pytest.mark.parametrize("where", ["anthropic", "responses"])
+def test_a_late_result_with_an_image_is_warned_of_once_and_in_the_own_list_never(
     where: Where, restarts: bool, step: str
 ) -> None:
-    shapes = SHAPES.get(where, ())
-    session = session_with(step, shapes=shapes)
+    session = session_with(step)
     said: list[Message] = around(where, [])
     asked, answered, late = LATE[where]
+    if where == "anthropic":
+        late = user(RESULT | {"content": [TEXT, picture()]})
+    else:
+        image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+        late = function_output("a") | {"output": [image]}
     messages = [*said[:-1], asked, answered, said[1], said[0]]
     returned = [*session.apply(messages).messages]
     if restarts:
-        session = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
+        session = Session(session.policy, session_id="s", store=session.store)
     result = session.apply([*returned, late])
     said_of_it = [one for one in result.warnings if "has no call in the list" in one]
     # The step drops the late one too.
     assert len(said_of_it) == (step == "compact") == (late in list(result.messages))
     assert all(f"in message {len(returned)} " in one for one in said_of_it)
     assert not session.apply([*result.messages, said[1], said[0]]).warnings
-    own = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
+    own = Session(session.policy, session_id="s", store=session.store)
     result = own.apply([*messages, late])
     assert not result.warnings
     assert not broken(result.messages) - broken([*messages, late])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from policyctx import Session, StoreError
+from policyctx import Session, StoreError, compact_messages, offload_tool_result
 from policyctx.turns.effects import SessionStore
 from tests.conversations import session_of
 from tests.fuzz.memory_store import MemoryStore
@@ -49,3 +50,62 @@ def test_a_store_of_the_caller_may_be_unable_to_search(tmp_path: Path) -> None:
     assert session.read(path, offset=5001) == "end"
     with pytest.raises(StoreError, match="this store cannot search"):
         session.search("line")
+
+
+COMPACTS = """\
+    min_chars: 0
+    items: {tool_result: {offload: true}}
+    store: {sync: never, format: FORMAT, compress: COMPRESS}
+    steps:
+      - {name: a, do: offload, select: {types: [tool_result]}}
+      - name: c
+        do: compact
+        when: {messages: {over: 1}}
+        compaction:
+          summary: {by: none, must_shrink_to: false}
+          wording: {summary: "{archive_path}"}
+    """
+
+
+@pytest.mark.parametrize("read_as", ["text", "envelope"])
+@pytest.mark.parametrize("compress", ["zstd", "none"])
+@pytest.mark.parametrize("written_as", ["text", "envelope"])
+@pytest.mark.parametrize("state", ["kept", "none"])
+def test_another_session_of_the_root_reads_each_path_that_was_returned(
+    written_as: str, compress: str, read_as: str, state: str, tmp_path: Path
+) -> None:
+    text = COMPACTS.replace("COMPRESS", compress)
+    rules = policy(text.replace("FORMAT", written_as))
+    first = Session(rules, root=tmp_path, session_id="one")
+    result = first.apply(session_of(TEXT, "more"))
+    assert result.compaction is not None
+    assert result.compaction.archive_path is not None
+    reading_rules = policy(
+        text.replace("FORMAT", read_as).replace("sync: never", f"sync: never, state: {state}")
+    )
+    other = Session(reading_rules, root=tmp_path, session_id="two")
+    paths = [*result.files, result.compaction.archive_path]
+    texts = [first.read(path) for path in paths]
+    assert [other.read(path) for path in paths] == texts
+    below = [str(Path(path).relative_to(tmp_path)) for path in paths]
+    assert [other.read(path) for path in below] == texts
+    assert TEXT in texts
+
+
+def test_another_session_reads_the_paths_that_the_functions_return(tmp_path: Path) -> None:
+    messages = session_of(TEXT, "more")
+    compacted = compact_messages(messages, threshold=1, output_dir=tmp_path)
+    single = offload_tool_result(messages[2], session_id="t", output_dir=tmp_path)
+    other = Session(policy(POLICY), root=tmp_path, session_id="two")
+    assert "line 4999" in str(json.loads(other.read(compacted.archive or "")))
+    assert other.read(single.file or "") == TEXT
+
+
+@pytest.mark.parametrize("name", ["..", ".policyctx/index.json", "../outside.zst"])
+def test_another_session_reads_no_path_outside_the_contents(name: str, tmp_path: Path) -> None:
+    (tmp_path / "outside.zst").write_text("secret", encoding="utf-8")
+    reading(tmp_path / "root")
+    other = Session(policy(POLICY), root=tmp_path / "root", session_id="two")
+    for path in (name, tmp_path / "root" / name):
+        with pytest.raises(StoreError):
+            other.read(path)

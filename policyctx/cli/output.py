@@ -23,7 +23,7 @@ from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
 from policyctx.definitions.items import HostObject
 from policyctx.errors import HIDDEN, Diagnostic, visible
-from policyctx.planning.anchors import Breakpoint, Why
+from policyctx.planning.anchors import Breakpoint, Breakpoints, Why
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.gates import GateVerdict
@@ -327,8 +327,13 @@ _WHY_BREAKPOINT: dict[Why, str] = {
 }
 
 
-def breakpoints_in_words(placed: Sequence[Breakpoint]) -> list[str]:
-    """Return a line for each cache breakpoint: where it stands, its lifetime, and why."""
+def breakpoints_in_words(placed: Breakpoints) -> list[str]:
+    """Return a line for each cache breakpoint: where it stands, its lifetime, and why.
+
+    Or a line that says why the policy places none.
+    """
+    if placed.why_none:
+        return [f"no cache markers: {placed.why_none}"]
     return [
         f"cache breakpoint after {_where(one)} ({one.ttl}):"
         f" {'; '.join(_WHY_BREAKPOINT[why] for why in one.why)}"
@@ -348,9 +353,10 @@ def window_report(planned: Plan) -> dict[str, Any]:
     return {"warnings": [warning]} if warning else {}
 
 
-def breakpoints_report(placed: Sequence[Breakpoint]) -> dict[str, Any]:
-    """Return the cache breakpoints as plain values for `--json`."""
-    return {
+def breakpoints_report(placed: Breakpoints) -> dict[str, Any]:
+    """Return the cache breakpoints as plain values for `--json`, or why there are none."""
+    why = {"why_no_breakpoints": placed.why_none} if placed.why_none else {}
+    return why | {
         "breakpoints": [
             {
                 "part": one.part,

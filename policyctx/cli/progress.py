@@ -15,8 +15,7 @@ from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.replay.executing.executor import Executor
-from policyctx.replay.parts import RecordingOrigin, WorkPart
-from policyctx.replay.places import RecordingFile, files, place_of
+from policyctx.replay.places import RecordingFile, RecordingOrigin, WorkPart, files, place_of
 from policyctx.replay.reading import PIPE_REFUSED
 from policyctx.replay.running import Done, FailedRecording, LoadedPolicy, PassedOver, Work, worked
 

@@ -30,10 +30,9 @@ from policyctx.replay.report.page import check_writable, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning import study
-from policyctx.tuning.evaluating import Evaluator
+from policyctx.tuning.evaluating import Evaluator, Priced, ProjectBy, Read, priced, read
 from policyctx.tuning.outcomes import SessionOutcome, sums
 from policyctx.tuning.page import page
-from policyctx.tuning.recordings import Priced, ProjectBy, Read, priced, read
 from policyctx.tuning.search import Candidate, Constraints
 from policyctx.tuning.settings import Incumbent, Setting
 

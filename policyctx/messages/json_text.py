@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -109,16 +109,22 @@ def text_of(value: object) -> str:
         return str(value)
 
 
-def _text_chars(value: object, depth: int = 16) -> int:
+def _text_chars(value: object) -> int:
     """Return the characters of the texts in a value, not too deep in plain lists and objects."""
-    inner: Collection[object] = ()
-    if type(value) is str:
-        return len(value)
-    if type(value) is dict and all(type(name) is str for name in value):
-        inner = value.values()
-    elif type(value) is list:
-        inner = value
-    return sum(_text_chars(each, depth - 1) for each in inner) if depth else 0
+    chars, level = 0, [value]
+    for _ in range(_LEVELS):
+        deeper: list[object] = []
+        for each in level:
+            if type(each) is str:
+                chars += len(each)
+            elif type(each) is dict and {str}.issuperset(map(type, each)):
+                deeper += each.values()
+            elif type(each) is list:
+                deeper += each
+        if not deeper:
+            break
+        level = deeper
+    return chars
 
 
 def _plain_values(value: object) -> object:
@@ -127,6 +133,7 @@ def _plain_values(value: object) -> object:
     return dump(mode="json") if callable(dump) else str(value)
 
 
+_LEVELS = 17
 # The JSON of a piece has up to six times as many characters.
 _PIECE_CHARS = 1 << 13
 _LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")

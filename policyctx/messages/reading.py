@@ -81,6 +81,11 @@ class Reading:
         return self._unanswered_in_newest(("tool_call",))
 
     @property
+    def before_reply(self) -> int:
+        """The number of messages before the newest reply, 0 without one: a model was sent them."""
+        return self.items[self._newest_reply.start].message if self._newest_reply else 0
+
+    @property
     def unfinished(self) -> int | None:
         """The position where the first reply begins with a call that runs, or None.
 

@@ -12,7 +12,7 @@ positions of items. Nothing here reads a message.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, Self, TypeAlias
 
 from policyctx.definitions.items import Ttl
 from policyctx.planning.conversation import Conversation
@@ -85,6 +85,20 @@ class Breakpoint:
     item: str = ""
     """The kind and the id of the item that the block is, such as `tool_call toolu_1`; empty beside
     the messages, and where nobody filled it in."""
+
+
+class Breakpoints(tuple[Breakpoint, ...]):  # noqa: SLOT001 - it has an attribute
+    """The breakpoints of one request, in its order."""
+
+    why_none = ""
+    """Why a policy that places breakpoints places none in this request; empty if it may."""
+
+    @classmethod
+    def none(cls, why: str) -> Self:
+        """Return no breakpoints, and why."""
+        made = cls()
+        made.why_none = why
+        return made
 
 
 def breakpoints(

@@ -19,11 +19,10 @@ from policyctx.planning.placeholders import CompactionForms, Wording
 from policyctx.policy import lookup
 from policyctx.policy.agent_options import tree_of, with_options
 from policyctx.policy.loading import loaded, validated
-from policyctx.policy.models import KeepRecent, Model, Policy, Step
+from policyctx.policy.models import KeepRecent, Policy, Step
 from policyctx.policy.models.compaction import Compaction, FileSource
 from policyctx.policy.models.gates import gates_in
-from policyctx.policy.models.rules import ItemRule, LineFields, ToolRule
-from policyctx.policy.models.steps import Store
+from policyctx.policy.models.rules import LineFields, ToolRule
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicyName, policy_source
 from policyctx.policy.tools import Hint, tool_hints
@@ -84,6 +83,10 @@ class OffloadPolicy:
     ) -> None:
         self.policy = policy
         """The policy as it was read."""
+        self.name, self.model, self.store = policy.name, policy.model, policy.store
+        self.items, self.tools, self.all_steps = policy.items, policy.tools, policy.steps
+        self.places_breakpoints = policy.model.cache.breakpoints == "auto"
+        """Whether the policy decides where cache breakpoints go."""
         self.path_parts = path_parts(policy.store.path)
         self.types = lookup.TypeTable(policy.items)
         self.tree = root
@@ -171,11 +174,6 @@ class OffloadPolicy:
             isinstance(limit, Share) for step in self.policy.steps for limit in _limits(step)
         )
 
-    @property
-    def places_breakpoints(self) -> bool:
-        """Whether the policy decides where cache breakpoints go."""
-        return self.policy.model.cache.breakpoints == "auto"
-
     @cached_property
     def compacting(self) -> frozenset[str]:
         """The names of the steps that take messages instead of items."""
@@ -190,36 +188,6 @@ class OffloadPolicy:
         kept = [rule.keep_recent for rule in rules]
         kept += [step.select.keep_recent for step in policy.steps]
         return any(keep is not None and keep.tokens is not None for keep in kept)
-
-    @property
-    def name(self) -> str:
-        """The policy's name."""
-        return self.policy.name
-
-    @property
-    def model(self) -> Model:
-        """The model that the policy is for: window, prices, cache."""
-        return self.policy.model
-
-    @property
-    def store(self) -> Store:
-        """The settings of the store."""
-        return self.policy.store
-
-    @property
-    def items(self) -> Mapping[str, ItemRule]:
-        """The rules of the item types, by type."""
-        return self.policy.items
-
-    @property
-    def tools(self) -> Mapping[str, ToolRule]:
-        """The rules of the tools, by name or glob."""
-        return self.policy.tools
-
-    @property
-    def all_steps(self) -> tuple[Step, ...]:
-        """The steps in order."""
-        return self.policy.steps
 
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps that run at `arrival` or before a `model_call`, in order."""

@@ -22,7 +22,7 @@ from policyctx.paths import File, FreePaths, item_path
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts, Unit
-from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
+from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Trace
 from policyctx.planning.placeholders import content_hash, named_path, with_text
 from policyctx.planning.reapplying import Marks, all_held_back, held_back, may_apply_with
 
@@ -235,6 +235,15 @@ class Conversation:
         """Return the ledger's entry of each item that is out, by position."""
         found = {i: self._identities.entry(i) for i in sorted(self.fates)}
         return {position: entry for position, entry in found.items() if entry is not None}
+
+    def trace(self, message: int) -> Trace:
+        """Return what a message is recognised by in each of its forms."""
+        return self._identities.trace(self.items_of(message))
+
+    def held_before(self, message: int) -> tuple[ItemKey, ...]:
+        """Return the keys of the dropped items that stay all the same, before a message."""
+        held = (i for i in self.held_back if self.items[i].message < message and self.is_there(i))
+        return tuple(map(self._identities.key, held))
 
     def known_keys(self, messages: Iterable[int]) -> tuple[ItemKey, ...]:
         """Return the keys of the items in these messages that the ledger may know."""

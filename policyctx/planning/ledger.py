@@ -205,6 +205,11 @@ class LedgerEntry(NamedTuple):
         return self.reads_as or kind, call, self.rewritten or self.placeholder
 
 
+# Of each item of a message that is in no other one: its key, and the number of its drop if it was
+# dropped. It is equal for the message as it was and as it was edited.
+Trace: TypeAlias = tuple[tuple[ItemKey, int | None], ...]
+
+
 class Mark(NamedTuple):
     """Where the list ended when a step last took something: its newest item then."""
 
@@ -262,8 +267,8 @@ class Ledger:
         """The most folders that a file's path has."""
         self.newest_path = ""
         """Of the file that was named last, below the store's root; empty before there is one."""
-        self.has_drops = False
-        """Whether an item was ever dropped."""
+        self.drops: dict[ItemKey, int] = {}
+        """The items that were ever dropped, numbered in the order in which that happened first."""
         self._endings: set[str] = set()
         """The endings of the files' names, which are cheaper to look for than the names."""
         self._has_odd_names = False
@@ -287,7 +292,8 @@ class Ledger:
             self.entries[key] = entry  # the newest decision is the last
             if entry.action.leaves_nothing and earlier and earlier.placeholder is not None:
                 self.before_drop[key] = earlier
-            self.has_drops |= entry.action.leaves_nothing
+            if entry.action.leaves_nothing:
+                self.drops.setdefault(key, len(self.drops))
             self._lengths.add((kind, call, entry.chars))
             self._calls.add((kind, call))
             if occurrence:
@@ -460,6 +466,17 @@ class Identities:
                 self._whole[item.kind, item.tool_use_id, content_hash(item.identity)] += 1
         self._looked_at = len(self._items)
         return self._replaced.get(position)
+
+    def trace(self, positions: Iterable[int]) -> Trace:
+        """Return what a message with these items is recognised by in each of its forms."""
+        return tuple(self._traced(i) for i in positions if self._items[i].inside is None)
+
+    def _traced(self, position: int) -> tuple[ItemKey, int | None]:
+        item = self._items[position]
+        if self.replaced(position) is None and not self._ledger.may_know(item):
+            return ItemKey(item.kind, item.tool_use_id, self._hash(position), 0), None
+        key = self.key(position)
+        return key, self._ledger.drops.get(key)
 
     def key(self, position: int) -> ItemKey:
         """Return the key of the item at this position."""

@@ -16,7 +16,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
-from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Mark
+from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Mark, Trace
 
 _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
@@ -315,6 +315,22 @@ def taken_out(
     if _ends_early(outermost, ledger, missing.values(), said_since):
         return found
     return found.union(entry.key for entry in said_since)
+
+
+def traced(
+    messages: Sequence[Message],
+    ledger: Ledger,
+    gone: frozenset[ItemKey] = frozenset(),
+    shapes: Shapes = BUILT_IN,
+    *,
+    as_json: bool = False,
+) -> list[Trace]:
+    """Return the trace of each message of a list from which the items with these keys are gone."""
+    reading = Reading(shapes)
+    reading.extend(messages)
+    items = [ledger.as_decided(item, as_json=as_json) for item in reading.items]
+    identities = Identities(items, ledger, gone)
+    return [identities.trace(reading.items_of(i)) for i in range(len(messages))]
 
 
 def _ends_early(

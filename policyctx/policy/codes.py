@@ -106,8 +106,9 @@ FINDINGS: dict[str, Code] = {
     ),
     "PC314": Code(
         "an exception that excepts nothing",
-        "A glob of `except_tools` matches no tool that the `tools` of the same selection match, so "
-        "it takes nothing away. It is most likely misspelt. Mend the glob, or remove it.",
+        "A glob of `except_tools` matches no tool that the `tools` of the same selection match, or "
+        "the selection has no type with such a tool, so it takes nothing away. It is most likely "
+        "misspelt. Mend the glob, or remove it.",
     ),
     "PC315": Code(
         "nothing to do",
@@ -193,12 +194,12 @@ FINDINGS: dict[str, Code] = {
         "`when: {tokens: {at_least: 80%}}`.",
     ),
     "PC328": Code(
-        "a type that its step can never take",
-        "The step takes items of other types, but never one of this element of `types`: the action "
-        "is not for it, it is pinned, it lacks `offload: true` or has `offload: false`, `tools` or "
-        "`except_tools` leave no tool of it, its `match` wants what no such item has, or a step "
-        "before this one, without a gate, has always taken the same items. Give the type "
-        "`offload: true`, or take it out of `types`.",
+        "a type or tool that its step can never take",
+        "The step takes other items, but never one of this element of `types` or `tools`: the "
+        "action is not for it, it is pinned, it lacks `offload: true` or has `offload: false`, "
+        "`tools` or `except_tools` leave no tool of it, a `match` wants what no such item has, or "
+        "a step before this one, without a gate, has always taken the same items. Give the type "
+        "or tool `offload: true`, or take it out of the list.",
     ),
     "PC329": Code(
         "a step that loses what it replaces",

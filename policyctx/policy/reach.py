@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from itertools import islice
 from math import ceil
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from policyctx.definitions.items import (
     BUILT_IN_TYPES,
@@ -346,6 +346,12 @@ def outermost(checked: Checked, types: Collection[str]) -> list[str]:
     return [t for t in types if set(checked.lineage(t)).isdisjoint({*types} - {t})]
 
 
+def part(step: Step, key: Literal["types", "tools"], index: int) -> Step:
+    """Return a step that selects nothing but one element of its `types` or `tools`."""
+    select = step.select.model_copy(update={key: (getattr(step.select, key)[index],)})
+    return step.model_copy(update={"name": f"{step.name}.{key}.{index}", "select": select})
+
+
 def taken_types(checked: Checked, step: Step) -> list[str]:
     """Return the item types of which the step may take one."""
     types = selected_types(checked, step)
@@ -431,7 +437,8 @@ def _refusal(checked: Checked, step: Step, item_type: str) -> str | None:
     if rule and rule.match and rule.match.error and not step.select.errors:
         return "`errors: false` leaves failed results"
     if not may_meet(checked, step, item_type):
-        return "`tools` selects none of its tools"
+        has_none = checked.kind(item_type) in WITHOUT_TOOL
+        return "`tools` leaves out what has no tool" if has_none else "`match` is for other tools"
     return _refused_by_rules(checked, step, item_type)
 
 
@@ -460,9 +467,20 @@ def _refused_by_rules(checked: Checked, step: Step, item_type: str) -> str | Non
     if not tools.wanted and not nearest(checked, item_type, "pin"):
         return None
     if tools.wanted and not is_without_tool and not is_name_left(*tools):
-        return "no tool is left of those selected"
+        return _why_no_tool_is_left(checked, step, tools.wanted)
     pins = [pin for _, pin in rules_that_speak(checked, item_type, tools, "pin")]
     return "it is pinned" if all(pins) else None
+
+
+def _why_no_tool_is_left(checked: Checked, step: Step, wanted: tuple[Globs, ...]) -> str:
+    """Say which rule is the last one that leaves a step no tool of these."""
+    excepted, refused = step.select.except_tools, _tools_with(checked, offload=False)
+    named = tuple(group for group in wanted if group != _tools_with(checked, offload=True))
+    if not is_name_left(named, excepted):
+        return "`except_tools` leaves none of its tools"
+    if not is_name_left(named, (*excepted, *refused)):
+        return "`offload: false` holds for each of its tools"
+    return "none of its tools has `offload: true`"
 
 
 def _tools_with(checked: Checked, *, offload: bool) -> Globs:

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# RFC 9110, 15.2: a client takes it before its answer, whether it expects it or not. One that has
-# gone resets the connection.
+# A client that has gone resets the connection when it is sent one of these. It takes an interim
+# response before its answer, whether it expects it or not (RFC 9110, 15.2), and zeros before the
+# size of a chunk (RFC 9112, 7.1).
 _INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+ZERO = b"0"
 _LOOK_SECONDS = 0.1
 # For a client that has gone without a word: the system asks it so often whether it is there.
 _ASK_SECONDS = 5
@@ -46,18 +48,16 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 class AnswerProgress:
     """How far the answer to a request has come."""
 
-    has_begun: bool = False
-    sent_at: float | None = None
-    """When a part of a stream was sent last, by the clock of the loop."""
-    has_interim: bool = False
+    probe: bytes = _INTERIM
+    """What a client of HTTP/1.1 may be sent now, and which changes nothing of its answer."""
 
 
 class Client(asyncio.Protocol):
     """A connection of a client, which hands all that happens to `handler`, the server's protocol.
 
     A client that ends its own side gets the answers to what it has sent. One that has gone looks
-    the same, and is noticed by what is sent to it: a part of its answer, an interim response before
-    that, or the system's question whether it is there.
+    the same, and is noticed by what is sent to it: a part of its answer, a probe before that, or
+    the system's question whether it is there.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Client(asyncio.Protocol):
     ) -> None:
         self._handler, self._limits, self._lost = handler, limits, lost
         self._transport: asyncio.Transport | None = None
-        self._ended_at, self._looks = 0.0, 0
+        self._looks = 0
         self.has_asked = False
         """Whether a request has come."""
         self.request: web.Request | None = None
@@ -106,9 +106,7 @@ class Client(asyncio.Protocol):
         for name, value in (("IDLE", _ASK_SECONDS), ("INTVL", _ASK_SECONDS), ("CNT", 3)):
             if option := getattr(socket, f"TCP_KEEP{name}", None):
                 found.setsockopt(socket.IPPROTO_TCP, option, value)
-        loop = asyncio.get_running_loop()
-        self._ended_at = loop.time()
-        loop.call_later(_LOOK_SECONDS, self._look)
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
         return True
 
     def _close_unless_begun(self) -> None:
@@ -119,7 +117,7 @@ class Client(asyncio.Protocol):
         """Close a connection on which nothing comes any more, when nobody waits for an answer."""
         if (transport := self._transport) is None:
             return
-        loop, request = asyncio.get_running_loop(), self.request
+        request, progress = self.request, self.progress
         found = transport.get_extra_info("socket")
         if found.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             transport.abort()
@@ -132,18 +130,10 @@ class Client(asyncio.Protocol):
                 return
         else:
             self._looks = 0
-            sent_at = self.progress.sent_at
-            is_silent = sent_at is not None and (
-                loop.time() - max(sent_at, self._ended_at) > self._limits.silent_seconds
-            )
-            if is_silent:
-                transport.abort()
-                return
-            takes_interim = request.version >= HttpVersion11
-            if takes_interim and not self.progress.has_begun and not self.progress.has_interim:
-                self.progress.has_interim = True
-                transport.write(_INTERIM)
-        loop.call_later(_LOOK_SECONDS, self._look)
+            if request.version >= HttpVersion11 and progress.probe:
+                transport.write(progress.probe)
+                progress.probe = b""
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
 
 class UpstreamLeftError(aiohttp.ClientConnectionError):

@@ -13,7 +13,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
-from policyctx.proxy.connections import AnswerProgress, StaleError, client_session
+from policyctx.proxy.connections import ZERO, AnswerProgress, StaleError, client_session
 from policyctx.proxy.encodings import decoder, readable
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.tokens.usage import BodyUsage
@@ -208,8 +208,7 @@ async def _answered(
     headers = _forwarded(upstream.headers)
     tee = None if observe is None or not upstream.ok else _Tee(upstream, observe)
     status, reason = upstream.status, upstream.reason
-    loop = asyncio.get_running_loop()
-    progress.has_begun = True
+    progress.probe = b""
     if body := _whole(upstream.content):
         # Its head and its body are sent at once.
         whole = _Whole(body=body, status=status, reason=reason, headers=headers)
@@ -223,15 +222,16 @@ async def _answered(
     response = _Streamed(status=status, reason=reason, headers=headers)
     response.given = headers
     await response.prepare(request)
-    progress.sent_at = loop.time()
+    if response.headers.get("Transfer-Encoding") == "chunked":
+        progress.probe = ZERO
     try:
         async for piece in upstream.content.iter_any():
             await response.write(piece)
-            progress.sent_at = loop.time()
             if tee is not None:
                 tee.take(piece)
         if tee is not None:
             tee.end()
+        progress.probe = b""
         await response.write_eof()
     except (aiohttp.ClientError, TimeoutError) as error:
         # The client has to notice that the upstream was cut: its own connection is cut too.

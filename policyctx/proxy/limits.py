@@ -41,8 +41,6 @@ class ProxyLimits:
     body_piece: int = 2**14
     waiting_seconds: float = 120
     """For the next request of a connection to arrive up to the end of its headers."""
-    silent_seconds: float = 5
-    """For the next part of an answer, if the client has ended its side after the answer began."""
     refused_seconds: float = 10
     """For the rest of a body that was refused, so that its client reads the answer."""
     connect_seconds: float = 30

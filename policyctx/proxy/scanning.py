@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import orjson
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# The next string that is long, escaped or not ASCII, and the sign of a name behind it.
+_NOT_SHORT = re.compile(
+    rb'[^"]*+(?:"[^"\\\x80-\xff]{0,99}+"[^"]*+)*+'
+    rb'(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<is_name>[ \t\r\n]*+:)?',
+    re.DOTALL,
+)
 # What may follow a value; a number could go on with anything else.
 _AFTER = frozenset([b",", b"]", b"}", b" ", b"\t", b"\r", b"\n", b""])
 _INTEGER_BITS = 64
@@ -45,6 +52,24 @@ class Member(NamedTuple):
         return Member(self.whole.moved(by), self.value.moved(by))
 
 
+class Number(float):
+    """A number that orjson would write otherwise than it was written."""
+
+    __slots__ = ("text",)
+    text: str
+
+
+def written(value: object) -> bytes:
+    """Return a value as JSON, in which each number has the characters that it came with."""
+    return orjson.dumps(value, default=_as_it_came)
+
+
+def _as_it_came(value: object) -> orjson.Fragment:
+    if isinstance(value, Number):
+        return orjson.Fragment(value.text)
+    raise TypeError
+
+
 class Scanner:
     """Reads the places of values in order, from a place in the text on."""
 
@@ -52,10 +77,10 @@ class Scanner:
         self._raw = raw
         self._start = start
         self._text: str | None = None
-        """What follows the start, once a value is not written as orjson writes it."""
-        self._is_ascii = False
-        self._at = (start, 0)
-        """A place in bytes, and the same place in the text."""
+        """What follows the start without its long strings, once a value is not as orjson writes
+        it. All of it is ASCII."""
+        self._ends, self._short_ends = [start], [0]
+        """Where each string that is shorter there ends: in the bytes, and in this text."""
 
     def skip(self, at: int) -> int:
         """Return the place of the next byte that is not white space."""
@@ -69,7 +94,7 @@ class Scanner:
     def members(
         self,
         at: int,
-        values: Mapping[str, Any],
+        values: dict[str, Any],
         seen: set[str],
         *,
         list_name: str | None = None,
@@ -93,15 +118,18 @@ class Scanner:
                 elements += self.elements(value_at + 1, values[name])
                 end = self.skip(elements[-1].end if elements else value_at + 1) + 1
             else:
-                end = self.value_end(value_at, values[name])
+                end = self._value_end(value_at, values, name)
             yield name, Member(Span(at, end), Span(value_at, end))
             at = self._next(end)
 
-    def elements(self, at: int, values: Sequence[object]) -> Iterator[Span]:
-        """Yield the spans of these values of a list, the first of which is at this place."""
-        for value in values:
+    def elements(self, at: int, values: list[Any]) -> Iterator[Span]:
+        """Yield the spans of these values of a list, the first of which is at this place.
+
+        A number in them that orjson would write otherwise becomes a `Number`, also in `members`.
+        """
+        for i in range(len(values)):
             at = self._next(at)
-            end = self.value_end(at, value)
+            end = self._value_end(at, values, i)
             yield Span(at, end)
             at = end
 
@@ -109,38 +137,58 @@ class Scanner:
         at = self.skip(at)
         return self.skip(at + 1) if self.sign(at) == b"," else at
 
-    def value_end(self, at: int, value: object) -> int:
-        """Return where a value ends that begins at this place.
+    def _value_end(self, at: int, values: dict[str, Any] | list[Any], key: str | int) -> int:
+        """Return where the value of a key ends that begins at this place.
 
         Most clients write compact JSON as orjson does, and comparing it is quick. A value in other
         JSON is read once more, by a reader that shows what orjson hides.
         """
+        plain: Any = values
         try:
-            written = orjson.dumps(value)
+            new = orjson.dumps(plain[key])
         except orjson.JSONEncodeError:
             raise UntouchableError("the body is nested too deep to be written again") from None
-        end = at + len(written)
-        if self._raw.startswith(written, at) and self._raw[end : end + 1] in _AFTER:
+        end = at + len(new)
+        if self._raw.startswith(new, at) and self._raw[end : end + 1] in _AFTER:
             return end
-        return self._exact_end(at, value)
-
-    def _exact_end(self, at: int, value: object) -> int:
+        del new
         if self._text is None:
-            text = self._raw[self._start :]
-            self._text, self._is_ascii = text.decode(), text.isascii()
-        byte, char = self._at
-        first = char + (at - byte if self._is_ascii else len(self._raw[byte:at].decode()))
+            self._text = self._shortened()
+        i = bisect_right(self._ends, at) - 1
         try:
-            found, last = _EXACT.raw_decode(self._text, first)
+            found, end = _EXACT.raw_decode(self._text, at - self._ends[i] + self._short_ends[i])
         except UntouchableError:
             raise
         except (ValueError, RecursionError):
             raise UntouchableError("the body is not JSON that can be read exactly") from None
-        if found != value:
-            raise UntouchableError("a value of the body has more than one reading")
-        size = last - first if self._is_ascii else len(self._text[first:last].encode())
-        self._at = at + size, last
-        return at + size
+        _put_numbers(values, {key: found})
+        i = bisect_right(self._short_ends, end) - 1
+        return end - self._short_ends[i] + self._ends[i]
+
+    def _shortened(self) -> str:
+        """Return the text from the start on, with empty strings for those that are not short."""
+        parts: list[str] = []
+        at, size = self._start, 0
+        for found in _NOT_SHORT.finditer(self._raw, at):
+            first, last = found.span("string")
+            # A name is kept, as it may occur twice.
+            string = json.dumps(orjson.loads(found["string"])) if found["is_name"] else '""'
+            parts += (self._raw[at:first].decode("ascii"), string)
+            size += first - at + len(string)
+            self._ends.append(last)
+            self._short_ends.append(size)
+            at = last
+        parts.append(self._raw[at:].decode("ascii"))
+        return "".join(parts)
+
+
+def _put_numbers(values: Any, exact: Any) -> None:  # noqa: ANN401 - any JSON
+    """Put each `Number` of an exact reading into another reading of the same JSON."""
+    for key in exact if isinstance(exact, dict) else range(len(exact)):
+        if isinstance(exact[key], Number):
+            values[key] = exact[key]
+        elif isinstance(exact[key], dict | list):
+            _put_numbers(values[key], exact[key])
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -150,11 +198,19 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _integer(text: str) -> int:
+def _integer(text: str) -> float:
+    if text == "-0":
+        return _number(text)
     number = int(text) if len(text) <= _INTEGER_BITS else None
     if number is None or not -(2 ** (_INTEGER_BITS - 1)) <= number < 2**_INTEGER_BITS:
         raise UntouchableError("an integer of the body has more than 64 bits")
     return number
 
 
-_EXACT = json.JSONDecoder(object_pairs_hook=_once, parse_int=_integer)
+def _number(text: str) -> float:
+    found = Number(text)
+    found.text = text
+    return found if written(float(found)) != text.encode() else float(found)
+
+
+_EXACT = json.JSONDecoder(object_pairs_hook=_once, parse_int=_integer, parse_float=_number)

@@ -6,10 +6,9 @@ Only what changed is written as JSON, and of a list that begins as the last one 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from policyctx.definitions.items import Message
 from policyctx.proxy.bodies import Body, same_beginning
+from policyctx.proxy.scanning import written
 from policyctx.turns.sources import Sources
 
 REMOVED: Any = object()
@@ -47,7 +46,7 @@ class ListWriter:
                 follows = before is not None and source == before + 1
                 piece = body.with_gap(source) if follows else body.bytes_of(source)
             else:
-                piece, follows = memoryview(orjson.dumps(message)), False
+                piece, follows = memoryview(written(message)), False
             if self._sources and not follows:
                 parts.append(b",")
                 size += 1
@@ -108,7 +107,7 @@ def _changed_fields(body: Body, fields: Mapping[str, object]) -> Iterator[tuple[
         if value is REMOVED:
             yield (*_with_comma(body.raw, *member.whole), b"")
         else:
-            yield (*member.value, orjson.dumps(value))
+            yield (*member.value, written(value))
 
 
 def _with_comma(raw: bytes, start: int, end: int) -> tuple[int, int]:

@@ -1,16 +1,24 @@
-"""Where recordings are: files and folders of this machine, objects and prefixes of a store."""
+"""Where recordings are, and in which parts they are read.
+
+A place is a file or a folder of this machine, an object or a prefix of a store. A part of the work
+is a whole file, or a range of a large one.
+"""
 
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from policyctx.definitions.names import is_url, url_problem
 from policyctx.errors import InputError
+from policyctx.replay import reading
+from policyctx.replay.executing.executor import Executor, Job, LostJob
 from policyctx.replay.objects import ObjectUrl
-from policyctx.replay.reading import files_in, is_folder
+from policyctx.replay.recording import Recording
 
 Place: TypeAlias = Path | ObjectUrl
 
@@ -60,8 +68,8 @@ def _at(place: Place) -> Iterator[RecordingFile]:
     if isinstance(place, ObjectUrl):
         yield from _at_url(place)
         return
-    is_named = not is_folder(place)
-    for each in files_in([place]):
+    is_named = not reading.is_folder(place)
+    for each in reading.files_in([place]):
         yield RecordingFile(each, is_named, _size(each))
 
 
@@ -95,3 +103,86 @@ def _size(path: Path) -> int:
     except OSError:
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+PART_BYTES = 64 * 2**20
+"""A larger file is read in ranges of about this size, where its lines allow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPart:
+    """A file, or a range of its lines."""
+
+    file: RecordingFile
+    of: reading.NamedRange | None = None
+
+    @property
+    def start(self) -> int:
+        """The byte at which it begins."""
+        return 0 if self.of is None else self.of.range.start
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes of the file it has."""
+        return self.file.bytes if self.of is None else self.of.range.end - self.start
+
+    def recordings(self) -> Iterator[Recording]:
+        """Yield its recordings. Raises `UnreadableRecordingError`."""
+        path = self.file.path
+        return (
+            reading.recordings_in(path)
+            if self.of is None
+            else reading.recordings_in_range(path, self.of)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingOrigin:
+    """Where a recording is: its position among those of a part, from 0."""
+
+    part: WorkPart
+    index: int
+
+
+def parts(
+    found: Sequence[RecordingFile], executor: Executor, *, part_bytes: int = PART_BYTES
+) -> list[WorkPart]:
+    """Return the parts of files in their order.
+
+    Files that hold one recording a line are surveyed by the executor, and have several parts if
+    they are larger than `part_bytes`.
+    """
+    ranges = {
+        i: _ranges(file, format_, part_bytes)
+        for i, file in enumerate(found)
+        if file.bytes > part_bytes and (format_ := reading.format_in_lines(file.path)) is not None
+    }
+    surveys: dict[tuple[int, int], reading.Survey] = {}
+    jobs = [Job((i, j, found[i], of)) for i in ranges for j, of in enumerate(ranges[i])]
+    for job, result in executor.results(_surveyed, jobs):
+        if not isinstance(result, LostJob) and result is not None:
+            surveys[job.argument[:2]] = result
+    made: list[WorkPart] = []
+    for i, file in enumerate(found):
+        keys = [(i, j) for j in range(len(ranges.get(i, ())))]
+        named = None
+        if keys and all(key in surveys for key in keys):
+            named = reading.named_ranges(file.path.name, ranges[i], [surveys[key] for key in keys])
+        # A file that cannot be read in ranges is read as a whole, which says why if it fails.
+        made += [WorkPart(file)] if named is None else map(partial(WorkPart, file), named)
+    return made
+
+
+def _ranges(file: RecordingFile, format_: str, part_bytes: int) -> list[reading.ByteRange]:
+    count = -(-file.bytes // part_bytes)
+    cuts = [file.bytes * i // count for i in range(count + 1)]
+    return [reading.ByteRange(format_, start, end) for start, end in pairwise(cuts)]
+
+
+def _surveyed(asked: tuple[int, int, RecordingFile, reading.ByteRange]) -> reading.Survey | None:
+    """Survey a range, in any process; None if it cannot be read."""
+    *_, file, of = asked
+    try:
+        return reading.survey(file.path, of)
+    except OSError:
+        return None

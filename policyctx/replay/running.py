@@ -16,8 +16,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Step
 from policyctx.replay.common import Common
 from policyctx.replay.executing.executor import Executor, Here, Job, LostJob, unexpected
-from policyctx.replay.parts import PART_BYTES, WorkPart, parts
-from policyctx.replay.places import RecordingFile
+from policyctx.replay.places import PART_BYTES, RecordingFile, WorkPart, parts
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated

@@ -52,6 +52,11 @@ def unpacked(raw: bytes) -> bytes:
     return unpacking(io.BytesIO(raw)).read()
 
 
+def is_packed(raw: bytes) -> bool:
+    """Whether bytes are a zstd frame, which no text in UTF-8 begins like."""
+    return raw.startswith(b"\x28\xb5\x2f\xfd")
+
+
 def unpacking(file: IO[bytes]) -> IO[bytes]:
     """Return a reader of the zstd frame in `file`; it raises `ValueError` as `unpacked` does."""
     return io.BufferedReader(_Unpacking(file))

@@ -16,11 +16,20 @@ from policyctx.messages.json_text import JSON
 from policyctx.policy.diagnosing import hint
 from policyctx.store.backend import Backend
 from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
-from policyctx.store.files import Format, is_stored, pieces, stored_bytes, text_of
+from policyctx.store.files import (
+    Format,
+    is_packed,
+    is_stored,
+    pieces,
+    stored_bytes,
+    text_of,
+    unpacked,
+)
 from policyctx.store.hollow import Hollow
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.naming import is_temporary
 from policyctx.store.rebuild import is_named_after, stray_files
+from policyctx.store.sessions import all_indexes
 
 # Objects that are read at the same time.
 _READING_THREADS = 16
@@ -84,10 +93,8 @@ class ContentReader:
     def entry(self, key: str | os.PathLike[str]) -> IndexEntry | None:
         """Return the entry of a path or an id, None for an unknown key; a path is tried first."""
         path = self._relative(key)
-        if path is not None:
-            found = self._index.at(path) or self._index.at(path.removesuffix(PACKED))
-            if found is not None:
-                return found
+        if path is not None and (found := _at(self._index, path)) is not None:
+            return found
         if not isinstance(key, str):
             return None
         return self._index.by_id(key) or self._index.named_by(key)
@@ -115,8 +122,13 @@ class ContentReader:
 
     def _unknown(self, key: str | os.PathLike[str]) -> str:
         """Return the text of a file that the index does not know, such as another session's."""
+        path = self._path(key)
         try:
-            return text_of(stored_bytes(self._backend, self._path(key)), self._format)
+            for index in all_indexes(self._backend):
+                if (entry := _at(index, path)) is not None:
+                    return self.of(entry)
+            raw = stored_bytes(self._backend, path)
+            return text_of(unpacked(raw) if is_packed(raw) else raw, self._format)
         except FileNotFoundError as error:
             found = self._stray(key)
             if found is not None:
@@ -172,6 +184,11 @@ class ContentReader:
         """Return a key as the path of a file, to be shown."""
         text = os.fspath(key)
         return text if is_url(text) or Path(text).is_absolute() else f"{self._backend.root}/{text}"
+
+
+def _at(index: Index, path: str) -> IndexEntry | None:
+    """Return the entry of a path, or of the path of its compressed file."""
+    return index.at(path) or index.at(path.removesuffix(PACKED))
 
 
 def lines_of(text: str, first: int, last: int | None = None) -> str:

@@ -9,13 +9,17 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from policyctx.definitions.items import MEDIA_TYPES
 from policyctx.messages.reading import is_message, items_of
 from policyctx.planning.ledger import LedgerEntry, is_entry
+from policyctx.store.content import encoded, sha256_of
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.hollow import Hollow
 
 JSON: TypeAlias = Any
 _Key: TypeAlias = tuple[str, str, str, str]
 # The fields that name the call of a block or of a message; the first that is there counts. Google
 # may give the name of the tool alone.
 _IDS = ("tool_use_id", "tool_call_id", "call_id", "toolUseId", "id", "name")
+# What `_key` reads of a block, and what it is compared by.
+_NAMING = frozenset({*_IDS, "type", "role"})
 # A text block takes the place of an image or a document.
 _TEXT_BLOCK = frozenset({"type", "text", "cache_control"})
 
@@ -34,19 +38,27 @@ def _key(value: dict[str, JSON]) -> _Key | None:
     return None
 
 
+class _Saved(NamedTuple):
+    """Where a content is, which is read when it goes back."""
+
+    store: ContextFileSystem
+    path: str
+
+
 class _Original(NamedTuple):
     """A block that was offloaded, and its placeholder: as a text, as JSON, and as JSON in JSON."""
 
-    block: dict[str, JSON]
+    saved: _Saved
+    role: JSON
     placeholder: str
     once: str
     twice: str
 
     @classmethod
-    def of(cls, block: dict[str, JSON], placeholder: str) -> Self:
+    def of(cls, saved: _Saved, role: JSON, placeholder: str) -> Self:
         once = json.dumps(placeholder)[1:-1]
         # The arguments of a call may be JSON inside a string.
-        return cls(block, placeholder, once, json.dumps(once)[1:-1])
+        return cls(saved, role, placeholder, once, json.dumps(once)[1:-1])
 
 
 @dataclass(slots=True)
@@ -56,14 +68,15 @@ class Restorer:
     A string that is a placeholder becomes its text. A block, or a message, that is recorded and
     that contains its placeholder becomes the original block, and so does a text block that took the
     place of an image or a document. What was not saved stays, as do placeholders that stand for
-    several files.
+    several files. A content is read when its placeholder is found, and not held: `lines` and
+    `value` raise `StoreError` for one that is gone or that is not what was saved.
     """
 
     blocks: dict[_Key, list[_Original]]
     """The originals, by what `_key` returns."""
-    media: dict[str, JSON]
+    media: dict[str, _Saved]
     """The original blocks of images and documents, by the placeholder."""
-    texts: dict[str, str]
+    texts: dict[str, _Saved]
     """The original text by its placeholder."""
     unsaved: frozenset[str]
     """Placeholders of items that were not saved, or that are not clear."""
@@ -104,9 +117,9 @@ class Restorer:
             return [self.value(inner) for inner in value]
         if not isinstance(value, str):
             return value
-        if (text := self.texts.get(value)) is not None:
+        if (saved := self.texts.get(value)) is not None:
             self.restored += 1
-            return text
+            return saved.store.read(saved.path)
         self.left += value in self.unsaved
         return value
 
@@ -115,27 +128,25 @@ class Restorer:
         key = None if value.keys() <= _TEXT_BLOCK else _key(value)
         if key is None:
             text = value.get("text")
-            return self.media.get(text) if isinstance(text, str) else None
-        alike = [
-            one
-            for one in self.blocks.get(key, ())
-            if all(one.block.get(name) == value.get(name) for name in ("type", "role"))
-        ]
-        return _held_in(value, alike) if alike else None
+            found = self.media.get(text) if isinstance(text, str) else None
+        else:
+            alike = [one for one in self.blocks.get(key, ()) if one.role == value.get("role")]
+            found = _held_in(value, alike) if alike else None
+        return None if found is None else found.store.restore(found.path)
 
 
-def _held_in(value: dict[str, JSON], originals: list[_Original]) -> JSON | None:
+def _held_in(value: dict[str, JSON], originals: list[_Original]) -> _Saved | None:
     """Return the first of the originals whose placeholder is in a block, None if none is."""
     there = json.dumps(value)
     # The input of a built-in tool is an object of a fixed form.
     texts = {item.text for item in items_of([value])} if is_message(value) else set()
     for one in originals:
         if one.once in there or one.twice in there or one.placeholder in texts:
-            return one.block
+            return one.saved
         # The placeholder of an input is JSON, whose form in the document may be another one.
         with suppress(ValueError):
             if one.placeholder.startswith("{") and _has(value, json.loads(one.placeholder)):
-                return one.block
+                return one.saved
     return None
 
 
@@ -146,40 +157,43 @@ def _has(value: JSON, wanted: JSON) -> bool:
 
 
 def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
-    """Return what puts back everything that the sessions of these stores offloaded.
-
-    Raises `StoreError` for a content that is gone or that is not what was saved.
-    """
+    """Return what puts back everything that the sessions of these stores offloaded."""
     blocks: dict[_Key, list[_Original]] = {}
-    media: dict[str, JSON] = {}
-    found: dict[str, set[str | None]] = {}
+    media: dict[str, _Saved] = {}
+    found: dict[str, dict[str | None, _Saved | None]] = {}
     for store in stores:
         entries = (LedgerEntry.of(record) for record in store.records() if is_entry(record))
         for entry in entries:
             if entry is None or not entry.placeholder:
                 continue
-            path = entry.relative_path
-            text = None if path is None else store.read(path)
-            found.setdefault(entry.placeholder, set()).add(text)
-            original = None if path is None else _original(store, path)
-            if original is None:
+            path, candidates = entry.relative_path, found.setdefault(entry.placeholder, {})
+            if path is None:
+                candidates[None] = None
+                continue
+            saved, known = _Saved(store, path), store.find(path)
+            sha256 = sha256_of(encoded(store.read(path))) if known is None else known.sha256
+            candidates[sha256] = saved
+            if known is None or (known.hollow is None and known.rest is None):
                 continue
             if entry.key.kind in MEDIA_TYPES:
-                media.setdefault(entry.placeholder, original)
-            elif (key := _key(original)) is not None:
-                blocks.setdefault(key, []).append(_Original.of(original, entry.placeholder))
+                media.setdefault(entry.placeholder, saved)
+                continue
+            block = _named(saved, known.hollow)
+            if isinstance(block, dict) and (key := _key(block)) is not None:
+                one = _Original.of(saved, block.get("role"), entry.placeholder)
+                blocks.setdefault(key, []).append(one)
     texts = {
-        placeholder: text
+        placeholder: saved
         for placeholder, candidates in found.items()
-        if len(candidates) == 1 and (text := next(iter(candidates))) is not None
+        if len(candidates) == 1
+        for saved in candidates.values()
+        if saved is not None
     }
     return Restorer(blocks, media, texts, frozenset(found.keys() - texts.keys()))
 
 
-def _original(store: ContextFileSystem, path: str) -> dict[str, JSON] | None:
-    """Return the block that a content was; None where only its text is known."""
-    entry = store.find(path)
-    if entry is None or (entry.hollow is None and entry.rest is None):
-        return None
-    original = store.restore(path)
-    return original if isinstance(original, dict) else None
+def _named(saved: _Saved, hollow: Hollow | None) -> JSON:
+    """Return the block of a content, without its text where nothing that names it is in that."""
+    if hollow is not None and hollow.block is not None and _NAMING.isdisjoint(hollow.place or ()):
+        return hollow.block
+    return saved.store.restore(saved.path)

@@ -9,6 +9,7 @@ import importlib
 import os
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -92,13 +93,21 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
     folders = feature_folders(early_config)
     if folders:
         _load(early_config, folders)
+    with shown_errors() if folders else nullcontext():
+        yield
+
+
+@contextmanager
+def shown_errors() -> Iterator[None]:
+    """Show an error that pytest leaves to the interpreter, as one of the command line."""
     try:
         yield
-    except ConftestImportFailure as error:
-        text = "".join(traceback.format_exception_only(error.cause)).strip()
-        if not folders or text == visible(text):
+    except Exception as error:
+        cause = error.cause if isinstance(error, ConftestImportFailure) else error
+        text = "".join(traceback.format_exception(cause, limit=-1))
+        if text == visible(text):
             raise
-        raise pytest.UsageError(f"{visible(str(error.path))} raised {visible(text)}") from error
+        raise pytest.UsageError(visible(text)) from error
 
 
 def _load(early_config: pytest.Config, folders: tuple[Path, ...]) -> None:

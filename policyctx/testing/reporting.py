@@ -10,11 +10,18 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import pytest
-from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
+from _pytest._code.code import (
+    ExceptionChainRepr,
+    ReprEntryNative,
+    ReprFileLocation,
+    ReprTraceback,
+    TerminalRepr,
+)
 from _pytest.terminal import TerminalReporter
 
 from policyctx.errors import Diagnostic, PolicyctxError, visible
 from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.plugin import shown_errors
 from policyctx.testing.running import RUNNING, RunningStep
 
 if TYPE_CHECKING:
@@ -70,6 +77,34 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     _show(report)
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_internalerror(excrepr: TerminalRepr) -> None:
+    """Show the error of a hook, such as one of the user's own."""
+    text = visible(str(excrepr))
+    excrepr.toterminal = lambda tw: tw.write(text)  # type: ignore[method-assign]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop() -> Generator[None, object, object]:
+    """Show the reason of a `pytest.exit`, which pytest writes from the error itself."""
+    try:
+        return (yield)
+    except pytest.exit.Exception as error:
+        error.msg = visible(error.msg)
+        error.args = (error.msg,)
+        raise
+
+
+pytest_sessionstart = pytest_collection = pytest_sessionfinish = pytest_runtestloop
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_cmdline_main() -> Generator[None, object, object]:
+    """Show an error of a hook that is called when the session has ended."""
+    with shown_errors():
+        return (yield)
 
 
 def _show(report: pytest.TestReport | pytest.CollectReport) -> None:

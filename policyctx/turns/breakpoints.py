@@ -1,15 +1,15 @@
-"""The cache breakpoints of a turn: which block each stands on, and what the next turn must know.
+"""The cache breakpoints of a turn: which block each stands on.
 
-A prefix is recognised by the characters before its last block and by the hash of that block as it
-was sent, also after a restart and in a list that is read anew.
+Two of them are those of the request before. After a restart they follow from where that request
+ended and from what was decided before this one.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from policyctx.definitions.items import Message, Path, Ttl
 from policyctx.messages.markers import (
@@ -24,6 +24,7 @@ from policyctx.planning.anchors import (
     Anchors,
     Breakpoint,
     BreakpointPlace,
+    Breakpoints,
     Part,
     Removable,
     anchors,
@@ -32,6 +33,7 @@ from policyctx.planning.anchors import (
 from policyctx.planning.decisions import Decision
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.request import Request
+from policyctx.turns.result import Result
 from policyctx.turns.sources import position_of
 
 _HOUR = 3600
@@ -40,103 +42,41 @@ _NEVER = frozenset({"thinking", "unknown"})
 _ALWAYS = frozenset({"tool_call", "tool_result"})
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """The beginning of a list up to and with one block, as it was sent."""
-
-    chars: int
-    """Characters of the items before the block."""
-    sha256: str
-    """Of the text of the block, in hex."""
-
-
-@dataclass(frozen=True, slots=True)
-class SentAnchors:
-    """The prefixes that a request ended with a breakpoint; None for none. See `Anchors`."""
-
-    anchor: Prefix | None = None
-    last: Prefix | None = None
-    old: Prefix | None = None
-    before: Prefix | None = None
-
-    def record(self) -> dict[str, Any]:
-        """Return the prefixes as a record for the store."""
-        return {"record": "breakpoints", **asdict(self)}
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> SentAnchors:
-        """Return the prefixes of a record."""
-        given = {name: record[name] for name in cls.__slots__ if record[name] is not None}
-        return cls(**{name: Prefix(**prefix) for name, prefix in given.items()})
-
-    def __iter__(self) -> Iterator[Prefix]:
-        found = (self.anchor, self.last, self.old, self.before)
-        return (prefix for prefix in found if prefix is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """The breakpoints of one request, of which those in the messages are on items."""
-
-    breakpoints: tuple[Breakpoint, ...]
-    sent: SentAnchors
-
-    def ttls(self, part: Part) -> dict[int, Ttl]:
-        """Return the lifetimes in one part of the request, by place."""
-        return {each.place: each.ttl for each in self.breakpoints if each.part == part}
-
-    def beside(self, given: Request) -> tuple[object, object]:
-        """Return the system prompt and the tools with markers at the breakpoints alone.
-
-        What changes is a copy, and a text that gets a marker becomes a block.
-        """
-        system, tools = blocks_of_system(given.system), blocks_of_tools(given.tools)
-        return (
-            given.system
-            if system is None
-            else with_ttls(given.system, system, self.ttls("system")),
-            given.tools if tools is None else with_ttls(given.tools, tools, self.ttls("tools")),
-        )
-
-
 class Placing:
-    """Places the breakpoints of one list that grows; a turn costs what is new in it."""
+    """Places the breakpoints of one list that grows; a turn costs what is new in it.
 
-    def __init__(self, known: KnownList) -> None:
+    It is made before the first decisions on the list are carried out: the request before had an
+    anchor that they may move.
+    """
+
+    def __init__(self, known: KnownList, earlier: Placing | None = None) -> None:
         self.known = known
         self._in = known.conversation
         self._removable = Removable(self._in, known.planner.candidates.values())
-        self._ends: dict[Prefix, int] | None = None
-        """The last items of the prefixes that the request before ended with a breakpoint."""
+        self._changes = len(self._in.history)
+        self._sent = self._anchors_before() if earlier is None else self._same(earlier)
+        """Those of the request before."""
+        self._ahead = self._sent
+        """Those of the next request, as they were found last."""
 
     def placed(
-        self,
-        request: Request,
-        earlier: SentAnchors,
-        new: Sequence[Decision] = (),
-        *,
-        write_ttl: int | None = None,
-    ) -> Placed:
+        self, request: Request, write_ttl: int | None, new: Sequence[Decision] = ()
+    ) -> Breakpoints:
         """Return the breakpoints of the list that is sent with this request.
 
-        `earlier` is what the request before had, and `new` are decisions that are not carried out
-        yet. `write_ttl` is the TTL of the last write that the provider billed, in seconds.
+        `new` are decisions that are not carried out yet. `write_ttl` is the TTL of the last write
+        that the provider billed, in seconds.
         """
-        sent = _AsSent(self.known, new)
-        found = anchors(len(self._in.items), self._removable.first(new), sent.back)
-        now = SentAnchors(*(None if end is None else sent.prefix(end) for end in found[:2]))
+        ahead = {decision.position: decision for decision in new}
+        fates = ChainMap(ahead, self._in.fates)
+        found = anchors(len(self._in.items), self._removable.first(new), partial(self._back, fates))
+        changed = [*ahead, *(position for position, _ in self._in.history[self._changes :])]
         # The same list again is another attempt at the same request.
-        is_again = not new and (now.anchor, now.last) == (earlier.anchor, earlier.last)
-        if self._ends is None:
-            self._ends = dict(sent.found(earlier))
-        now = replace(
-            now,
-            old=earlier.old if is_again else earlier.anchor,
-            before=earlier.before if is_again else earlier.last,
-        )
-        found = Anchors(
-            found.anchor, found.last, self._end(now.old, sent), self._end(now.before, sent)
-        )
+        is_again = not changed and found[:2] == self._sent[:2]
+        earlier = self._sent[2:] if is_again else self._sent[:2]
+        first = min(changed, default=len(self._in.items))
+        old, before = (None if end is None or end >= first else end for end in earlier)
+        found = found._replace(old=old, before=before)
         system, tools = blocks_of_system(request.system), blocks_of_tools(request.tools)
         chosen = breakpoints(
             found,
@@ -149,19 +89,35 @@ class Placing:
             else BreakpointPlace(max(places_for_tools(tools), default=None)),
             last=None if found.last is None else self.known.ttl(found.last),
         )
-        if not new:
-            self._ends = {sent.prefix(end): end for end in found if end is not None}
-        return Placed(tuple(map(self._named, chosen)), now)
+        self._ahead = found
+        return Breakpoints(map(self._named, chosen))
 
-    def marked(self, messages: Sequence[Message], placed: Placed) -> Sequence[Message]:
-        """Return the list that is sent with markers at the breakpoints alone.
+    def marked(self, result: Result, request: Request, write_ttl: int | None) -> Result:
+        """Return the result of a turn with markers at the breakpoints alone.
 
-        `messages` is the list as it is returned; it comes back if nothing changes. A message that
-        gets or loses a marker is a copy.
+        A message that gets or loses a marker is a copy, and so are the system prompt and the tools;
+        a text that gets one becomes a block. What does not change is the same object.
         """
+        chosen = self.placed(request, write_ttl)
+        self._sent, self._changes = self._ahead, len(self._in.history)
+        parts: dict[Part, dict[int, Ttl]] = {"tools": {}, "system": {}, "messages": {}}
+        for each in chosen:
+            parts[each.part][each.place] = each.ttl
+        system, tools = blocks_of_system(request.system), blocks_of_tools(request.tools)
+        if system is not None:
+            result = replace(result, system=with_ttls(result.system, system, parts["system"]))
+        if tools is not None:
+            result = replace(result, tools=with_ttls(result.tools, tools, parts["tools"]))
+        messages = self._with_markers(result.messages, parts["messages"])
+        return replace(result, messages=messages, breakpoints=chosen)
+
+    def _with_markers(
+        self, messages: Sequence[Message], places: Mapping[int, Ttl]
+    ) -> Sequence[Message]:
+        """Return the list, as it is returned, with markers at these items alone."""
         known = self.known
         ttls: dict[int, dict[Path, Ttl]] = {}
-        for position, ttl in placed.ttls("messages").items():
+        for position, ttl in places.items():
             message = self._in.items[position].message
             ttls.setdefault(message, {})[known.path_left(position)] = ttl
         new: list[Message] = []
@@ -174,84 +130,43 @@ class Placing:
                 new[at] = marked
         return new or messages
 
+    def _anchors_before(self) -> Anchors:
+        """Return the anchors of the request before from where it ended."""
+        end, first = self._in.items_of(self._in.sent).start, self._removable.first()
+        first = None if first is None or first >= end else first
+        return anchors(end, first, partial(self._back, self._in.fates))
+
+    def _same(self, earlier: Placing) -> Anchors:
+        """Return the anchors of another list as far as they are the same items of this one."""
+        before, now = earlier._in, self._in
+        there = (filter(each.is_there, range(len(each.items))) for each in (before, now))
+        same: dict[int | None, int] = {
+            one: other
+            for one, other in zip(*there, strict=False)
+            if one in earlier._sent and now.has_key(other, *before.key_and_chars(one))
+        }
+        return Anchors(*map(same.get, earlier._sent))
+
     def _named(self, one: Breakpoint) -> Breakpoint:
         if one.part != "messages":
             return one
         item = self._in.items[one.place]
         return replace(one, item=f"{item.kind} {item.item_id}")
 
-    def _end(self, prefix: Prefix | None, sent: _AsSent) -> int | None:
-        """Return the item with which a prefix ends, None if the list does not begin with it."""
-        end = None if prefix is None or self._ends is None else self._ends.get(prefix)
-        if end is None or end >= sent.first_new or sent.prefix(end) != prefix:
-            return None
-        return end if sent.back(end) == end else None
-
-
-class _AsSent:
-    """The items of a list as they are sent, by position."""
-
-    def __init__(self, known: KnownList, new: Sequence[Decision]) -> None:
-        self._known, self._in = known, known.conversation
-        self._new = {decision.position: decision for decision in new} if new else {}
-        self._prefixes: dict[int, Prefix] = {}
-        self.first_new = min(self._new, default=len(self._in.items))
-        """The first item that a new decision changes."""
-
-    def back(self, position: int) -> int | None:
-        """Return the last item at or before a position that may have a marker."""
+    def _back(self, fates: Mapping[int, Decision], position: int) -> int | None:
+        """Return the last item at or before a position that may have a marker after these fates."""
         while position >= 0:
-            if self._may_have_marker(position):
+            item, fate = self._in.items[position], fates.get(position)
+            text = item.text if fate is None else fate.placeholder
+            may_have = item.inside is None and item.kind not in _NEVER
+            if may_have and text is not None and (item.kind in _ALWAYS or text.strip()):
                 return position
-            message = self._in.items[position].message
-            if message in self._in.removed:
-                message = self._last_staying(message) + 1
-                position = self._in.items_of(message).start
+            if item.message in self._in.removed:
+                position = self._in.items_of(self._last_staying(item.message) + 1).start
             position -= 1
         return None
 
-    def prefix(self, end: int) -> Prefix:
-        """Return the prefix that ends with an item, without the new decisions."""
-        if (found := self._prefixes.get(end)) is None:
-            message = self._in.items[end].message
-            inside = range(self._in.items_of(message).start, end)
-            chars = self._in.tally("chars").before(message) + sum(map(self._chars, inside))
-            found = self._prefixes[end] = Prefix(chars, _sha256(self._text(end)))
-        return found
-
-    def found(self, wanted: Iterable[Prefix]) -> Iterator[tuple[Prefix, int]]:
-        """Yield each of these prefixes with which the list begins, and the item that ends it."""
-        by_chars: dict[int, list[Prefix]] = {}
-        for prefix in wanted:
-            by_chars.setdefault(prefix.chars, []).append(prefix)
-        chars = 0
-        for position in range(len(self._in.items) if by_chars else 0):
-            for prefix in by_chars.get(chars, ()):
-                if self.back(position) == position and prefix.sha256 == _sha256(
-                    self._text(position)
-                ):
-                    yield prefix, position
-            chars += self._chars(position)
-
-    def _chars(self, position: int) -> int:
-        return self._in.size(position, "chars") if self._in.items[position].inside is None else 0
-
-    def _text(self, position: int) -> str | None:
-        """Return the text of an item as it is sent, None if it is not."""
-        fate = self._new.get(position) or self._in.fates.get(position)
-        return self._in.items[position].text if fate is None else fate.placeholder
-
-    def _may_have_marker(self, position: int) -> bool:
-        item, text = self._in.items[position], self._text(position)
-        if item.inside is not None or item.kind in _NEVER or text is None:
-            return False
-        return item.kind in _ALWAYS or bool(text.strip())
-
     def _last_staying(self, message: int) -> int:
         """Return the last message before this one that was not removed, -1 without one."""
-        ranges = (one for one in self._known.sources if one is not None and one.start < message)
+        ranges = (one for one in self.known.sources if one is not None and one.start < message)
         return max((min(one.stop, message) - 1 for one in ranges), default=-1)
-
-
-def _sha256(text: str | None) -> str:
-    return hashlib.sha256((text or "").encode("utf-8", "surrogatepass")).hexdigest()

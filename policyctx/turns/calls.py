@@ -12,7 +12,7 @@ from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.names import EXTRACTIVE, NONE
 from policyctx.errors import present
 from policyctx.messages.reading import listed
-from policyctx.planning.anchors import Breakpoint
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Added, Attempt
@@ -78,19 +78,15 @@ class Calls:
         known, planned, _ = yield from self._planned(messages, request)
         return known.previewed(planned)
 
-    def breakpoints(
-        self, messages: Sequence[Message], request: Request
-    ) -> Turn[tuple[Breakpoint, ...]]:
+    def breakpoints(self, messages: Sequence[Message], request: Request) -> Turn[Breakpoints]:
         """Return the breakpoints of `apply`."""
         if not self._policy.places_breakpoints:
-            return ()
+            return Breakpoints()
         known, planned, memory = yield from self._planned(messages, request)
-        if not request.may_have_markers(known):
-            return ()
-        placed = _placing(known, memory).placed(
-            request, memory.anchors, planned.new, write_ttl=memory.write_ttl
-        )
-        return placed.breakpoints
+        placing = memory.placing_of(known, request)
+        if isinstance(placing, Breakpoints):
+            return placing
+        return placing.placed(request, memory.write_ttl, planned.new)
 
     def observe(self, usage: Usage) -> Turn[None]:
         """Learn from the usage of a model call, and report it."""
@@ -156,6 +152,7 @@ class Calls:
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, comes_back=known.comes_back)
+        placing = memory.placing_of(known, request)
         result = yield from carry_out(planned, known, on_invalid=self._on_invalid)
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compact(
@@ -166,9 +163,16 @@ class Calls:
             result = replace(result, source_ranges=sources)
         if result.plan.to_save or result.compacted:
             yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
-        result = replace(result, system=request.system, tools=request.tools)
-        if self._policy.places_breakpoints and request.may_have_markers(known):
-            result = yield from self._marked(result, known, request, memory)
+        placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
+        result = replace(result, system=request.system, tools=request.tools, breakpoints=placed)
+        if isinstance(placing, Placing):
+            placing = memory.placing = (
+                placing if placing.known is known else Placing(known, placing)
+            )
+            result = placing.marked(result, request, memory.write_ttl)
+            if self._knowledge.keeps_state and not memory.has_begun:
+                memory.has_begun = True
+                yield from note({"record": "sent"})
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
@@ -188,24 +192,6 @@ class Calls:
         if self._expects_usage:
             warnings = (*warnings, *blindness(memory, self._policy, self._knowledge.session_id))
         return (yield from self._with_warnings(result, warnings, memory))
-
-    def _marked(
-        self, result: Result, known: KnownList, request: Request, memory: Memory
-    ) -> Turn[Result]:
-        """Set the cache breakpoints of the request, and remember where they are."""
-        placing = _placing(known, memory)
-        placed = placing.placed(request, memory.anchors, write_ttl=memory.write_ttl)
-        memory.placing, memory.anchors = placing, placed.sent
-        if self._knowledge.keeps_state:
-            yield from note(placed.sent.record())
-        system, tools = placed.beside(request)
-        return replace(
-            result,
-            messages=placing.marked(result.messages, placed),
-            system=system,
-            tools=tools,
-            breakpoints=placed.breakpoints,
-        )
 
     def _compact(
         self,
@@ -250,7 +236,8 @@ class Calls:
         sources = replacements.sources_of(made.replaced.sources)
         replacements.add(made.replacement, messages, made.replaced)
         yield from self._note_attempt(replacing, made.added, memory)
-        after = self._knowledge.new_list(memory)
+        gone = replacements.gone | known.conversation.gone
+        after = self._knowledge.new_list(memory, gone)
         after.read(made.messages)
         marks = after.conversation.marks.at_end(replacing.step)
         after.conversation.marks.adopt(marks)
@@ -295,10 +282,3 @@ def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
     step = policy.compacting_step
     step = present(step)
     return summarizer_for(policy.compaction(step).summary.by)
-
-
-def _placing(known: KnownList, memory: Memory) -> Placing:
-    """Return what places the breakpoints of a list: that of the last turn if it continues."""
-    if memory.placing is not None and memory.placing.known is known:
-        return memory.placing
-    return Placing(known)

@@ -20,7 +20,7 @@ from policyctx.errors import StoreError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
-from policyctx.planning.compact import Replacing
+from policyctx.planning.compact import Replacing, head_of
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
 from policyctx.policy.models import Policy
@@ -29,7 +29,7 @@ from policyctx.store.content import Content, Origin
 from policyctx.turns.before_compaction import AskBefore, BeforeCompaction, CompactionAhead
 from policyctx.turns.effects import ReadFiles, Remember, Save, Turn
 from policyctx.turns.known_list import KnownList
-from policyctx.turns.replacements import Replaced, Replacement, Replacements, digest
+from policyctx.turns.replacements import Replaced, Replacement, Replacements, digest_of_traces
 from policyctx.turns.request import Request
 from policyctx.turns.sources import Sources, indices, joined, within
 from policyctx.turns.summarising import Summarised, Summarising
@@ -113,8 +113,10 @@ class Compacting:
         self._kept = [m for i in around.before if (m := left[i]) is not None]
         self._after = [m for i in around.after if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
-        # Also of dropped messages, which are in the list that a restarted session is given.
-        self._shape = self._shapes.writing(known.given[self._parts.start : self._parts.end])
+        self._there = [i for i in range(self._parts.end) if i not in self._conversation.removed]
+        """The positions of the messages up to the end of what is replaced that were not removed."""
+        replaced = (known.given[i] for i in self._there if i >= self._parts.start)
+        self._shape = self._shapes.writing([*replaced])
         carried = [left[i] for i in around.behind]
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
 
@@ -412,21 +414,25 @@ class Compacting:
     def _replacement(
         self, written: list[assembly.WrittenMessage], summary: str, archive: str | None
     ) -> Replacement:
-        parts = self._parts
-        replaced = self._known.given[parts.start : parts.end]
+        parts, conversation = self._parts, self._conversation
+        drops, held = len(conversation.ledger.drops), conversation.held_before(parts.end)
+        replaced = [i for i in self._there if i >= parts.start]
+        head = head_of(conversation.roles[i] for i in self._there)
         return Replacement(
-            skipped=parts.start - parts.head,
+            skipped=max(0, len(self._there) - len(replaced) - head),
             count=len(replaced),
-            sha256=digest(replaced, self._shapes),
+            sha256=digest_of_traces(map(conversation.trace, replaced), drops, held),
             written=tuple(written),
             summary=summary,
             pinned=self._pinned,
             gone=self._conversation.known_keys(parts),
             step=self._replacing.step,
             archive=archive,
-            carried=None if parts.carried is None else parts.carried - parts.start,
-            kept=tuple(i - parts.start for i in parts.kept),
+            carried=None if parts.carried is None else replaced.index(parts.carried),
+            kept=tuple(map(replaced.index, parts.kept)),
             ends_list=not self._behind,
+            drops=drops,
+            held=held,
         )
 
     def _stats(

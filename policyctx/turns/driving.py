@@ -3,14 +3,28 @@
 A driver sends the outcome of each effect into the turn. If an effect raises an exception of any
 kind, the driver throws it into the turn, where it is raised at the `yield`. Cancellation and
 `KeyboardInterrupt` are no exception: whether such an effect happened is not known.
+
+`verb` gives one body of a method these three forms:
+
+    class Session:
+        @verb
+        def apply(self, messages: Sequence[Message]) -> Turn[Result]: ...
+
+        apply_async = in_async(apply)
+        apply_in_steps = stepwise(apply)
+
+The body returns a turn, and the `Driver` of its owner runs it. Each form has the parameters of the
+body, for type checkers and for `inspect.signature`.
 """
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, nullcontext
-from functools import partial
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial, wraps
+from inspect import signature, unwrap
 from threading import Lock
-from typing import TypeAlias, TypeVar
+from types import GenericAlias
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError
 from policyctx.messages.json_text import JSON
@@ -25,26 +39,6 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 
 
-def in_steps(turn: Turn[T], store: SessionStore) -> Steps[T]:
-    """Run a turn to its end, and stop before each effect that may block."""
-    resume: Callable[[], Effect[object]] = partial(next, turn)
-    with closing(turn):
-        try:
-            while True:
-                effect = resume()
-                if effect.may_block:
-                    yield
-                try:
-                    resume = partial(turn.send, effect.perform(store))
-                except BaseException as error:  # noqa: BLE001 - raised in the turn
-                    resume = partial(turn.throw, error)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            del resume  # It may hold an error, whose traceback holds this frame.
-
-
 def finished(steps: Steps[T]) -> T:
     """Take all steps that are left in this thread, and return their result."""
     while True:
@@ -53,29 +47,6 @@ def finished(steps: Steps[T]) -> T:
         except StopIteration as stop:
             result: T = stop.value
             return result
-
-
-def run(turn: Turn[T], store: SessionStore) -> T:
-    """Run a turn to its end, and perform its effects in this thread."""
-    return finished(in_steps(turn, store))
-
-
-async def run_async(turn: Turn[T], store: SessionStore) -> T:
-    """Run a turn to its end, and perform its effects without blocking the event loop."""
-    resume: Callable[[], Effect[object]] = partial(next, turn)
-    with closing(turn):
-        try:
-            while True:
-                effect = resume()
-                try:
-                    resume = partial(turn.send, await effect.perform_async(store))
-                except BaseException as error:  # noqa: BLE001 - raised in the turn
-                    resume = partial(turn.throw, error)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-        finally:
-            del resume  # It may hold an error, whose traceback holds this frame.
 
 
 class LockedStore:
@@ -128,23 +99,117 @@ class Driver:
 
     def run(self, turn: Turn[T]) -> T:
         """Run a turn to its end in this thread."""
-        return finished(in_steps(self._watched(turn), self._store))
-
-    async def run_async(self, turn: Turn[T]) -> T:
-        """Run a turn to its end without blocking the event loop."""
-        return await run_async(self._watched(turn), self._store)
+        return finished(self.in_steps(turn))
 
     def in_steps(self, turn: Turn[T]) -> Steps[T]:
         """Run a turn to its end, and stop before each part that may block."""
         if is_traced():
             yield  # a span ends in the thread where it began
-        return (yield from in_steps(self._watched(turn), self._store))
+        resume: Callable[[], Effect[object]] = partial(next, turn)
+        with self._watched(turn):
+            try:
+                while True:
+                    effect = resume()
+                    if effect.may_block:
+                        yield
+                    try:
+                        resume = partial(turn.send, effect.perform(self._store))
+                    except BaseException as error:  # noqa: BLE001 - raised in the turn
+                        resume = partial(turn.throw, error)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            finally:
+                del resume  # It may hold an error, whose traceback holds this frame.
 
-    def _watched(self, turn: Turn[T]) -> Turn[T]:
+    async def run_async(self, turn: Turn[T]) -> T:
+        """Run a turn to its end without blocking the event loop."""
+        resume: Callable[[], Effect[object]] = partial(next, turn)
+        with self._watched(turn):
+            try:
+                while True:
+                    effect = resume()
+                    try:
+                        resume = partial(turn.send, await effect.perform_async(self._store))
+                    except BaseException as error:  # noqa: BLE001 - raised in the turn
+                        resume = partial(turn.throw, error)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            finally:
+                del resume  # It may hold an error, whose traceback holds this frame.
+
+    @contextmanager
+    def _watched(self, turn: Turn[T]) -> Iterator[None]:
         try:
-            return (yield from turn)
+            with closing(turn):
+                yield
         except PolicyctxError:
             raise
         except BaseException:
             self._interrupted()
             raise
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+
+
+class Driven(Protocol):
+    """What has verbs, such as a session."""
+
+    _driver: Driver
+
+
+D = TypeVar("D", bound=Driven)
+Method: TypeAlias = Callable[Concatenate[D, P], T]
+
+
+def verb(body: Method[D, P, Turn[T]]) -> Method[D, P, T]:
+    """Return the method that runs the turn of `body`, and returns what the turn returns."""
+
+    def form(self: D, /, *args: P.args, **options: P.kwargs) -> T:
+        return self._driver.run(body(self, *args, **options))
+
+    return _described(form, body, _returned(body))
+
+
+def in_async(method: Method[D, P, T]) -> Method[D, P, Coroutine[Any, Any, T]]:
+    """Return the form of a verb that does not block the event loop."""
+    body: Method[D, P, Turn[T]] = unwrap(method)
+
+    async def form(self: D, /, *args: P.args, **options: P.kwargs) -> T:
+        return await self._driver.run_async(body(self, *args, **options))
+
+    return _described(form, body, _returned(body), "async", "without blocking the event loop")
+
+
+def stepwise(method: Method[D, P, T]) -> Method[D, P, Steps[T]]:
+    """Return the form of a verb that is a generator, and stops before each part that may block."""
+    body: Method[D, P, Turn[T]] = unwrap(method)
+
+    def form(self: D, /, *args: P.args, **options: P.kwargs) -> Steps[T]:
+        return (yield from self._driver.in_steps(body(self, *args, **options)))
+
+    steps = GenericAlias(Generator, (None, None, _returned(body)))
+    return _described(form, body, steps, "in_steps", "in steps: it stops before what may block")
+
+
+def _returned(body: Callable[..., Turn[Any]]) -> str:
+    """Return the name of what the turn of a function returns."""
+    return str(body.__annotations__["return"]).removeprefix("Turn[").removesuffix("]")
+
+
+def _described(
+    form: F, body: Callable[..., Any], returned: object, suffix: str = "", how: str = ""
+) -> F:
+    """Give a form the parameters of its body, and say what is its own."""
+    made: Any = wraps(body)(form)
+    if suffix:
+        made.__doc__ = f"Do what `{made.__name__}` does, {how}."
+        made.__name__, made.__qualname__ = (
+            f"{name}_{suffix}" for name in (made.__name__, made.__qualname__)
+        )
+    made.__annotations__ = {**made.__annotations__, "return": returned}
+    made.__signature__ = signature(made).replace(return_annotation=returned)
+    return made  # type: ignore[no-any-return]

@@ -50,6 +50,7 @@ class Knowledge:
         self.announced_tool = ""
         """The tool that reads offloaded files, if the caller has named it."""
         self.keeps_state = policy.store.keeps_state
+        self._as_json = policy.store.blocks == "json"
         self.stands_alone = not (
             self.keeps_state or policy.places_breakpoints or policy.compacting_step is not None
         )
@@ -168,7 +169,7 @@ class Knowledge:
         """
         if changed:
             memory.replacements.forget()
-        messages = memory.replacements.seen(listed(messages))
+        messages = memory.replacements.seen(listed(messages), memory.ledger, as_json=self._as_json)
         known = memory.known
         if known is None or changed or not known.continue_with(messages):
             return self._read_anew(messages, memory)
@@ -180,15 +181,18 @@ class Knowledge:
         found = None if earlier is None else earlier.gone_from(messages)
         summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
-            as_json = self.policy.policy.store.blocks == "json"
-            gone = taken_out(messages, memory.ledger, summarised, self.shapes, as_json=as_json)
-            found = gone, memory.ledger.has_drops
+            gone = taken_out(
+                messages, memory.ledger, summarised, self.shapes, as_json=self._as_json
+            )
+            found = gone, bool(memory.ledger.drops)
         gone, is_guess = found
         known = self.new_list(memory, gone | summarised, is_guess=is_guess or may_follow)
         if earlier is not None:
             earlier.conversation.report()
             known.conversation.sent = earlier.sent_of(messages)
         known.read(messages)
+        if earlier is None and memory.has_begun:
+            known.conversation.sent = known.conversation.reading.before_reply
         return known
 
     def new_list(

@@ -51,8 +51,10 @@ class KnownList:
         self._shapes = conversation.reading.shapes
         self.messages: Sequence[Message] = ()
         """The list object that was read last."""
-        self._given: list[Message] = []
-        self._left: list[Message | None] = []
+        self.given: list[Message] = []
+        """The messages as the caller kept them, by position."""
+        self.left: list[Message | None] = []
+        """The messages as they are returned, by position; None for one that was removed."""
         self._edited: set[int] = set()
         """Positions at which the two lists differ."""
         self._made: dict[int, _Made] = {}
@@ -71,7 +73,7 @@ class KnownList:
         self._changed_since: set[int] = set()
         """Positions whose message changed since the caller gave the list."""
         self._given_at = conversation.checkpoint()
-        """The point at which the caller gave the list again."""
+        """The point at which the caller gave the returned list again."""
         self.marked: set[int] = set()
         """Positions of messages that may have markers, if the policy places breakpoints."""
         self._may_drop = any(s.action.leaves_nothing for s in conversation.policy.policy.steps)
@@ -86,12 +88,12 @@ class KnownList:
         removed does not count, and is read anew; see `_is_output`. Neither does a list whose new
         messages make a withheld removal possible, or contain an item that seemed to be missing.
         """
-        known = len(self._given)
+        known = len(self.given)
         if len(messages) < known or self._is_output(messages):
             return False
         beginning = list(islice(messages, known))
         for comes_back in (self.comes_back, not self.comes_back):
-            other = self._left if comes_back else self._given
+            other = self.left if comes_back else self.given
             if comes_back and not self._edited:
                 continue
             if (differing := differences(beginning, other, self._shapes)) is not None:
@@ -99,7 +101,9 @@ class KnownList:
                     return False
                 self.comes_back = comes_back
                 self._take(beginning, differing)
-                self._changed_since, self._given_at = set(), self.conversation.checkpoint()
+                self._changed_since = set()
+                if comes_back:
+                    self._given_at = self.conversation.checkpoint()
                 self.read(messages)
                 return True
         return False
@@ -110,7 +114,7 @@ class KnownList:
         If messages are equal, a list may begin with both forms of this one. Then the list object
         decides, or else the first message that is an object of one form and not of the other.
         """
-        output, given, first = self.output, self._given, self._first_removed
+        output, given, first = self.output, self.given, self._first_removed
         if output is None or first is None:
             return False
         if messages is not output:
@@ -125,17 +129,7 @@ class KnownList:
 
     @property
     def _returned(self) -> list[Message]:
-        return [message for message in self._left if message is not None]
-
-    @property
-    def given(self) -> list[Message]:
-        """The messages as the caller kept them, by position."""
-        return self._given
-
-    @property
-    def left(self) -> list[Message | None]:
-        """The messages as they are returned, by position; None for one that was removed."""
-        return self._left
+        return [message for message in self.left if message is not None]
 
     @property
     def sources(self) -> Sources:
@@ -186,23 +180,23 @@ class KnownList:
             if message in differing:
                 new[message] = markers_of(self._dict(beginning[message]))
             if self.comes_back:
-                given[message] = self._given[message]
+                given[message] = self.given[message]
             else:
-                left[message] = self._left[message]
+                left[message] = self.left[message]
         for message, markers in new.items():
             places = self._places_left(message, self.conversation.fates)
             if self.comes_back:
                 back = {after: before for before, after in places.items()}
-                given[message] = moved(self._given[message], markers, back, self._shapes)
-            elif (old := self._left[message]) is not None:
+                given[message] = moved(self.given[message], markers, back, self._shapes)
+            elif (old := self.left[message]) is not None:
                 left[message] = moved(old, markers, places, self._shapes)
-        self._given, self._left = given, left
+        self.given, self.left = given, left
         self._note_markers(differing)
 
     def _places_left(self, message: int, fates: Mapping[int, Decision]) -> Mapping[Path, Path]:
         """Return where these fates leave each place of a message as it was given at first."""
         edits = list(self._edits(message, fates))
-        given = self._dict(self._given[message])
+        given = self._dict(self.given[message])
         named = with_markers(given, {path: path for path in places_of(given)})
         left = edited_message(named, edits, self._shapes) if edits else named
         return {} if left is None else {before: after for after, before in markers_of(left).items()}
@@ -217,12 +211,12 @@ class KnownList:
         its objects show that it was returned; see `_is_output`.
         """
         is_output = self._is_output(messages)
-        if not is_output and _begins_alike(messages, self._given, self._shapes):
-            is_wrong = self._guessed_wrong(self._as_decided(messages[len(self._given) :]))
-            is_guess = self.is_guess or len(messages) < len(self._given)
+        if not is_output and _begins_alike(messages, self.given, self._shapes):
+            is_wrong = self._guessed_wrong(self._as_decided(messages[len(self.given) :]))
+            is_guess = self.is_guess or len(messages) < len(self.given)
             return None if is_wrong else (self.conversation.gone_before, is_guess)
         returned = self._returned
-        if len(returned) == len(self._left) or not _begins_alike(messages, returned, self._shapes):
+        if len(returned) == len(self.left) or not _begins_alike(messages, returned, self._shapes):
             return None
         follows = messages[len(returned) :]
         ledger, more = self.conversation.ledger, self._as_decided(follows)
@@ -273,32 +267,30 @@ class KnownList:
 
     def _ended_with(self, messages: Sequence[Message]) -> bool:
         """Return whether one of these was removed behind all that is left of the list."""
-        end = len(self._left)
-        while end and self._left[end - 1] is None:
+        end = len(self.left)
+        while end and self.left[end - 1] is None:
             end -= 1
-        removed = self._given[end:]
+        removed = self.given[end:]
         return any(are_alike(one, other, self._shapes) for one in messages for other in removed)
 
     def sent_of(self, messages: Sequence[Message]) -> int:
         """Return the number of messages at the start of another list that this one sent."""
         sent = self.conversation.sent
-        returned = [message for message in self._left[:sent] if message is not None]
-        return max(
-            _alike(other, messages, self._shapes) for other in (self._given[:sent], returned)
-        )
+        returned = [message for message in self.left[:sent] if message is not None]
+        return max(_alike(other, messages, self._shapes) for other in (self.given[:sent], returned))
 
     def read(self, messages: Sequence[Message]) -> None:
         """Read the messages that a continuation of this list adds; raises `MessagesError`."""
         self.messages = messages
-        known, items = len(self._given), len(self.conversation.items)
+        known, items = len(self.given), len(self.conversation.items)
         more = list(messages[known:])
         if not more:
             return
         self.conversation.extend(more, is_valid=lambda fates: not self._problems(more, fates))
-        self._given += more
-        self._left += more
-        self._note_markers(range(known, len(self._left)))
-        self._staying.grow(range(known, len(self._given)))
+        self.given += more
+        self.left += more
+        self._note_markers(range(known, len(self.left)))
+        self._staying.grow(range(known, len(self.given)))
         if fates := self.conversation.fates:
             new = range(items, len(self.conversation.items))
             remembered = {i: fates[i] for i in new if i in fates}
@@ -309,7 +301,7 @@ class KnownList:
 
         The conversation has read the items, but has not applied the decisions yet.
         """
-        given, after = [*self._given, *more], [*self._left, *more]
+        given, after = [*self.given, *more], [*self.left, *more]
         edits = self._edits_by_message(fates)
         changes = {
             message: edited_message(given[message], found, self._shapes)
@@ -332,10 +324,10 @@ class KnownList:
         changes = self._changed(edits)
         restructured = self._restructuring(edits)
         if unchecked := self._unchecked(changes, restructured):
-            after = list(self._left)
+            after = list(self.left)
             for message, new in changes.items():
                 after[message] = new
-            problems = new_problems_around(self._given, after, unchecked, self.conversation.reading)
+            problems = new_problems_around(self.given, after, unchecked, self.conversation.reading)
             if problems:
                 raise InvalidResultError(problems)
         if self.forgets:
@@ -406,7 +398,7 @@ class KnownList:
         origin = Origin.of(
             item,
             tokens=self.conversation.facts.tokens(item) if by_tokens else None,
-            block=block_of(self._given[item.message], item, self._shapes),
+            block=block_of(self.given[item.message], item, self._shapes),
         )
         path = decision.file.relative_path
         return Content(path, item.text, decision.wanted_path, origin)
@@ -418,14 +410,14 @@ class KnownList:
         if not (self._changed_since if self.comes_back else self._edited):
             return self.messages
         if self._first_removed is None:
-            return cast("list[Message]", self._left[:])
+            return cast("list[Message]", self.left[:])
         return self._returned
 
     def applied(self, changes: Mapping[int, Message | None]) -> tuple[Sequence[Message], Sources]:
         """Return the list to send after these changes, and its sources; see `forgets`."""
         if not changes:
             return self.messages, self.sources
-        after = list(self._left)
+        after = list(self.left)
         staying = Staying()
         staying.grow(range(len(after)))
         for i, new in changes.items():
@@ -449,7 +441,7 @@ class KnownList:
             changes = {}
         if not (changes or self.edited_positions):
             return self.messages
-        after = list(self._left)
+        after = list(self.left)
         for message, new in changes.items():
             after[message] = new
         return [message for message in after if message is not None]
@@ -458,7 +450,7 @@ class KnownList:
         """Note which of these messages have markers."""
         if self._follows_markers:
             for i in positions:
-                is_marked = self.with_markers(i, {}) is not self._left[i]
+                is_marked = self.with_markers(i, {}) is not self.left[i]
                 (self.marked.add if is_marked else self.marked.discard)(i)
 
     def with_markers(self, message: int, ttls: Mapping[Path, Ttl]) -> Message | None:
@@ -467,7 +459,7 @@ class KnownList:
         It is the message at a position as it is left, None if it was removed. Without a change it
         is the same object; of an SDK's object it is a dict.
         """
-        left = self._left[message]
+        left = self.left[message]
         if left is None:
             return None
         shape, shaped = self.conversation.reading.shaped(message, left)
@@ -479,14 +471,14 @@ class KnownList:
     def ttl(self, position: int) -> Ttl | None:
         """Return the lifetime that the marker on an item asks for, None if there is none."""
         message = self.conversation.items[position].message
-        shape, shaped = self.conversation.reading.shaped(message, self._left[message])
+        shape, shaped = self.conversation.reading.shaped(message, self.left[message])
         found = shape.ttls(shaped) if shape.takes_markers else {}
         return found.get(self.path_left(position)) if found else None
 
     def path_left(self, position: int) -> Path:
         """Return the path that an item has in the message as it is returned."""
         conversation, message = self.conversation, self.conversation.items[position].message
-        shape, shaped = conversation.reading.shaped(message, self._left[message])
+        shape, shaped = conversation.reading.shaped(message, self.left[message])
         before = range(conversation.items_of(message).start, position)
         there = sum(
             conversation.items[i].inside is None and conversation.is_there(i) for i in before
@@ -496,7 +488,7 @@ class KnownList:
 
     def _put(self, changes: Mapping[int, Message | None]) -> None:
         for message, new in changes.items():
-            self._left[message] = new
+            self.left[message] = new
             self._edited.add(message)
             self._changed_since.add(message)
             if new is None:
@@ -508,13 +500,13 @@ class KnownList:
         if self.forgets:
             return {message: self._made_again(message, edits[message]) for message in edits}
         return {
-            message: edited_message(self._given[message], edits[message], self._shapes)
+            message: edited_message(self.given[message], edits[message], self._shapes)
             for message in edits
         }
 
     def _made_again(self, message: int, edits: list[Edit]) -> Message | None:
         """Return the message with these edits; that of the plan before if nothing differs."""
-        given, known = self._given[message], self._made.get(message)
+        given, known = self.given[message], self._made.get(message)
         if known is None or known.given is not given or known.edits != edits:
             new = edited_message(given, edits, self._shapes)
             self._made[message] = known = _Made(given, edits, new)

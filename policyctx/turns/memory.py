@@ -21,6 +21,7 @@ from policyctx.errors import MessagesError, UsageError
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import call_keys
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Arrived, Conversation
 from policyctx.planning.facts import Added, Attempt, Facts
 from policyctx.planning.ledger import (
@@ -34,9 +35,10 @@ from policyctx.planning.ledger import (
     is_of,
 )
 from policyctx.tokens.usage import Correction, Usage, correction_of
-from policyctx.turns.breakpoints import Placing, SentAnchors
+from policyctx.turns.breakpoints import Placing
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.replacements import Replacement, Replacements
+from policyctx.turns.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +176,8 @@ class Memory:
     """The replacements that compactions made."""
     attempt: Attempt | None = None
     """The last compaction, if it did not help."""
-    anchors: SentAnchors = field(default_factory=SentAnchors)
-    """The cache breakpoints of the request that was sent last, if the policy places them."""
+    has_begun: bool = False
+    """Whether the store has records: a model was sent what precedes the newest reply of a list."""
     placing: Placing | None = None
     """Places the breakpoints of the known list."""
     sent: tuple[Conversation, Facts] | None = None
@@ -199,7 +201,7 @@ class Memory:
         lost: list[LedgerEntry] = []
         if halves := _half_pairs(entries):
             lost, entries = _parted(entries, lambda entry: _is_half_pair(entry, halves))
-        calls, learnt, placed = (of_kind[kind] for kind in ("call", "usage", "breakpoints"))
+        calls, learnt = of_kind["call"], of_kind["usage"]
         settled = chain.from_iterable(one["sha256"] for one in of_kind["unreadable"])
         skipped = Counter(map(_digest, [*unreadable, *(entry.record() for entry in lost)]))
         ledger = Ledger(entries)
@@ -211,7 +213,7 @@ class Memory:
             replacements=Replacements([one for one in made if one is not None], shapes),
             attempt=_attempt(of_kind["over_gate"], len(made)),
             called_at=calls[-1]["at"] if calls else None,
-            anchors=SentAnchors.of(placed[-1]) if placed else SentAnchors(),
+            has_begun=bool(records),
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             unreadable=tuple((skipped - Counter(settled)).elements()),
@@ -220,12 +222,25 @@ class Memory:
     @property
     def has_decided(self) -> bool:
         """Whether anything was decided, so that there is something to remember."""
-        return bool(len(self.ledger) or self.replacements.made)
+        return bool(self.ledger.entries or self.replacements.made)
 
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""
         since = [given[i] for given, count in self.lists for i in range(count, len(given))]
         return call_of(message, self.known, since, shapes)
+
+    def placing_of(self, known: KnownList, request: Request) -> Placing | Breakpoints:
+        """Return what places the breakpoints of a list, or that there are none.
+
+        It is that of the last turn if the list continues.
+        """
+        if not known.conversation.policy.places_breakpoints:
+            return Breakpoints()
+        if why := request.why_unmarked(known):
+            return Breakpoints.none(why)
+        if self.placing is None or self.placing.known is not known:
+            self.placing = Placing(known, self.placing)
+        return self.placing
 
     def call_record(self) -> dict[str, Any]:
         """Return the record of the last model call."""
@@ -305,9 +320,6 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
         return is_of(record, _CALL) and math.isfinite(record["at"])
     if kind == "usage":
         return _is_usage(record)
-    if kind == "breakpoints":
-        prefixes = [record.get(name, ...) for name in SentAnchors.__slots__]
-        return all(prefix is None or _is_prefix(prefix) for prefix in prefixes)
     if kind in ("decision", "mark"):
         return is_entry(record) if kind == "decision" else is_of(record, MARK)
     if kind in ("over_gate", "unreadable"):
@@ -342,9 +354,10 @@ _COMPACTION = fields_of(
         "carried?": "whole number or nothing",
         "ends_list?": "truth",
         "kept?": "list",
+        "drops?": "whole number",
+        "held?": "list",
     }
 )
-_PREFIX = fields_of({"chars": "whole number", "sha256": "text"})
 _MESSAGE = fields_of({"role": "text", "content": "text"})
 _KEY_TYPES = ("text", "text or nothing", "text", "whole number")
 
@@ -363,7 +376,8 @@ def _is_usage(record: Mapping[str, Any]) -> bool:
 def _is_compaction(record: Mapping[str, Any]) -> bool:
     if not is_of(record, _COMPACTION):
         return False
-    messages, keys, carried = record["messages"], record["gone"], record.get("carried")
+    messages, carried = record["messages"], record.get("carried")
+    keys = [*record["gone"], *record.get("held", ())]
     texts = [*record["types"], *record["paths"], *record["pinned"]]
     return (
         record["skipped"] >= 0
@@ -374,12 +388,6 @@ def _is_compaction(record: Mapping[str, Any]) -> bool:
         and _are_texts(texts)
         and all(isinstance(one, dict) and is_of(one, _MESSAGE) for one in messages)
         and all(isinstance(key, list) and _is_key(key) for key in keys)
-    )
-
-
-def _is_prefix(value: object) -> bool:
-    return (
-        isinstance(value, dict) and value.keys() == dict(_PREFIX).keys() and is_of(value, _PREFIX)
     )
 
 

@@ -2,31 +2,35 @@
 
 A caller may keep sending the full list. The messages that a compaction replaced are recognised by
 their position behind the head and by their hash, also after a restart. They are replaced by the
-same messages again, byte for byte and without another model call. `cache_control` markers are no
-part of what is recognised: the kept messages have those of the list that is given.
+same messages again, byte for byte and without another model call. What earlier decisions left of a
+message counts as the message, and `cache_control` markers are no part of what is recognised: the
+kept messages have those of the list that is given.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, pairwise, repeat
 from operator import is_, is_not, itemgetter
 from typing import Any, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
-from policyctx.definitions.items import Message, Path
+from policyctx.definitions.items import Item, Message, Path
 from policyctx.errors import MessagesError
+from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.json_text import json_pieces
 from policyctx.messages.markers import bare, markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys
 from policyctx.planning.compact import Around, head_of
-from policyctx.planning.ledger import ItemKey, Ledger
+from policyctx.planning.ledger import ItemKey, Ledger, Trace
 from policyctx.planning.placeholders import content_hash
+from policyctx.planning.reapplying import taken_out, traced
 from policyctx.turns.sources import (
     Sources,
     differences,
@@ -64,7 +68,7 @@ class Replacement:
     count: int
     """The number of replaced messages, including one among them that was carried over."""
     sha256: str
-    """Of the replaced messages, by `digest`."""
+    """Of the replaced messages, by `digest_of_traces`."""
     written: tuple[WrittenMessage, ...]
     summary: str
     """The summary without the wording around it."""
@@ -81,6 +85,12 @@ class Replacement:
     """The 0-based indices of the replaced messages that stay; see `Around`."""
     ends_list: bool = True
     """Whether nothing followed the replaced messages, so that the list may end with a reply."""
+    drops: int | None = None
+    """The number of items that had been dropped in the session; messages of which nothing was left
+    do not count. None for a record of earlier versions: all messages count there, and `sha256` is
+    that of the messages as they were given."""
+    held: tuple[ItemKey, ...] = ()
+    """The dropped items that were in the list all the same, up to the end of what was replaced."""
 
     def record(self) -> dict[str, Any]:
         """Return the replacement as a record for the store."""
@@ -100,6 +110,8 @@ class Replacement:
             "carried": self.carried,
             "ends_list": self.ends_list,
             **({"kept": list(self.kept)} if self.kept else {}),
+            **({} if self.drops is None else {"drops": self.drops}),
+            **({"held": [list(key) for key in self.held]} if self.held else {}),
         }
 
     @classmethod
@@ -125,24 +137,32 @@ class Replacement:
             carried=record.get("carried"),
             ends_list=record.get("ends_list", True),
             kept=tuple(record.get("kept", ())),
+            drops=record.get("drops"),
+            held=tuple(ItemKey(*key) for key in record.get("held", ())),
         )
 
-    def applied(self, given: Replaced, shapes: Shapes) -> Replaced | None:
+    def applied(self, given: Replaced, traces: Sequence[Trace], shapes: Shapes) -> Replaced | None:
         """Return the list with the messages replaced; None if it does not contain them.
+
+        `traces` are those of its messages.
 
         If the list ends with them, and did not when it was compacted, the reply at the end of the
         written messages is left out: a provider rejects an assistant message at the end.
         """
         messages, sources = given.messages, given.sources
-        start = head_of(map(shapes.role, messages)) + self.skipped
-        end = start + self.count
-        replaced = messages[start:end]
-        if len(replaced) < self.count or not self._is_of(replaced, shapes):
+        places = self._places(messages, traces, shapes)
+        replaced = [messages[i] for i in places]
+        if not replaced or not self._is_of(replaced, [traces[i] for i in places], shapes):
             return None
+        start, end = places[0], places[-1] + 1
+        while start and self._is_gone(traces[start - 1]):
+            start -= 1
+        while end < len(messages) and self._is_gone(traces[end]):
+            end += 1
         systems = [i for i in self.kept if shapes.role(replaced[i]) in SYSTEM_ROLES]
         kept, after, carried = (
-            [range(start + i, start + i + 1) for i in places]
-            for places in Around.of(self.kept, self.carried, systems)
+            [range(places[i], places[i] + 1) for i in indexes]
+            for indexes in Around.of(self.kept, self.carried, systems)
         )
         before, behind = (range(start), *kept), (*carried, range(end, len(messages)))
         written = self.written if any(behind) or self.ends_list else self.unanswered
@@ -176,8 +196,26 @@ class Replacement:
         last = max(i for i, message in enumerate(self.written) if message.role == "user")
         return self.written[: last + 1]
 
-    def _is_of(self, replaced: Sequence[Message], shapes: Shapes) -> bool:
+    def _places(
+        self, messages: Sequence[Message], traces: Sequence[Trace], shapes: Shapes
+    ) -> Sequence[int]:
+        """Return where the replaced messages would be in a list, empty if it is too short."""
+        there: Sequence[int] = range(len(messages))
+        if self.drops is not None:
+            drops, held = self.drops, self.held
+            there = [i for i in there if not traces[i] or left_of(traces[i], drops, held)]
+        start = head_of(shapes.role(messages[i]) for i in there) + self.skipped
+        found = there[start : start + self.count]
+        return found if len(found) == self.count else ()
+
+    def _is_gone(self, trace: Trace) -> bool:
+        """Whether nothing was left of a message beside the others that were replaced."""
+        return bool(trace) and all(key in self.gone for key, _ in trace)
+
+    def _is_of(self, replaced: Sequence[Message], traces: Sequence[Trace], shapes: Shapes) -> bool:
         """Whether these are the replaced messages, as SDK objects or as dicts saved of them."""
+        if self.drops is not None:
+            return self.sha256 == digest_of_traces(traces, self.drops, self.held)
         if self.sha256 in (digest(replaced, shapes), loose_digest(replaced, shapes)):
             return True
         # Earlier versions hashed a lone text block as it was, and before that the markers too.
@@ -195,8 +233,22 @@ class Replacement:
 _MESSAGE_KEYS = ("role", "content")
 
 
+def left_of(trace: Trace, drops: int, held: Collection[ItemKey]) -> list[list[str | int | None]]:
+    """Return what tells the items of a message from others, without those that were dropped.
+
+    The first so many `drops` of the session count, except for those `held` in the list.
+    """
+    there = (key for key, drop in trace if drop is None or drop >= drops or key in held)
+    return [list(key[:3]) for key in there]
+
+
+def digest_of_traces(traces: Iterable[Trace], drops: int, held: Collection[ItemKey]) -> str:
+    """Return the SHA-256, in hex, of what `left_of` returns for each message."""
+    return _digest([left_of(trace, drops, held) for trace in traces])
+
+
 def digest(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> str:
-    """Return the SHA-256, in hex, of messages without their markers as compact JSON.
+    """Return the hash of messages without their markers as compact JSON, for earlier versions.
 
     A lone text block counts as its text, since a marker makes a block of a text.
     If an SDK's message object is among them, it is the hash that `loose_digest` returns.
@@ -232,12 +284,15 @@ class Replacements:
     shapes: Shapes = BUILT_IN
     _given: list[Message] = field(default_factory=list)
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
-    _hidden: frozenset[object] | None = None
-    """The keys of calls that are not in the list any more; None if they are not known yet."""
+    _asked: Counter[object] | None = None
+    """The keys of the calls in the list that was seen last; None if they are not known yet."""
+    _hidden: frozenset[object] = frozenset()
+    """The keys of calls that are not in that list any more, but in the one that was given."""
     _used: set[int] = field(default_factory=set)
     """The indices of those that were applied to the list seen last."""
-    _lacks_reply: bool = False
-    """Whether the list ends where the reply of a compaction belongs when more messages follow."""
+    _is_open: bool = False
+    """Whether other messages than those that follow belong to the end of the list: the reply of a
+    compaction before them, or a late result behind them."""
 
     def add(self, replacement: Replacement, given: Sequence[Message], made: Replaced) -> None:
         """Add a compaction of the list that was seen last, which makes this of it.
@@ -251,7 +306,7 @@ class Replacements:
             if before is not None or after is not None:
                 places[position] = _composed(before, after)
         self._replaced = Replaced(list(made.messages), self.sources_of(made.sources), places)
-        self._given, self._lacks_reply, self._hidden = list(given), False, None
+        self._given, self._is_open, self._asked = list(given), False, None
         self._used.add(len(self.made))
         self.made.append(replacement)
 
@@ -314,13 +369,15 @@ class Replacements:
 
     def forget(self) -> None:
         """Compare the next list as a whole, since a message was changed in place."""
-        self._given, self._replaced, self._hidden = [], Replaced([], ()), None
+        self._given, self._replaced, self._asked = [], Replaced([], ()), None
 
     def sources_of(self, sources: Sources) -> Sources:
         """Return the sources in the list given last; `sources` are those in the list seen last."""
         return through(sources, self._replaced.sources) if self.made else sources
 
-    def seen(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def seen(
+        self, messages: Sequence[Message], ledger: Ledger, *, as_json: bool
+    ) -> Sequence[Message]:
         """Return the list with all compactions applied; the same object if none applies.
 
         Of a list that continues the last one, only the new messages are visited, and those in which
@@ -329,15 +386,15 @@ class Replacements:
         if not self.made:
             return messages
         known = len(self._given)
-        is_cut = len(messages) < known or (self._lacks_reply and len(messages) > known)
+        is_cut = len(messages) < known or (self._is_open and len(messages) > known)
         given = list(messages)
         differing = (
             None if not known or is_cut else differences(given[:known], self._given, self.shapes)
         )
         new = given[known:]
-        if differing is None or self._complete_history(new) or self._answer_hidden_calls(new):
-            self._hidden = None
-            self._replaced = self._applied(given)
+        if differing is None or self._complete_history(new) or self._answer_absent_calls(new):
+            self._asked = None
+            self._replaced = self._applied(given, ledger, as_json=as_json)
         else:
             self._replaced = self._continued(given, differing)
         self._given = given
@@ -363,47 +420,80 @@ class Replacements:
                 messages[at] = moved(messages[at], markers, places, self.shapes)
         return Replaced(messages, sources, last.places)
 
-    def _applied(self, messages: list[Message]) -> Replaced:
-        self._lacks_reply, self._used = False, set()
+    def _applied(self, messages: list[Message], ledger: Ledger, *, as_json: bool) -> Replaced:
+        self._is_open, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
+        trace = partial(traced, ledger=ledger, shapes=self.shapes, as_json=as_json)
+        try:
+            gone = taken_out(messages, ledger, self.gone, self.shapes, as_json=as_json)
+            known = trace(messages, gone=gone)
+        except MessagesError:  # raised again, with its place in the whole list, when it is read
+            return replaced
+
+        def traces_of(one: Replaced) -> list[Trace]:
+            return [
+                # A late result may have left the message.
+                trace([m])[0] if source is None or m is not messages[source] else known[source]
+                for source, m in zip(indices(one.sources), one.messages, strict=True)
+            ]
+
+        paired: Replaced | None = None
         for i, one in enumerate(self.made):
-            found = one.applied(replaced, self.shapes)
-            if found is None and replaced.messages is not messages:
-                found = one.applied(self._reunited(replaced, messages), self.shapes)
+            found = one.applied(replaced, traces_of(replaced), self.shapes)
+            if found is None:
+                paired = paired or self._paired(replaced, messages)
+                is_same = paired is replaced
+                found = None if is_same else one.applied(paired, traces_of(paired), self.shapes)
             if found is not None:
-                replaced = found
+                replaced, paired = found, None
                 self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
-                self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
-        return replaced if replaced.messages is messages else self._reunited(replaced, messages)
+                self._is_open = not one.ends_list and last == one.unanswered[-1].text
+        return paired or self._paired(replaced, messages)
 
     def _complete_history(self, new: Sequence[Message]) -> bool:
         """Whether new messages may complete the history of a compaction that was not applied."""
         seen, reached = self._replaced.messages, len(self._replaced.messages) + len(new)
         head = head_of(map(self.shapes.role, chain(seen, new)))
         unused = (one for i, one in enumerate(self.made) if i not in self._used)
-        return any(len(seen) <= head + one.skipped + one.count <= reached for one in unused)
+        ends = ((head + one.skipped + one.count, one.drops or 0) for one in unused)
+        # Messages of which nothing was left then may be in this list.
+        return any(len(seen) <= end + dropped and end <= reached for end, dropped in ends)
 
-    def _answer_hidden_calls(self, new: Sequence[Message]) -> bool:
+    def _answer_absent_calls(self, new: Sequence[Message]) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""
-        if self._hidden is None:
-            left = Counter(self._keys(self._replaced.messages, "is_call"))
-            self._hidden = frozenset(Counter(self._keys(self._given, "is_call")) - left)
-        return bool(self._hidden) and not self._hidden.isdisjoint(self._keys(new, "is_answer"))
+        if self._asked is None:
+            self._asked = Counter(self._keys(self._replaced.messages))
+            self._hidden = frozenset(Counter(self._keys(self._given)) - self._asked)
+        is_absent = False
+        for item in self._pairs(new):
+            if item.is_call:
+                self._asked.update(call_keys(item))
+            elif self._asked.keys().isdisjoint(keys := call_keys(item)):
+                is_absent = True
+            else:
+                is_absent = is_absent or not self._hidden.isdisjoint(keys)
+        return is_absent
 
-    def _keys(self, messages: Sequence[Message], what: str) -> Iterator[object]:
+    def _keys(self, messages: Sequence[Message]) -> Iterator[object]:
+        calls = (item for item in self._pairs(messages) if item.is_call)
+        return chain.from_iterable(map(call_keys, calls))
+
+    def _pairs(self, messages: Sequence[Message]) -> Iterator[Item]:
+        """Yield the calls and answers."""
         try:
             items = items_of(messages, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return
-        found = (item for item in items if getattr(item, what) and item.tool_use_id)
-        yield from (key for item in found for key in call_keys(item))
+        yield from (item for item in items if item.tool_use_id and (item.is_call or item.is_answer))
 
-    def _reunited(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
+    def _paired(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
         """Return the list with what messages behind the summary may not be without.
 
         Those are the calls that they answer, late or a second time, with the other results of
-        these; and the beginning of their reply, if it has the thinking that led to them.
+        these; and the beginning of their reply, if it has the thinking that led to them. A result
+        whose call is not in the given list either becomes a text of the user. The same object comes
+        back if nothing changes.
         """
         left, whole = Reading(self.shapes), Reading(self.shapes)
         places = indices(replaced.sources)
@@ -417,8 +507,9 @@ class Replacements:
                 and (place := places[item.message]) is not None
             }  # fmt: skip
             parted = [*self._parted(places, given)]
-            if lone or parted:
-                whole.extend(given)
+            if not (lone or parted):
+                return replaced
+            whole.extend(given)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
         for at, place in parted:
@@ -427,6 +518,8 @@ class Replacements:
                 begun |= {m for m in _led_to_with(place, whole) if m < place}
         begun = whole.bound_messages(begun)
         back = deque(sorted(begun | whole.bound_messages(lone).difference(places)))
+        if not back:
+            return self._with_late_results(replaced, left)
         found: list[tuple[int | None, Message]] = []
         for place, message in zip(places, replaced.messages, strict=True):
             if place not in begun:
@@ -435,7 +528,45 @@ class Replacements:
                 found.append((place, message))
         found += [(i, given[i]) for i in back]
         sources = joined(None if i is None else range(i, i + 1) for i, _ in found)
-        return Replaced([message for _, message in found], sources)
+        replaced, left = Replaced([message for _, message in found], sources), Reading(self.shapes)
+        left.extend(replaced.messages)
+        return self._with_late_results(replaced, left)
+
+    def _with_late_results(self, replaced: Replaced, reading: Reading) -> Replaced:
+        """Return the list in which results without a call are texts of the user.
+
+        Only behind a summary, which stands for the call: a provider rejects the result alone. A
+        text follows the results beside it, which belong to calls. Results with media stay.
+        """
+        late: dict[int, list[Item]] = {}
+        for i, item in enumerate(reading.items):
+            is_lone = item.kind == "tool_result" and i not in reading.partners
+            if is_lone and item.takes_text and not item.media and item.tool_use_id:
+                late.setdefault(item.message, []).append(item)
+        summaries, texts = self.summaries, map(self.shapes.text, replaced.messages)
+        if not late or not any(text in summaries for text in texts):
+            return replaced
+        found: list[tuple[range | None, Message]] = []
+        places, said, beside = dict[int, Places](), list[str](), None
+        for i, source in enumerate(indices(replaced.sources)):
+            message, items = replaced.messages[i], reading.items_of(i)
+            if said and not any(reading.items[k].kind == "tool_result" for k in items):
+                found.append((None, self._said(said, beside)))
+                said = []
+            if i in late:
+                beside, edits = message, [Edit(one, None) for one in late[i]]
+                said += (f"Result of the call {one.tool_use_id}:\n{one.text}" for one in late[i])
+                message = edited_message(message, edits, self.shapes)
+            if message is not None:
+                found.append((None if source is None else range(source, source + 1), message))
+                places |= {len(found) - 1: {}} if i in late else {}
+        if said:
+            self._is_open = True
+            found.append((None, self._said(said, beside)))
+        return Replaced([one for _, one in found], joined(one for one, _ in found), places)
+
+    def _said(self, texts: Sequence[str], beside: Message) -> Message:
+        return self.shapes.writing([beside]).written("user", "\n\n".join(texts))
 
     def _parted(
         self, places: Sequence[int | None], given: Sequence[Message]

@@ -259,9 +259,9 @@ class Notices:
 
     def in_vain(self, planned: Plan) -> Iterator[str]:
         """Yield a warning if a step makes no summary since none helps, once until one may help."""
-        stopped = [(o.step, o.stopped) for o in planned.outcomes if o.stopped is not None]
-        found = [(step, reason) for step, reason in stopped if reason.code in IN_VAIN]
-        if found and not self._is_in_vain:
+        found = [(o.step, o.stopped) for o in planned.outcomes if o.stopped is not None]
+        found = [(step, reason) for step, reason in found if reason.code in IN_VAIN]
+        if not self._is_in_vain:
             for step, reason in found:
                 yield f"the step {step} makes no summary now: {reason.sentence}"
         self._is_in_vain = bool(found)
@@ -311,7 +311,7 @@ class Notices:
         """
         reading, (before, count) = known.conversation.reading, self._answers
         self._answers = reading, len(reading.items)
-        if not (memory.replacements.made or memory.ledger.has_drops):
+        if not (memory.replacements.made or memory.ledger.drops):
             return
         for position in range(count if before is reading else 0, len(reading.items)):
             item = reading.items[position]

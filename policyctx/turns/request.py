@@ -50,32 +50,40 @@ class Request:
             reads_once=self.reads_once and known.reads_once,
         )
 
-    def may_have_markers(self, known: KnownList) -> bool:
-        """Return whether markers may be set in a list that is sent with this request.
+    def why_unmarked(self, known: KnownList) -> str:
+        """Return why no marker is set in a list that is sent with this request; empty if any may.
 
         No message may be of an API without markers. Of dicts, only OpenAI's lists begin with the
         system, and only OpenAI's tools are functions.
         """
-        reading, given = known.conversation.reading, known.given
-        if self.takes_markers is False or not (given and reading.takes_markers):
-            return False
-        if not isinstance(given[0], dict):  # the shape of a framework says it
-            return True
-        tools = blocks_of_tools(self.tools)
-        if reading.roles[0] in SYSTEM_ROLES or (self.tools and tools is None):
-            return False
-        said: bool | None = self.takes_markers
-        if said is None:
-            said = takes_markers_of(self.model or known.conversation.policy.model.name)
-        if said is not None:
-            return said
+        reading, given, tools = known.conversation.reading, known.given, blocks_of_tools(self.tools)
+        name = self.model or known.conversation.policy.model.name
+        why = ""
+        if self.takes_markers is False:
+            why = "the API of the request takes none"
+        elif not given:
+            why = "the list is empty"
+        elif not reading.takes_markers:
+            why = "a message is of an API that takes none"
+        elif not isinstance(given[0], dict):
+            pass  # the shape of a framework says it
+        elif reading.roles[0] in SYSTEM_ROLES:
+            why = "the list begins with the system prompt, as only OpenAI's lists do"
+        elif self.tools and tools is None:
+            why = "the tools are functions, as only OpenAI's are"
+        elif (said := self.takes_markers or takes_markers_of(name)) is False:
+            why = f"the API of {name} takes none"
         # A text beside the list proves nothing: it may be the `instructions` of the Responses API.
-        return (
-            reading.shows_markers
-            or bool(known.marked)
+        elif not (
+            said
+            or reading.shows_markers
+            or known.marked
             or isinstance(self.system, list | tuple)
             or has_schemas(tools or ())
-        )
+        ):
+            why = f"the model {name} is not in the table of models" if name else "no model is named"
+            why += ", and nothing in the request shows that its API takes them"
+        return why
 
 
 def moved_to_request(name: str, field: str) -> Any:  # noqa: ANN401 - an attribute of any type

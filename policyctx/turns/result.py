@@ -13,7 +13,7 @@ from typing import Literal
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.items import Item, Message
 from policyctx.errors import InvalidResultError, StoreError
-from policyctx.planning.anchors import Breakpoint
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.planning.plan import Plan
@@ -43,7 +43,7 @@ class Result:
     """The system prompt to send: with markers if the policy places breakpoints, else as given."""
     tools: object = None
     """The tools to send, like `system`."""
-    breakpoints: tuple[Breakpoint, ...] = ()
+    breakpoints: Breakpoints = field(default_factory=Breakpoints)
     """The cache breakpoints that the policy placed, in the order of the request."""
     source_ranges: Sources = ()
     """`sources` as ranges of consecutive indices, with None for one inserted message."""

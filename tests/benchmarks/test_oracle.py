@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.oracle import FOLDERS, Rates, Removable, best_edits, main
+from benchmarks.oracle import Rates, Removable, best_edits, main
+from benchmarks.presets import FOLDERS
 
 READ, WRITE = 0.1, 1.25
 # An edit: a call, and the first token that it changes.

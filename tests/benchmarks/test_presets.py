@@ -1,53 +1,88 @@
-"""The figures in the descriptions of the presets: what a replay of the recordings comes to."""
+"""The figures of the presets: what a replay of the recordings comes to, and what they show."""
 
 from __future__ import annotations
 
-from functools import cache
+import os
 
 import pytest
 
-from benchmarks.presets import TRACES, Measured, measured, stated
-from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.running import SUMMARISE_ONLY, summarise_only
-
-needs_recordings = [
-    pytest.mark.traces,
-    pytest.mark.slow,
-    pytest.mark.skipif(not TRACES.is_dir(), reason="no recordings in shared/traces"),
-]
-OWN = ("coding-agent", "few-re-reads", "small-context")
-
-
-@cache
-def found() -> dict[str, Measured]:
-    policies = {name: OffloadPolicy.load(name) for name in OWN}
-    return measured(policies | {SUMMARISE_ONLY: summarise_only(policies["coding-agent"])})
-
-
-def test_each_preset_of_the_library_states_its_figures() -> None:
-    assert tuple(stated()) == OWN
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=needs_recordings) for n in OWN])
-def test_a_preset_comes_to_what_its_description_states(name: str) -> None:
-    sums = found()[name].sums
-    assert stated()[name].agrees(sums), sums
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=needs_recordings) for n in OWN if n != "small-context"]
+from benchmarks.presets import (
+    CANDIDATES,
+    DEFAULT,
+    EXAMPLE,
+    FOLDERS,
+    LEFT_OUT,
+    PRESETS,
+    Row,
+    committed,
+    interval,
+    left_out,
+    measured,
+    of,
+    policies,
+    together,
 )
+from policyctx.cli.output import percent, signed_dollars
+from policyctx.replay.running import SUMMARISE_ONLY
+from policyctx.tuning.outcomes import Sums
+
+IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+
+
+@pytest.mark.traces
+@pytest.mark.slow
+@pytest.mark.skipif(not FOLDERS[0].is_dir(), reason="no recordings in shared/traces")
+def test_the_file_has_what_a_replay_comes_to() -> None:
+    """CI replays the first folder under the presets, and the long profile all of it."""
+    tried = {n: p for n, p in policies().items() if IS_LONG or n not in CANDIDATES}
+    folders = FOLDERS if IS_LONG else FOLDERS[:1]
+    names = {folder.name for folder in folders}
+    found = {row[1:5]: row.sums for row in measured(tried, folders)}
+    known = {r[1:5]: r.sums for r in committed() if r.folder in names and r.policy in tried}
+    assert found == known, "run python -m benchmarks.presets, then scripts/docs"
+
+
+def test_the_example_of_a_replay_is_of_the_same_run() -> None:
+    found = together(of(committed(), DEFAULT))
+    net = f"{signed_dollars(found.net, '$')} ({percent(-found.saved)})"
+    shown = EXAMPLE.read_text(encoding="utf-8")
+    assert f"\nnet cost  {net} in {found.sessions:,} sessions with prices;" in shown
+
+
+@pytest.mark.parametrize("name", [DEFAULT, "few-re-reads"])
 def test_a_preset_costs_less_than_its_summaries_alone_beyond_the_interval(name: str) -> None:
-    interval = found()[name].against(found()[SUMMARISE_ONLY].outcomes)
-    assert interval is not None
-    assert interval.high < 0
+    bounds = interval(of(committed(), name), of(committed(), SUMMARISE_ONLY))
+    assert bounds is not None
+    assert bounds.high < 0
 
 
-@pytest.mark.parametrize("name", [pytest.param("coding-agent", marks=needs_recordings)])
-def test_the_default_makes_no_session_dearer_and_is_beaten_by_no_other_preset(name: str) -> None:
-    default = found()[name].sums
+def test_the_default_makes_no_session_dearer_and_is_beaten_by_no_other_preset() -> None:
+    default = together(of(committed(), DEFAULT))
     assert default.dearer == 0
-    for other in OWN:
-        sums = found()[other].sums
+    for other in PRESETS:
+        sums = together(of(committed(), other))
         is_as_good = sums.net <= default.net and sums.regret_tokens <= default.regret_tokens
-        assert other == name or not is_as_good
+        assert other == DEFAULT or not is_as_good
+
+
+def row(repository: str, policy: str, net: float, dearer: int = 0) -> Row:
+    return Row("2026-11-27", "traces", repository, "Pi", policy, Sums(9, 9.0, net, 0, dearer, 0, 0))
+
+
+def test_what_is_left_out_is_chosen_by_the_sessions_of_the_other_organisations() -> None:
+    first, *others = CANDIDATES
+    rows = [row("a/x", DEFAULT, -1.0), row("a/y", DEFAULT, -1.0), row("b/x", DEFAULT, -1.0)]
+    rows += [row("a/x", first, -5.0), row("a/y", first, -6.0), row("b/x", first, -0.5)]
+    rows += [row(f"{r}", o, 0.0) for o in others for r in ("a/x", "a/y", "b/x")]
+    # In b alone the default is best, in a alone the candidate.
+    found = {one.repository: (one.policy, one.sums.net) for one in left_out(rows)}
+    assert found == {"a/x": (LEFT_OUT, -1.0), "a/y": (LEFT_OUT, -1.0), "b/x": (LEFT_OUT, -0.5)}
+
+
+def test_what_makes_sessions_dearer_is_not_chosen() -> None:
+    first, *others = CANDIDATES
+    rows = [row("a/x", DEFAULT, -1.0), row("b/x", DEFAULT, -1.0)]
+    rows += [row("a/x", first, -5.0, dearer=1), row("b/x", first, -0.5)]
+    rows += [row(r, o, 0.0) for o in others for r in ("a/x", "b/x")]
+    [_, of_b] = left_out(rows)
+    assert of_b.sums.net == -1.0

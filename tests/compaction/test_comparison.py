@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.comparison import lacking
 from policyctx.compaction.extractive import ranked_units
+from policyctx.compaction.verification import lacking
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.summaries import edited, said
 from tests.conversations import Message, call, results, user

@@ -26,7 +26,6 @@ from policyctx.session import Session
 from policyctx.store.content import PACKED, decoded
 from policyctx.store.files import unpacked
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.turns.driving import run
 from policyctx.turns.result import Result
 from tests.fuzz.conversations import ALL_SHAPES, Shape, Writer
 from tests.fuzz.marking import Marking, text_and_markers, wrong_sources
@@ -329,7 +328,7 @@ class History:
 
 def left_by(session: Session, messages: list[Message]) -> list[Message]:
     """Return what the decisions of earlier turns leave of a list, before new ones are made."""
-    memory = run(session._knowledge.recall(), session.store)
+    memory = session._driver.run(session._knowledge.recall())
     left = session._knowledge.list_of(messages, memory).left
     return [message for message in left if message is not None]
 

@@ -206,3 +206,21 @@ class TestSession:
         session = self.session(tmp_path)
         session.apply(self.MESSAGES[:-4])
         assert self.gate(session, [user("new"), *self.MESSAGES[1:]]) == 0
+
+
+def test_a_restarted_session_knows_what_the_cache_may_still_hold(tmp_path: Path) -> None:
+    first = "steps:\n      - {name: f, do: offload, select: {types: [tool_result], tools: [First]}}"
+    text = PAYING.replace("keep_recent: 1", "keep_recent: 3").replace("LIMIT", "1")
+    rules = policy(text.replace("steps:", first))
+    full = [*session_of(LARGE, tool="First"), *session_of("", *["y" * 4000] * 4)[3:]]
+    found = []
+    for restarts in (False, True):
+        root = tmp_path / str(restarts)
+        loop = Session(rules, root=root, session_id="s", clock=lambda: 0.0)
+        for end in (3, 5, 7, 9, 11):
+            if restarts:
+                loop = Session(rules, root=root, session_id="s", clock=lambda: 0.0)
+            gates = loop.apply(full[:end]).plan.gates
+        found.append(gates)
+    assert found[0] == found[1]
+    assert found[0][0].number

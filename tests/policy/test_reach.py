@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import given
@@ -15,7 +15,15 @@ from policyctx.policy.codes import FINDINGS
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import matches
-from policyctx.policy.reach import Checked, refusal, rules_that_speak, selected_types, tools_left
+from policyctx.policy.reach import (
+    Checked,
+    part,
+    refusal,
+    rules_that_speak,
+    selected_types,
+    taken_types,
+    tools_left,
+)
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.strategies import policy_documents
 
@@ -89,14 +97,14 @@ def read(value: dict[str, Any]) -> Checked:
     return Checked(root, policy)
 
 
-def treatments(checked: Checked, item_type: str) -> Iterator[Treatment]:
-    """How the compiled policy's only step treats the items of a type that it may take."""
+def treatments(checked: Checked, item_type: str, among: Sequence[str] = ()) -> Iterator[Treatment]:
+    """How the only step treats the items of a type that it may take, of all tools or of some."""
     compiled, step = OffloadPolicy(checked.policy), checked.policy.steps[0]
     rule = checked.policy.items.get(item_type)
     globs = rule.match.tool if rule and rule.match else None
     tools = [] if checked.kind(item_type) in WITHOUT_TOOL else TOOLS
     for tool in [*tools, *([None] if not tools or checked.kind(item_type) == "image" else [])]:
-        if globs is None or matches(tool, globs):
+        if (globs is None or matches(tool, globs)) and (not among or matches(tool, among)):
             treatment = compiled.treatment(step, item_type, tool)
             if treatment is not None and treatment.refusal is None:
                 yield treatment
@@ -110,6 +118,16 @@ def test_a_step_takes_nothing_of_a_type_that_it_can_never_take(value: dict[str, 
         is_selected = item_type in selected_types(checked, step)
         if not is_selected or refusal(checked, step, item_type) is not None:
             assert not list(treatments(checked, item_type)), item_type
+
+
+@given(SMALL)
+def test_a_step_takes_nothing_of_a_tool_that_it_can_never_take(value: dict[str, Any]) -> None:
+    checked = read(value)
+    [step] = checked.policy.steps
+    for index, glob in enumerate(step.select.tools or ()):
+        if not taken_types(checked, part(step, "tools", index)):
+            for item_type in selected_types(checked, step):
+                assert not list(treatments(checked, item_type, [glob])), item_type
 
 
 @given(SMALL)

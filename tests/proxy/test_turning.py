@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import sys
 import tracemalloc
 from functools import partial
@@ -19,7 +20,7 @@ from policyctx.proxy.history import saved_end
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import ListRequest, Turned, Turning
 from policyctx.turns.driving import finished
-from tests.conversations import calls, results, session_of, user
+from tests.conversations import call, calls, chat_result, results, session_of, user
 from tests.proxy.running import OFFLOADS_OLD
 
 TEXTS = [f"line {i}\n" * 40 for i in range(8)]
@@ -492,3 +493,93 @@ def test_a_turn_whose_tokens_another_machine_counts_is_not_for_an_event_loop(
     assert isinstance(name, str)
     monkeypatch.setitem(TOKENIZERS, name, Counting(is_remote=True))
     assert steps_left(proxied, 2)
+
+
+# Each is another text than the one that orjson or `json` writes for its value.
+NUMBERS = b"[1E5,1e5,1.50,-0,-0e0,1e-400,0.12345678901234567890,9007199254740993.0,1e+2,2.0e0]"
+ALL_LEAVE = """\
+apiVersion: policyctx/v1
+name: all
+min_tokens: 20
+items: {tool_result: {offload: true}, tool_call: {offload: true}}
+steps: [{name: all, do: offload, select: {types: [tool_result, tool_call]}}]
+"""
+LONG = "line\n" * 200
+SHELL = {"type": "shell_call", "call_id": "c", "action": {"commands": [LONG], "n": "NUMBERS"}}
+FUNCTION = {"name": "write", "arguments": {"text": LONG, "n": "NUMBERS"}}
+WITH_NUMBERS: dict[str, list[Any]] = {
+    "/v1/messages": [
+        call("c", "write", {"text": LONG, "n": ["NUMBERS", {"n": "NUMBERS"}]}),
+        results(("c", LONG)) | {"n": "NUMBERS"},
+        call("d", "read", {"n": "NUMBERS"}),
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "d", "content": LONG, "n": "NUMBERS"},
+                {"type": "text", "text": "go on", "n": "NUMBERS"},
+            ],
+        },
+    ],
+    "/v1/chat/completions": [
+        {
+            "role": "assistant",
+            "n": "NUMBERS",
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": FUNCTION},
+                {
+                    "id": "d",
+                    "type": "function",
+                    "function": FUNCTION | {"arguments": json.dumps(FUNCTION["arguments"])},
+                },
+            ],
+        },
+        chat_result("c", LONG) | {"n": "NUMBERS"},
+        chat_result("d", LONG),
+    ],
+    "/v1/responses": [
+        SHELL,
+        {"type": "shell_call_output", "call_id": "c", "output": LONG, "n": "NUMBERS"},
+        {
+            "type": "function_call",
+            "call_id": "d",
+            "name": "write",
+            "n": "NUMBERS",
+            "arguments": json.dumps({"text": LONG, "n": "NUMBERS"}),
+        },
+        {"type": "function_call_output", "call_id": "d", "output": LONG, "n": "NUMBERS"},
+    ],
+}
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (" , ", " : ")])
+@pytest.mark.parametrize("path", WITH_NUMBERS)
+def test_a_number_in_what_is_edited_keeps_its_characters(
+    tmp_path: Path, path: str, separators: tuple[str, str]
+) -> None:
+    proxied = Proxied(tmp_path, ALL_LEAVE)
+    api = api_of(path)
+    assert api is not None
+    messages = [user(), *WITH_NUMBERS[path]]
+    for _ in range(2):
+        given = {"n": "NUMBERS", api.messages: messages, "m": "NUMBERS"}
+        text = json.dumps(given, separators=separators)
+        raw = re.sub(r'\\*"NUMBERS\\*"', NUMBERS.decode(), text).encode()
+        new = proxied.turned(raw, path=path).raw
+        assert new is not None
+        assert LONG[:50] not in json.loads(new)[api.messages]
+        assert new.count(NUMBERS) == raw.count(NUMBERS)
+        assert len(new) < len(raw) / 2
+        messages = [*messages, user("go on")]
+
+
+def test_a_number_keeps_its_characters_where_markers_are_set(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path, OFFLOADS_OLD + "model: {cache: {breakpoints: auto}}\n")
+    tools = [{"name": "Bash", "input_schema": {"type": "object", "n": "NUMBERS"}}]
+    system = [{"type": "text", "text": "s", "n": "NUMBERS"}]
+    last = {"role": "user", "content": [{"type": "text", "text": "go on", "n": "NUMBERS"}]}
+    given = {"tools": tools, "system": system, "messages": [*session_of(*TEXTS[:1]), last]}
+    raw = json.dumps(given).encode().replace(b'"NUMBERS"', NUMBERS)
+    new = proxied.turned(raw).raw
+    assert new is not None
+    assert new.count(b"cache_control") > raw.count(b"cache_control")
+    assert new.count(NUMBERS) == 3

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.replay.executing.executor import Here
-from policyctx.replay.parts import parts
-from policyctx.replay.places import files
+from policyctx.replay.places import files, parts
 from policyctx.replay.reading import (
     ByteRange,
     NamedRange,

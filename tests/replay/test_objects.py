@@ -12,8 +12,7 @@ import pytest
 from policyctx.errors import InputError, MissingExtraError
 from policyctx.replay.executing.executor import Here
 from policyctx.replay.objects import ObjectUrl
-from policyctx.replay.parts import parts
-from policyctx.replay.places import RecordingFile, files, place_of
+from policyctx.replay.places import RecordingFile, files, parts, place_of
 from policyctx.replay.running import Done, FailedRecording, PassedOver, worked
 from tests.conversations import session_of
 from tests.replay.object_server import ObjectServer

@@ -12,8 +12,7 @@ import pytest
 
 from policyctx.errors import MessagesError
 from policyctx.replay.executing.processes import executor
-from policyctx.replay.parts import WorkPart
-from policyctx.replay.places import Place, files
+from policyctx.replay.places import Place, WorkPart, files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import Done, FailedRecording, Outcome, PassedOver, worked
 from tests.conversations import session_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,11 +96,33 @@ def test_what_was_not_saved_stays_and_is_counted(tmp_path: Path) -> None:
 
 def test_a_text_that_was_changed_is_not_restored(tmp_path: Path) -> None:
     with Session(policy(POLICY), root=tmp_path, session_id="s") as session:
-        session.apply(BLOCKS)
+        edited = list(session.apply(BLOCKS).messages)
     for file in tmp_path.glob("tool_result/*/*"):
         file.write_text("planted", encoding="utf-8")
+    found = restorer([ContextFileSystem(tmp_path, session="s")])
     with pytest.raises(CorruptContentError):
-        restorer([ContextFileSystem(tmp_path, session="s")])
+        found.lines(json.dumps(edited))
+    assert found.lines('{"text": "no placeholder"}') == '{"text": "no placeholder"}'
+
+
+@pytest.mark.parametrize("tool_input", [{}, {"file_path": "a.py"}])
+def test_only_what_a_line_names_is_in_memory(tool_input: dict[str, str], tmp_path: Path) -> None:
+    """The files are 40 times as large as what a restore takes."""
+    texts = [f"{i}\n" * 100_000 for i in range(40)]
+    messages = session_of(*texts)
+    for message in messages[1:-1:2]:
+        message["content"][0]["input"] = tool_input
+    with Session(policy(POLICY), root=tmp_path, session_id="s") as session:
+        edited = list(session.apply(messages).messages)
+    size = sum(map(len, texts))
+    del texts, messages
+    tracemalloc.start()
+    found = restorer([ContextFileSystem(tmp_path, session="s")])
+    lines = [json.dumps(message) for message in edited]
+    restored = sum(len(found.lines(line)) for line in lines)
+    assert restored > size
+    assert tracemalloc.get_traced_memory()[1] < size / 4
+    tracemalloc.stop()
 
 
 LISTS: list[tuple[Any, ...]] = [

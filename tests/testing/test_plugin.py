@@ -320,6 +320,47 @@ def test_control_characters_of_a_conftest_that_raises_are_escaped(
     assert not set(ODD[0] + ODD[4:]) & set(shown)
 
 
+# A `pytest.exit` in `pytest_configure` is written by pytest before a hook of ours can see it.
+@pytest.mark.slow
+@pytest.mark.parametrize("body", ["raise RuntimeError(ODD)", "pytest.exit(ODD)"])
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "pytest_addoption",
+        "pytest_sessionstart",
+        "pytest_collection_modifyitems",
+        "pytest_runtest_makereport",
+        "pytest_runtest_logreport",
+        "pytest_sessionfinish",
+        "pytest_terminal_summary",
+        "pytest_unconfigure",
+    ],
+)
+def test_control_characters_of_a_hook_that_raises_are_escaped(
+    hook: str, body: str, pytester: pytest.Pytester
+) -> None:
+    conftest = f"import pytest\nODD = {ODD!r}\ndef {hook}():\n    {body}\n"
+    write(pytester, scenario(), conftest_py=conftest)
+    run = pytester.runpytest_inprocess("-rA")
+    shown = run.stdout.str() + run.stderr.str()
+    assert SHOWN in shown
+    assert not set(ODD[0] + ODD[4:]) & set(shown)
+
+
+@pytest.mark.parametrize("at", ["step", "conftest"])
+def test_control_characters_of_the_reason_of_an_exit_are_escaped(
+    at: str, pytester: pytest.Pytester
+) -> None:
+    conftest = ODD_STEP.replace("BODY", "pytest.exit(ODD)")
+    if at == "conftest":
+        conftest += "pytest.exit(ODD)\n"
+    write(pytester, scenario(steps=f"{HOLDS}And it is wrong\n"), conftest_py=conftest)
+    run = pytester.runpytest_subprocess("--policyctx-only")
+    shown = run.stdout.str() + run.stderr.str()
+    assert SHOWN in shown
+    assert not set(ODD[0] + ODD[4:]) & set(shown)
+
+
 def test_a_failure_names_the_line_the_values_and_the_reasons(pytester: pytest.Pytester) -> None:
     steps = 'And a result "b" of 99 characters from Bash\nWhen'
     write(pytester, scenario(steps=WRONG.replace("When", steps)))

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from policyctx.replay.executing.processes import Processes, executor
-from policyctx.replay.parts import RecordingOrigin, WorkPart
-from policyctx.replay.places import files
+from policyctx.replay.places import RecordingOrigin, WorkPart, files
 from policyctx.replay.terms import UNNAMED
 from policyctx.tuning.evaluating import Evaluator, Failure, Found, Tried, tried
 from policyctx.tuning.outcomes import SessionOutcome, Unpriced

@@ -6,7 +6,7 @@ import pytest
 
 from policyctx.replay.reading import recordings_of
 from policyctx.replay.recording import Recording
-from policyctx.tuning.recordings import ProjectBy, project_of
+from policyctx.tuning.evaluating import ProjectBy, project_of
 from tests.conversations import session_of
 from tests.replay.sessions import recording, turn_by_turn
 from tests.replay.synthetic import line_records

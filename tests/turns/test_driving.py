@@ -20,7 +20,7 @@ from policyctx.errors import StoreError, SummaryError
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File
 from policyctx.store.content import Content, Origin
-from policyctx.turns.driving import run, run_async
+from policyctx.turns import driving
 from policyctx.turns.effects import (
     Effect,
     FindRoot,
@@ -31,6 +31,7 @@ from policyctx.turns.effects import (
     Turn,
     Wait,
 )
+from policyctx.turns.reporting import Writes
 
 T = TypeVar("T")
 Driver: TypeAlias = "Callable[[Turn[Any], SessionStore], Any]"
@@ -45,6 +46,18 @@ ERRORS = [
     SystemExit(3),
     GeneratorExit(),
 ]
+
+
+def driver(store: SessionStore) -> driving.Driver:
+    return driving.Driver(store, Writes(), lambda: None)
+
+
+def run(turn: Turn[T], store: SessionStore) -> T:
+    return driver(store).run(turn)
+
+
+async def run_async(turn: Turn[T], store: SessionStore) -> T:
+    return await driver(store).run_async(turn)
 
 
 def driven(turn: Turn[T], store: SessionStore) -> T:

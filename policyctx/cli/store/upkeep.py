@@ -350,10 +350,9 @@ def restore(
 
     Example: policyctx store restore .offload messages.json -o restored.json
     """
-    with opened_stores(root, session=session) as stores:
-        found = restorer(stores.values())
     try:
-        with open_file(file) as opened:
+        with opened_stores(root, session=session) as stores, open_file(file) as opened:
+            found = restorer(stores.values())
             text = found.lines(opened.read().decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise StoreError("neither JSON nor JSON lines", path=str(file)) from error

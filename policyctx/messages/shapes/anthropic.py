@@ -4,7 +4,6 @@ A message that has nothing particular to the chat API is one of these too, since
 alike.
 """
 
-import json
 from collections.abc import Mapping
 
 from policyctx.definitions.items import Message, Path, Ttl
@@ -111,7 +110,7 @@ def edit_content(
     elif isinstance(last, int):
         blocks.put_block_text(message, path, text)
     elif last == "input":
-        blocks.put(message, path, json.loads(text))
+        blocks.put(message, path, blocks.new_input(blocks.at(message, path), text))
     else:
         blocks.put(message, path, text)
 

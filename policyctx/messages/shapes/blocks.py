@@ -303,6 +303,19 @@ def put(message: Message, path: Sequence[str | int], value: object) -> None:
         setattr(holder, str(last), value)
 
 
+def new_input(given: PlainValue, text: str) -> PlainValue:
+    """Return the input that a JSON text gives a call; a value that stays is that of the old one."""
+    return _with_values_of(given, json.loads(text))
+
+
+def _with_values_of(given: PlainValue, new: PlainValue) -> PlainValue:
+    if isinstance(new, dict) and isinstance(given, dict):
+        return {key: _with_values_of(given.get(key), value) for key, value in new.items()}
+    if isinstance(new, list) and isinstance(given, list) and len(new) == len(given):
+        return [_with_values_of(*pair) for pair in zip(given, new, strict=True)]
+    return given if given == new else new
+
+
 def list_at(message: Message, path: Sequence[str | int]) -> list[Any]:
     """Return the list at `path`; another sequence there is replaced by a list."""
     found: Any = at(message, path)

@@ -4,7 +4,6 @@ A message of the role `tool` or `function` is one result, unless it contains `to
 as in the PRD tool-direct-offload (F-001). Images and documents may be in either.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -115,8 +114,9 @@ def _edit_call(message: Message, path: Path, text: str | None) -> None:
     """Give a call a new input, in the form of the old one: a JSON text or a value; or remove it."""
     if text is not None:
         inner = (*path, *input_path(as_mapping(blocks.at(message, path))))
-        is_text = isinstance(blocks.at(message, inner), str)
-        blocks.put(message, inner, text if is_text else json.loads(text))
+        given = blocks.at(message, inner)
+        new = text if isinstance(given, str) else blocks.new_input(given, text)
+        blocks.put(message, inner, new)
     elif path == ("function_call",):
         del message["function_call"]
     else:

@@ -6,7 +6,6 @@ provider itself carries out, and items of other types, are left unchanged; what 
 tell survives a compaction.
 """
 
-import json
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any
@@ -128,7 +127,7 @@ class ResponsesShape(Shape):
             elif text is None:
                 return None
             elif kind in INPUT_FIELDS and kind not in OF_TEXT:
-                new[path[0]] = _new_input(kind, new[path[0]], json.loads(text))
+                new[path[0]] = _new_input(kind, new[path[0]], text)
             elif _shell_outputs(new) is not None:
                 new["output"] = _new_outputs(new["output"], text)
             else:
@@ -185,8 +184,9 @@ def _call(item: Message) -> Part:
     return Part((field,), "tool_call", text, text, (), tool, call_id, other_id=other_id)
 
 
-def _new_input(kind: str, given: PlainValue, new: PlainValue) -> PlainValue:
+def _new_input(kind: str, given: PlainValue, text: str) -> PlainValue:
     """Return the new input of a built-in tool; an empty one keeps the form of the old one."""
+    new = blocks.new_input(given, text)
     return new if new or not isinstance(given, dict) else given | _EMPTIED[kind]
 
 

@@ -52,6 +52,7 @@ _CHECKS = (
     compaction.compactions_without_gate,
     items.batches_without_effect,
     gates.counts_that_forget,
+    steps.tools_that_are_never_taken,
 )
 
 

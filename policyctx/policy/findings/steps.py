@@ -1,7 +1,8 @@
 """Steps that do nothing or come too late, and placeholders that show nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
+from typing import Literal
 
 from policyctx.definitions.fields import EXTENT_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import MEDIA_TYPES
@@ -53,25 +54,41 @@ def steps_that_never_fire(checked: reach.Checked) -> Iterator[Diagnostic]:
 
 def types_that_are_never_taken(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC328, for an element of `types` of which the step takes nothing, though it takes others."""
+    return _never_taken(checked, "types")
+
+
+def tools_that_are_never_taken(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC328, for an element of `tools` of which the step takes nothing, though it takes others."""
+    return _never_taken(checked, "tools")
+
+
+def _never_taken(checked: reach.Checked, key: Literal["types", "tools"]) -> Iterator[Diagnostic]:
+    """Leave out what an inherited step names: a policy that extends another makes exceptions."""
     for path, step, earlier in _with_earlier(checked):
-        taken = set(reach.taken_types(checked, step))
-        always = {one.name: _always_taken(checked, one, step) for one in earlier}
-        for i, name in enumerate(step.select.types or () if taken else ()):
-            types = reach.names_among(checked, (name,))
-            left = taken.intersection(types)
-            by = next((one for one in earlier if left <= always[one.name]), None)
-            at = (*path, "select", "types", i)
+        taken = reach.taken_types(checked, step)
+        if not taken or any({*taken} <= _always_taken(checked, o, step) for o in earlier):
+            continue
+        for i, name in enumerate(getattr(step.select, key) or ()):
+            at, part = (*path, "select", key, i), reach.part(step, key, i)
+            if checked.root.deepest(at)[1].place.file != checked.root.place.file:
+                continue
+            left = {*reach.taken_types(checked, part)}
+            by = next((o for o in earlier if left <= _always_taken(checked, o, part, step)), None)
             if not left:
-                why = _why_not(checked, step, types)
-            elif by is None or any(taken <= all_of for all_of in always.values()):
+                why = _why_not(
+                    checked, part, reach.names_among(checked, (name,)) if key == "types" else taken
+                )
+            elif by is None:
                 continue
             elif by.action.leaves_nothing:
                 yield _left_by_a_drop(checked, at, step, by, name)
                 continue
             else:
-                why = f"{name} ({by.name!r}, before it and without a gate, takes all of it)"
-            sentence = f"step {step.name!r} can never take {why}"
-            hint = "take it out of `types`, or change what keeps the step from it"
+                why = f"{by.name!r}, before it and without a gate, takes all of it"
+                why = f"{name} ({why})" if key == "types" else why
+            of = "" if key == "types" else f"anything of {name!r}: "
+            sentence = f"step {step.name!r} can never take {of}{why}"
+            hint = f"take it out of `{key}`, or change what keeps the step from it"
             yield checked.warning("PC328", at, sentence, hint)
 
 
@@ -93,7 +110,7 @@ def _nothing_selected(step: Step) -> str:
     return "`types` is empty"
 
 
-def _why_not(checked: reach.Checked, step: Step, types: list[str]) -> str:
+def _why_not(checked: reach.Checked, step: Step, types: Iterable[str]) -> str:
     by_reason: dict[str, list[str]] = {}
     for item_type in types:
         reason = reach.refusal(checked, step, item_type) or ""
@@ -178,8 +195,13 @@ def _with_earlier(checked: reach.Checked) -> Iterator[tuple[Path, Step, list[Ste
             earlier.append(step)
 
 
-def _always_taken(checked: reach.Checked, earlier: Step, step: Step) -> set[str]:
-    """Return the types of which the earlier step leaves nothing to the later one."""
+def _always_taken(
+    checked: reach.Checked, earlier: Step, step: Step, whole: Step | None = None
+) -> set[str]:
+    """Return the types of which the earlier step leaves nothing to the later one.
+
+    `whole` is the step of which `step` is a part; its `keep_recent` counts all that it selects.
+    """
     one, other = earlier.select, step.select
     types = {*reach.taken_types(checked, step)}.intersection(reach.taken_types(checked, earlier))
     is_all = (
@@ -190,7 +212,7 @@ def _always_taken(checked: reach.Checked, earlier: Step, step: Step) -> set[str]
         and one.errors >= other.errors
         and one.ephemeral <= other.ephemeral
         and _takes_as_many_tools(earlier, step)
-        and _keeps_no_more(checked, earlier, step)
+        and _keeps_no_more(checked, earlier, whole or step)
         and _is_as_low(checked, earlier, step)
         and _shrinks_as_often(checked, earlier, step, types)
     )
@@ -212,20 +234,28 @@ def _takes_as_many_tools(earlier: Step, step: Step) -> bool:
 
 
 def _keeps_no_more(checked: reach.Checked, earlier: Step, step: Step) -> bool:
-    """Does `keep_recent` leave nothing to the later step.
-
-    Who is recent depends on all candidates, so only the same candidates keep the same.
-    """
+    """Does `keep_recent` leave nothing to the later step."""
     if step.on == "arrival" or not any(map(_keeps_any, _recencies(checked, earlier))):
         return True
     one, other = earlier.select, step.select
-    same_types = reach.selected_types(checked, earlier) == reach.selected_types(checked, step)
+    return _counts_no_others(checked, earlier, step) and (
+        one.keep_recent == other.keep_recent or _is_less_recent(one.keep_recent, other.keep_recent)
+    )
+
+
+def _counts_no_others(checked: reach.Checked, earlier: Step, step: Step) -> bool:
+    """Is each candidate of the earlier step one of the later, and counted among the same.
+
+    A candidate that only the earlier step has would hold what was called together with it.
+    """
+    one, other = earlier.select, step.select
     return (
-        same_types
-        and one.tools == other.tools
+        reach.selected_types(checked, earlier) == reach.selected_types(checked, step)
+        and one.ephemeral == other.ephemeral
+        and _takes_as_many_tools(step, earlier)
         and (
-            one.keep_recent == other.keep_recent
-            or _is_less_recent(one.keep_recent, other.keep_recent)
+            (one.tools, one.except_tools) == (other.tools, other.except_tools)
+            or all(keep.per == "tool" for keep in _recencies(checked, earlier))
         )
     )
 
@@ -303,13 +333,16 @@ def _shrinks_as_often(checked: reach.Checked, earlier: Step, step: Step, types: 
 
 
 def exceptions_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
-    """PC314, for each glob of `except_tools` that has nothing in common with `tools`."""
+    """PC314, for each glob of `except_tools` that matches no tool of what the step selects."""
     for path, step in checked.steps:
-        tools = step.select.tools
-        for i, glob in enumerate(step.select.except_tools if tools else ()):
-            if not any(reach.globs_overlap(glob, tool) for tool in tools or ()):
-                sentence = f"{glob!r} excepts nothing: no tool that `tools` selects matches it"
-                at = (*path, "select", "except_tools", i)
+        types, tools = reach.selected_types(checked, step), step.select.tools
+        for i, glob in enumerate(step.select.except_tools if types else ()):
+            if not any(reach.may_meet(checked, step, item_type, glob) for item_type in types):
+                is_beside = tools and not any(reach.globs_overlap(glob, tool) for tool in tools)
+                why = "tool that `tools` selects matches it"
+                why = why if is_beside else "item that the step selects is of such a tool"
+                sentence, at = f"{glob!r} excepts nothing: no {why}", (*path, "select")
+                at = (*at, "except_tools", i)
                 yield checked.warning("PC314", at, sentence, "remove it, or mend the glob")
 
 

@@ -9,6 +9,5 @@ MODULES = (
     "files",
     "store",
     "results",
-    "gates",
     "compactions",
 )

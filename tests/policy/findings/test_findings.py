@@ -75,6 +75,24 @@ def test_a_finding_points_into_the_file_that_was_extended(tmp_path: Path) -> Non
     }
 
 
+@pytest.mark.parametrize(
+    "exception",
+    ["tools: {Read: {offload: false}}", "tools: {Read: {pin: true}}", "items: {page: {pin: true}}"],
+)
+def test_an_exception_to_what_an_inherited_step_names_is_no_finding(
+    tmp_path: Path, exception: str
+) -> None:
+    base = f"""{HEAD}
+items: {{tool_result: {{offload: true}}, page: {{match: {{type: tool_result, tool: "web_*"}}}}}}
+steps: [{{name: a, do: offload, select: {{types: [page, tool_result], tools: [Read, "web_*"]}}}}]
+"""
+    (tmp_path / "base.yaml").write_text(base)
+    own = tmp_path / "own.yaml"
+    own.write_text(f"{HEAD}extends: ./base.yaml\n{exception}\n")
+    root = resolved(policy_source(str(own)))
+    assert findings(root, Policy.model_validate(root.plain())) == []
+
+
 @pytest.mark.slow
 def test_a_policy_far_larger_than_a_person_writes_is_looked_at_in_part() -> None:
     # Held pair by pair, and step by type, this one would take minutes.

@@ -29,8 +29,7 @@ from policyctx.replay.executing.executor import (
     unpacked,
 )
 from policyctx.replay.executing.processes import Processes, executor
-from policyctx.replay.parts import RecordingOrigin
-from policyctx.replay.places import files
+from policyctx.replay.places import RecordingOrigin, files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import Done, LoadedPolicy, replayed, worked
 from policyctx.tuning.evaluating import Evaluator
