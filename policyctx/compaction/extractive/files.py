@@ -85,7 +85,9 @@ class Call(NamedTuple):
                 return command[:_LONGEST_COMMAND]
         # A call that is a program may run commands.
         found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
-        return "\n".join(json.loads(one, strict=False) for one in found)[:_LONGEST_COMMAND] or None
+        return (
+            " ;\n".join(json.loads(one, strict=False) for one in found)[:_LONGEST_COMMAND] or None
+        )
 
     @property
     def name_words(self) -> list[str]:
@@ -123,9 +125,10 @@ def _printed(text: str) -> str:
     lines: list[str] = []
     for line in text.split("\n"):
         one = _fields(line) if line.startswith("{") else {}
-        output, code = one.get("output"), one.get("exit_code")
+        output = one.get("output")
         lines.append(output if isinstance(output, str) else line)
-        lines += [f"exit code {code}"] if isinstance(code, int) else []
+        named = (("exit code", one.get("exit_code")), ("session ID", one.get("session_id")))
+        lines += [f"{name} {value}" for name, value in named if isinstance(value, int)]
     return "\n".join(lines)
 
 
@@ -158,6 +161,11 @@ def begins_failure(line: str, cues: Cues) -> bool:
 def bare_command(command: str) -> str:
     """Return a text for a shell without here documents and quoted lines, which name no files."""
     return _QUOTED_LINES.sub("''", _HERE_DOCUMENT.sub(r"<<\2\3", command))
+
+
+def without_here_documents(command: str) -> str:
+    """Return a text for a shell as it is quoted, without the text of here documents."""
+    return _HERE_DOCUMENT.sub(r"<<\2 …\3", command)
 
 
 def command_parts(command: str) -> list[str]:
@@ -212,24 +220,16 @@ class FileState(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """Whether it is changed and where it was, and not a file of a folder for scratch."""
-        return self.state in {"edited", "written", "changed"} and not _SCRATCH.search(self.path)
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it is not where it was, and was not in a folder for scratch."""
-        return self.state in {"deleted", "moved"} and not _SCRATCH.search(self.path)
-
-    @property
-    def is_look(self) -> bool:
-        """Whether nothing was done with it but to read or name it."""
-        return self.state in {"read", "named"}
+        """Whether it is changed or gone, and not a file of a folder for scratch."""
+        return self.state not in {"read", "named"} and not _SCRATCH.search(self.path)
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
-        stays = after.is_look and self.state not in {"named", "deleted"}
+        stays = after.state in {"read", "named"} and self.state not in {"named", "deleted"}
         state = self.state if stays else after.state
-        state = "undone" if (self.state, state) == ("written", "deleted") else state
+        if self.state == "written":
+            # What the agent made and took away again is no change.
+            state = {"edited": "written", "deleted": "undone"}.get(state, state)
         return FileState(self.path, state, max(self.message, after.message))
 
 
@@ -270,7 +270,8 @@ def files_of(
             files[path] = new if before is None else before.then(new)
     once = (_each_once(files) if used else files).values()
     left = [file for file in reversed(once) if file.state != "undone"]
-    return tuple(sorted(left, key=lambda file: not file.is_changed))
+    gone = {"deleted", "moved"}
+    return tuple(sorted(left, key=lambda file: (not file.is_changed, file.state in gone)))
 
 
 def changes_in(
@@ -287,20 +288,16 @@ def changes_in(
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
     """Return the files, a relative path and the only absolute path that ends with it as one."""
     absolute: dict[str, list[str]] = {}
-    for path in files:
-        if _ABSOLUTE.match(path):
-            absolute.setdefault(path.rpartition("/")[2], []).append(path)
-    names = {path: path.removeprefix("./") for path in files}
-    for path in [path for path in names.values() if not _ABSOLUTE.match(path)]:
-        named_alike = absolute.get(path.rpartition("/")[2], ())
-        ends = [one for one in named_alike if one.endswith(f"/{path}")]
-        if len(ends) == 1:
-            names |= {ends[0]: path} if "/" in path else {path: ends[0], f"./{path}": ends[0]}
+    for path in filter(_ABSOLUTE.match, files):
+        absolute.setdefault(path.rpartition("/")[2], []).append(path)
     once: dict[str, FileState] = {}
     for path, file in files.items():
-        before = once.pop(names[path], None)
-        named = file._replace(path=names[path])
-        once[names[path]] = named if before is None else before.then(named)
+        bare = path.removeprefix("./")
+        alike = absolute.get(bare.rpartition("/")[2], ())
+        ends = [one for one in alike if one.endswith(f"/{bare}")]
+        named = file._replace(path=ends[0] if len(ends) == 1 else bare)
+        before = once.pop(named.path, None)
+        once[named.path] = named if before is None else before.then(named)
     return once
 
 

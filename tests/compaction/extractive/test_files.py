@@ -86,7 +86,7 @@ def test_files_of_shell_commands_and_patches_are_listed() -> None:
     assert found == [
         "lib/b.py: written",
         "lib/a.py: edited",
-        "conf/app.toml: edited",
+        "conf/app.toml: written",
         "old/app.ini: deleted",
     ]
 
@@ -184,7 +184,9 @@ def test_a_command_in_a_program_that_a_call_holds_is_read() -> None:
     made = [chat_calls(("c1", "exec", code)), chat_result("c1", f"Output:\n{said}")]
     summary = summary_of(user("Go."), *made)
     assert group(summary, Group.FILES) == ["- a/b.py: deleted"]
-    assert group(summary, Group.REPOSITORY) == ["- commit 27da664 on main: Mend it"]
+    assert group(summary, Group.STEPS) == [
+        '- git commit -m "Mend it" && rm a/b.py => exit code 0: [main 27da664] Mend it'
+    ]
 
 
 @pytest.mark.parametrize(
