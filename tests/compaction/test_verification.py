@@ -81,7 +81,9 @@ def test_appended_lines_are_the_users_words_in_the_next_round() -> None:
     first = verified(
         "## Goals\nThe port.", units_of(History([user("Never push to main.")]), Summary()), PLENTY
     )
-    assert [one.text for one in read_back(first.text).contents.user] == ["Never push to main."]
+    assert [one.text for one in read_back(first.text).contents.said[Group.USER]] == [
+        "Never push to main."
+    ]
     history = History([user("[Summary]"), user("Go on.")], earlier={0: first.text})
     again = verified("## Goals\nThe port.", units_of(history, Summary()), PLENTY)
     assert "- Never push to main." in again.text

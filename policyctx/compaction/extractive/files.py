@@ -85,7 +85,9 @@ class Call(NamedTuple):
                 return command[:_LONGEST_COMMAND]
         # A call that is a program may run commands.
         found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
-        return "\n".join(json.loads(one, strict=False) for one in found)[:_LONGEST_COMMAND] or None
+        return (
+            " ;\n".join(json.loads(one, strict=False) for one in found)[:_LONGEST_COMMAND] or None
+        )
 
     @property
     def name_words(self) -> list[str]:
@@ -123,9 +125,10 @@ def _printed(text: str) -> str:
     lines: list[str] = []
     for line in text.split("\n"):
         one = _fields(line) if line.startswith("{") else {}
-        output, code = one.get("output"), one.get("exit_code")
+        output = one.get("output")
         lines.append(output if isinstance(output, str) else line)
-        lines += [f"exit code {code}"] if isinstance(code, int) else []
+        named = (("exit code", one.get("exit_code")), ("session ID", one.get("session_id")))
+        lines += [f"{name} {value}" for name, value in named if isinstance(value, int)]
     return "\n".join(lines)
 
 
@@ -158,6 +161,11 @@ def begins_failure(line: str, cues: Cues) -> bool:
 def bare_command(command: str) -> str:
     """Return a text for a shell without here documents and quoted lines, which name no files."""
     return _QUOTED_LINES.sub("''", _HERE_DOCUMENT.sub(r"<<\2\3", command))
+
+
+def without_here_documents(command: str) -> str:
+    """Return a text for a shell as it is quoted, without the text of here documents."""
+    return _HERE_DOCUMENT.sub(r"<<\2 …\3", command)
 
 
 def command_parts(command: str) -> list[str]:
@@ -193,8 +201,9 @@ _SHELL = (
 # What a program does with each path behind it.
 _PROGRAMS: Mapping[str, str] = {
     "rm": "deleted", "git rm": "deleted", "tee": "written", "touch": "written", "sed": "edited",
-    "git checkout": "restored", "git restore": "restored",
+    "git checkout": "restored", "git restore": "restored", "git reset": "restored",
 }  # fmt: skip
+_COMMITS = re.compile(r"\bgit commit\b")
 _SUFFIX = re.compile(r"\w\.\w+$")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
 
@@ -204,25 +213,23 @@ class FileState(NamedTuple):
 
     path: str
     state: str
-    """`edited`, `written`, `changed`, `deleted`, `moved`, `restored`, `read` or `named`; the last
-    that changed it, where anything did."""
+    """`edited`, `written`, `changed`, `deleted`, `moved`, `read` or `named`; the last that changed
+    it, where anything did. `undone` for one that was made and deleted."""
     message: int = -1
     """0-based position of the last call's message; -1 if it is of an earlier summary."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether it is changed and where it was, and not a file of a folder for scratch."""
-        return self.state in {"edited", "written", "changed"} and not _SCRATCH.search(self.path)
-
-    @property
-    def is_look(self) -> bool:
-        """Whether nothing was done with it but to read or name it."""
-        return self.state in {"read", "named"}
+        """Whether it is changed or gone, and not a file of a folder for scratch."""
+        return self.state not in {"read", "named"} and not _SCRATCH.search(self.path)
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
-        stays = after.is_look and self.state not in {"named", "deleted"}
+        stays = after.state in {"read", "named"} and self.state not in {"named", "deleted"}
         state = self.state if stays else after.state
+        if self.state == "written":
+            # What the agent made and took away again is no change.
+            state = {"edited": "written", "deleted": "undone"}.get(state, state)
         return FileState(self.path, state, max(self.message, after.message))
 
 
@@ -238,8 +245,10 @@ def files_of(
     for file in reversed(tuple(earlier)):
         before = files.pop(file.path, None)
         files[file.path] = file if before is None else before.then(file)
-    used = False
+    used, committed = False, -2
     for call in calls:
+        if not call.failed and _COMMITS.search(call.command or ""):
+            committed = call.message
         # Of several commands any may be the one that failed.
         is_one = call.command is None or len(command_parts(call.command)) == 1
         missing = _MISSING.findall(call.result or "") if call.command else ()
@@ -248,13 +257,21 @@ def files_of(
             if is_missing or (call.failed and is_one and verb != "named"):
                 continue
             used = True
+            if verb == "restored":
+                # What was committed stays changed.
+                alike = [one for one in files if path == "." or f"/{one}".endswith(f"/{path}")]
+                for one in alike:
+                    if files[one].message > committed:
+                        del files[one]
+                continue
             new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.then(new)
-    once = [*(_each_once(files) if used else files).values()]
-    once.reverse()
-    return tuple(sorted(once, key=lambda file: not file.is_changed))
+    once = (_each_once(files) if used else files).values()
+    left = [file for file in reversed(once) if file.state != "undone"]
+    gone = {"deleted", "moved"}
+    return tuple(sorted(left, key=lambda file: (not file.is_changed, file.state in gone)))
 
 
 def changes_in(
@@ -271,20 +288,16 @@ def changes_in(
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
     """Return the files, a relative path and the only absolute path that ends with it as one."""
     absolute: dict[str, list[str]] = {}
-    for path in files:
-        if _ABSOLUTE.match(path):
-            absolute.setdefault(path.rpartition("/")[2], []).append(path)
-    names = {path: path.removeprefix("./") for path in files}
-    for path in [path for path in names.values() if not _ABSOLUTE.match(path)]:
-        named_alike = absolute.get(path.rpartition("/")[2], ())
-        ends = [one for one in named_alike if one.endswith(f"/{path}")]
-        if len(ends) == 1:
-            names |= {ends[0]: path} if "/" in path else {path: ends[0], f"./{path}": ends[0]}
+    for path in filter(_ABSOLUTE.match, files):
+        absolute.setdefault(path.rpartition("/")[2], []).append(path)
     once: dict[str, FileState] = {}
     for path, file in files.items():
-        before = once.pop(names[path], None)
-        named = file._replace(path=names[path])
-        once[names[path]] = named if before is None else before.then(named)
+        bare = path.removeprefix("./")
+        alike = absolute.get(bare.rpartition("/")[2], ())
+        ends = [one for one in alike if one.endswith(f"/{bare}")]
+        named = file._replace(path=ends[0] if len(ends) == 1 else bare)
+        before = once.pop(named.path, None)
+        once[named.path] = named if before is None else before.then(named)
     return once
 
 
@@ -321,7 +334,7 @@ def _uses_in(command: str) -> Iterator[tuple[str, str]]:
         for verb, pattern in _SHELL:
             for path in pattern.findall(part):
                 if not path.startswith("/dev/"):
-                    yield path, verb
+                    yield path, "restored" if part.startswith("git show") else verb
         yield from _changes_in(part.partition(">")[0].split())
 
 
@@ -330,14 +343,13 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     words = words[1:] if words[:1] == ["sudo"] else words
     of_git = words[:1] == ["git"]
     program, behind = " ".join(words[: 1 + of_git]), words[1 + of_git :]
-    if program == "git checkout":
-        # A name without the mark in front may be a branch.
-        behind = behind[behind.index("--") :] if "--" in behind else []
+    if program == "git reset":
+        behind = ["."] if "--hard" in behind else []
     elif program == "sed":
         # The first word without a dash is its script.
         edits = any(word.startswith(("-i", "--in-place")) for word in behind)
         behind = [word for word in behind if not word.startswith("-")][1:] if edits else []
-    paths = [word for word in behind if _IS_PATH.fullmatch(word)]
+    paths = [word for word in behind if word == "." or _IS_PATH.fullmatch(word)]
     if program in _PROGRAMS:
         yield from ((path, _PROGRAMS[program]) for path in paths)
     elif program in {"cp", "mv", "git mv"} and len(paths) > 1:

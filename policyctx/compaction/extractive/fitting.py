@@ -13,10 +13,14 @@ from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.said import FILLER, Quote, weight_of
-from policyctx.compaction.extractive.state import Fact
+from policyctx.compaction.extractive.said import (
+    FILLER,
+    Quote,
+    says_little,
+    weight_of,
+)
 from policyctx.compaction.extractive.texts import CUT, NAME, values_in
-from policyctx.compaction.extractive.writing import Contents, Group, Layout, LeftOut, written
+from policyctx.compaction.extractive.writing import Contents, Entry, Group, Layout, LeftOut, written
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.encoders import CJK, words_in
 
@@ -41,18 +45,19 @@ class Unit(NamedTuple):
     """Whether it is kept only where room is plentiful."""
 
 
-# Files that were only read, or are scratch, of which the newest are of use; and of those that were
-# only read beside changed ones.
-_MOST_OTHERS, _MOST_BESIDE = 6, 2
+# Files that were only read, or are scratch, of which the newest are of use where none was changed.
+_MOST_OTHERS = 6
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
-_TELLING, _TALK = 24.0, 2.0
-_CHANGED_FILE, _OTHER_FILE = 16.0, 2.0
-_LAST, _EARLIER, _TASKS, _STATE = 8.0, 40.0, 60.0, 12.0
-_LEAST_TELLING = 3.0
+_CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.LAST: 12.0}
+# What a word of news weighs against coming last.
+_NEWS = 0.4
 # More than the pieces of any message.
 _MUCH = 1_000_000
+# So many of its pieces are kept before its beginning.
+_END_OF_LAST = 4
 # Tokens of the label above a group, of the heading, and around an entry.
 _ABOVE, _AROUND, _CHARS_PER_TOKEN = 10.0, 2, 4
 
@@ -91,58 +96,48 @@ def _by_weight(unit: Unit) -> tuple[float, int]:
     return -unit.weight, -unit.place
 
 
-def _rated(
-    one: Quote | Fact | FileState, group: Group, at: tuple[int, int, int], cues: Cues
-) -> tuple[float, Unit]:
+def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tuple[float, Unit]:
     """Return the rate of an entry's stream, and the entry as a unit.
 
     `at` is its place in its group, the size of the group, and how many lesser files come before.
     """
     position, count, others = at
-    first_first = -float(position)
-    unit = Unit(
-        written(one), group, one.message, user=group is Group.USER, hard=False, weight=first_first,
-        place=0,
-    )  # fmt: skip
-    match group:
-        case Group.USER | Group.AGENT | Group.EARLIER:
-            return _quoted(one, unit, position, count, cues)
-        case Group.FILES:
-            is_changed = isinstance(one, FileState) and one.is_changed
-            is_beside = position > others and isinstance(one, FileState) and one.is_look
-            most = _MOST_BESIDE if is_beside else _MOST_OTHERS
-            unit = unit._replace(minor=not is_changed and others >= most)
-            return (_CHANGED_FILE if is_changed else _OTHER_FILE), unit
-        case Group.LAST:
-            last = one.last if isinstance(one, Quote) else 0
-            # Of an earlier summary only the order of the pieces is known.
-            return _LAST, unit._replace(weight=-last * _MUCH - position if last else position)
-    return (_TASKS if group is Group.TASKS else _STATE), unit
+    of_user, weight = group is Group.USER, float(position)
+    unit = Unit(written(one), group, one.message, of_user, hard=False, weight=weight, place=0)
+    if isinstance(one, FileState):
+        # Beside changed ones what was only read says little.
+        is_beside = position > others or others >= _MOST_OTHERS
+        rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
+        return rate, unit._replace(weight=-weight, minor=is_beside and not one.is_changed)
+    if group in {Group.USER, Group.EARLIER}:
+        return _weighed(one, unit, position, count, cues)
+    minor = one.minor
+    if group is Group.TASKS:
+        weight = -weight
+    elif group is Group.AGENT:
+        weight = _NEWS * min(cues.news.count_in(one.text), 2) + weight / count
+    elif group is Group.LAST:
+        minor = count > 1 and says_little(one.text)
+        # Of an earlier summary only the order of the pieces is known.
+        if one.last and position < count - _END_OF_LAST:
+            weight = -one.last * _MUCH - weight
+    return _RATES[group], unit._replace(weight=weight, minor=minor)
 
 
-def _quoted(
-    one: Quote | Fact | FileState, unit: Unit, position: int, count: int, cues: Cues
-) -> tuple[float, Unit]:
+def _weighed(one: Quote, unit: Unit, position: int, count: int, cues: Cues) -> tuple[float, Unit]:
     recency = position / count
-    quote = one if isinstance(one, Quote) else Quote(unit.text[2:], -1, user=True)
-    if quote.pasted:
-        return _LITTLE, unit._replace(weight=recency)
-    weight, hard = weight_of(quote.text, cues, user=quote.user, asked=bool(quote.asked))
+    if one.pasted:
+        user = unit.user and not one.minor
+        return _LITTLE, unit._replace(weight=recency, minor=one.minor, user=user)
+    weight, hard = weight_of(one.text, cues, asked=bool(one.asked))
+    is_filler = weight < 0 and position < count - 1 and FILLER.fullmatch(one.text)
+    unit = unit._replace(weight=weight + recency, hard=hard, minor=one.minor or bool(is_filler))
     if unit.group is Group.EARLIER:
-        minor = isinstance(one, Fact) and one.minor
-        return _EARLIER, unit._replace(weight=weight + recency, hard=hard, minor=minor)
-    if unit.group is Group.AGENT:
-        rate = _TELLING if weight >= _LEAST_TELLING else _TALK
-        minor = quote.minor or weight < 1
-        return rate, unit._replace(weight=weight + recency, minor=minor)
-    if weight < 0:
-        minor = quote.minor or bool(FILLER.fullmatch(quote.text) and position < count - 1)
-        return _LITTLE, unit._replace(weight=weight + recency, minor=minor)
-    unit = unit._replace(weight=weight + recency, hard=hard, minor=quote.minor)
+        return _EARLIER, unit
     if hard:
         return _ORDERS, unit
-    is_fact = values_in(quote.text) or NAME.search(quote.text)
-    return (_USERS_FACTS if is_fact else _USERS_REST), unit
+    is_fact = values_in(one.text) or NAME.search(one.text)
+    return (_LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST), unit
 
 
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
@@ -230,11 +225,15 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
         if heading := layout.heading(place):
             yield SummaryLine(heading)
         label: Group | None = None
+        next_place = 0
         for unit in sections[place]:
+            # Where pieces of the last answer are missing, it is marked.
+            is_gap = unit.group is Group.LAST and unit.group is label and unit.place != next_place
             if unit.group is not label:
                 label = unit.group
                 yield SummaryLine(str(label))
-            yield SummaryLine(unit.text, unit)
+            yield SummaryLine(f"- … {unit.text[2:]}" if is_gap else unit.text, unit)
+            next_place = unit.place + 1
     if left_out.lines:
         yield SummaryLine(str(left_out))
 
@@ -248,7 +247,7 @@ def fitted(
     """
     users = sum(unit.user for unit in order)
     if not all(limit.most >= limit.plenty for limit in limits):
-        order = [unit for unit in order if not unit.minor]
+        order = [unit for unit in order if not unit.minor] or order
 
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
         left_out = before.with_more(users - sum(unit.user for unit in units), archive)

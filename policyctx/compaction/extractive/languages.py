@@ -7,7 +7,7 @@ it, and which exact values are in it, weigh more than any word.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -76,18 +76,13 @@ ENGLISH = Language(
         |we want|in the end|should end up|decided|decision|agreed|settled|going with|we go with
         |will use|we use|picked|final|because|confirmed|reason"""
     ),
+    news=_words(
+        """decided|chose|settled|going with|because|reason|found|confirmed|result|failed|didn't
+        |not yet|still|open|pending|waiting|until"""
+    ),
     negations=_words(
         """not|never|no|nor|without|avoid|forbidden|stop|refrain|except|unless|prohibited|forbid
         |forbids|cannot|can't|don't|do not|mustn't|hands off|off limits|exclude|out of scope"""
-    ),
-    news=_words(
-        """decided|decision|chose|chosen|agreed|settled|going with|opted|because|root cause
-        |turned out|turns out|found|confirmed|the problem|the issue|the fix|fixed|caused|result
-        |conclusion|reason|the cause|the culprit|didn't work|did not work|doesn't work|no luck
-        |failed|fails|gave up|reverted|rolled back|abandoned|dropped|ruled out|dead end|worse
-        |blocked|rejected|crashed|killed|out of memory|breaks|broke|not yet|yet|still|pending
-        |waiting|remaining|remains|in progress|running|unfinished|unconfirmed|missing|todo|so far
-        |until|state|status|currently|tried|done|capped|was wrong|correction|on branch"""
     ),
     revisions=_words(
         """now|actually|instead|rather|please|then|make it|make that|change|changed|update|updated
@@ -131,13 +126,8 @@ CHINESE = Language(
         |财务|客户|接口人|叫|目标|目的|为了|指标|最终|要达到|成功|验收标准|决定|选择|选用|采用|确定
         |因为|确认|定为|定了|拍板|敲定|选定"""
     ),
+    news=_words("决定|定|改为|因为|原因|发现|确认|结果|失败|还没|未|正在|等"),
     negations=_words("不|别|勿|禁|无|非|没有|严禁|除了|除非|避免"),
-    news=_words(
-        """决定|选择|选用|采用|确定|因为|原因|发现|确认|结论|问题是|已修复|改为|结果|定为|根因|定了
-        |拍板|敲定|选定|判断|放弃|不行|失败|弃用|走不通|行不通|没用|回退|不可行|不一致|更差|撤回
-        |报错|崩|不支持|被拒|还没|尚未|未|待|还差|剩|正在|等|没写|没做|跑着|进行中|现状|状态|当前
-        |目前|进度|进展|试过"""
-    ),
     revisions=_words(
         """现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
         |更正|请|把|的|了|为|到|是|在|用|就|设"""
@@ -157,8 +147,8 @@ GERMAN = Language(
         |mindestens|maximal|bitte|soll|sollen|sollte|vermeide|spätestens|bis|verboten|erlaubt"""
     ),
     wishes=_words("lieber|bevorzuge|ziel|zuständig|entschieden|wichtig|wir nehmen"),
-    negations=_words("nicht|nie|niemals|kein|keine|keinen|ohne|außer|verboten"),
     news=_words("entschieden|weil|ursache|gefunden|fehlgeschlagen|noch nicht|offen|läuft|ergebnis"),
+    negations=_words("nicht|nie|niemals|kein|keine|keinen|ohne|außer|verboten"),
     failures=_words("fehler|nicht gefunden|fehlgeschlagen"),
     abbreviations=_words("hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel"),
     goals=_words("ziel|ziele|entscheidungen|anforderungen|vorgaben"),
@@ -176,8 +166,8 @@ FRENCH = Language(
         |interdit|avant le|il faut"""
     ),
     wishes=_words("préfère|objectif|responsable|décidé|important|plutôt"),
-    negations=_words("ne|pas|jamais|aucun|aucune|sans|sauf|interdit"),
     news=_words("décidé|parce que|cause|trouvé|échoué|pas encore|en cours|résultat"),
+    negations=_words("ne|pas|jamais|aucun|aucune|sans|sauf|interdit"),
     failures=_words("erreur|introuvable|échec"),
     abbreviations=_words("m|mme|mlle|etc|p.ex|env"),
     goals=_words("objectifs|décisions|exigences"),
@@ -215,30 +205,20 @@ class Presence(NamedTuple):
         return folded if folded.isascii() else self.parts.sub("", folded)
 
 
-@dataclass(frozen=True, slots=True)
-class Cues:
-    """The tables of some languages as one; each field as in `Language`."""
+class Cues(dict[str, Presence]):
+    """The tables of some languages as one, by the names of the fields of `Language`."""
 
-    orders: Presence
-    errands: Presence
-    wishes: Presence
-    negations: Presence
-    news: Presence
-    revisions: Presence
-    failures: Presence
-    goals: Presence
-    files: Presence
-    tools: Presence
-    status: Presence
-    errors: Presence
+    def __getattr__(self, name: str) -> Presence:
+        """Return the cues of one meaning."""
+        return self[name]
 
 
 @lru_cache(maxsize=16)
 def cues_of(languages: tuple[Language, ...] = SHIPPED) -> Cues:
     """Return the tables of the languages as one."""
-    names = Cues.__dataclass_fields__
+    names = [field.name for field in fields(Language)]
     return Cues(
-        **{name: _presence([w for one in languages for w in getattr(one, name)]) for name in names}
+        {name: _presence([w for one in languages for w in getattr(one, name)]) for name in names}
     )
 
 

@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.languages import Cues
+from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
+    CUT,
     NAME,
     one_line,
     pieces_of,
@@ -33,8 +34,6 @@ _SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480
 _OPTION = re.compile(r"^\W{0,6}(\w{1,2})\W{0,3}[.):、：]\W*\s*(\S[^\n]*)", re.MULTILINE)
 # A last sentence that only announces what is not quoted.
 _ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[:：]$")
-# A line that only says what the lines under it are.
-_TITLE = re.compile(r"#{1,6} .*|\W*\*\*[^*]+\*\*\W*")
 # Thanks and the like, which say nothing by themselves.
 FILLER = re.compile(
     r"(?:(?:thanks?|thank you|ok(?:ay)?|wow|great|nice|cool|perfect|awesome|excellent|good|hmm?|hi"
@@ -44,10 +43,13 @@ FILLER = re.compile(
 )
 _QUESTION_MARK = ("?", "？")
 _WORD = re.compile(r"\w+")
+_TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of what a program put beside the user's words, and of names, that are shown.
 _SHOWN_OF_PROGRAM = 80
-# Characters of a system message that is quoted.
-_LONGEST_SYSTEM = 2_000
+# Characters of an earlier answer that are quoted.
+_MOST_OF_ANSWER = 800
+# Characters of a system message that is quoted, and of one in an element of its client.
+_LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
 # Where the names of an attachment are looked for: at the ends of its block.
 _ENDS = 1_000
 _NAMES = re.compile(
@@ -70,7 +72,9 @@ class Quote(NamedTuple):
     last: int = 0
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
     minor: bool = False
-    """Whether it is quoted only where room is plentiful: what the agent says before its calls."""
+    """Whether it is quoted only where room is plentiful."""
+    working: bool = False
+    """Whether the agent said it before its calls."""
 
 
 def quotes_in(
@@ -89,18 +93,35 @@ def quotes_in(
         if item.kind == "assistant_message":
             question = item.text
             last = after.get(item.message, 0)
-            minor = item.message in working
-            for text, pasted in pieces_of(item.text, of_agent=True):
-                told = text if pasted else _ANNOUNCED.sub("", text)
-                is_title = _TITLE.fullmatch(told) and not values_in(told)
-                if told and not is_title:
-                    yield Quote(
-                        told, item.message, user=False, pasted=pasted, last=last, minor=minor
-                    )
+            works = item.message in working
+            told = [
+                Quote(text, item.message, user=False, last=last, minor=works, working=works)
+                for text in _told(item.text)
+            ]
+            yield from told if last else as_one(told)
             continue
         said = list(_not_agents(item, author, reading, position, question))
         question = "" if said else question
         yield from said
+
+
+def _told(text: str) -> Iterator[str]:
+    for piece, pasted in pieces_of(text, of_agent=True):
+        if told := piece if pasted else _ANNOUNCED.sub("", piece):
+            yield told
+
+
+def as_one(quotes: Sequence[Quote]) -> Iterator[Quote]:
+    """Yield the beginning of a message as one quote, marked where the message goes on."""
+    if not quotes:
+        return
+    text = quotes[0].text
+    for one in quotes[1:]:
+        if len(text) + len(one.text) > _MOST_OF_ANSWER:
+            text += CUT
+            break
+        text = f"{text} {one.text}"
+    yield quotes[0]._replace(text=text, last=0)
 
 
 def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[int]]:
@@ -128,14 +149,20 @@ def _not_agents(
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
     elif author == "program" and item.kind in ("user_message", "tool_result"):
-        yield Quote(_shown("added by a program", item.text), item.message, user=True, pasted=True)
+        # Its host adds it again, if it still holds.
+        text = _shown("added by a program", item.text)
+        yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "user_message":
         yield from _said(item, question)
-    elif item.kind == "system_prompt" and len(item.text) > _LONGEST_SYSTEM:
-        yield Quote(_shown(f"{item.role} message", item.text), item.message, user=True, pasted=True)
+    elif item.kind == "system_prompt" and len(item.text) > (
+        _LONGEST_ELEMENT if _TAG.match(item.text.lstrip()) else _LONGEST_SYSTEM
+    ):
+        text = _shown(f"{item.role} message", item.text)
+        yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "system_prompt":
-        for text, pasted in pieces_of(item.text):
-            yield Quote(f"{item.role}: {text}", item.message, user=True, pasted=pasted)
+        for text, _ in pieces_of(_TAG.sub("", item.text), of_agent=True):
+            binds = cues_of().negations.found_in(text)
+            yield Quote(f"{item.role}: {text}", item.message, user=True, minor=not binds)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 
@@ -181,32 +208,34 @@ def _attached(item: Item) -> str:
 
 
 class Weight(NamedTuple):
-    """How much a quote weighs among those of its speaker, and whether it binds later work."""
+    """How much a quote of the user weighs, and whether it binds later work."""
 
     weight: float
-    hard: bool = False
+    hard: bool
 
 
 _ORDER, _STRONGER, _MOST_STRONGER = 4.0, 1.5, 3
 _EXACT, _VALUE, _MOST_VALUES, _NAMED = 3.0, 1.0, 3, 2.0
-_WISH, _ERRAND, _QUESTION, _NEWS, _HARDLY_ANYTHING = 1.5, 1.0, -2.0, 1.5, -4.0
-_MOST_NEWS = 3
+_WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING = 1.5, 1.0, -2.0, -4.0
 
 
-def weight_of(text: str, cues: Cues, *, user: bool, asked: bool = False) -> Weight:
-    """Return the weight of a piece by its words."""
+def weight_of(text: str, cues: Cues, *, asked: bool = False) -> Weight:
+    """Return the weight of a piece of the user by its words."""
     values = values_in(text)
     weight = _VALUE * min(len(values), _MOST_VALUES)
     weight += _NAMED if NAME.search(text) else 0
     weight += _QUESTION if text.endswith(_QUESTION_MARK) else 0
-    if not user:
-        news = min(cues.news.count_in(text), _MOST_NEWS)
-        return Weight(weight + _NEWS * news)
     weight += _EXACT if values else 0
     strength = cues.orders.count_in(text)
     if strength:
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
         weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
     weight += _WISH * min(cues.wishes.count_in(text), 2)
-    says_little = not (values or strength or asked) and words_in(text) <= 2  # noqa: PLR2004
-    return Weight(weight + (_HARDLY_ANYTHING if says_little else 0), strength > 0 or asked)
+    hard = strength > 0
+    is_empty = says_little(text) and not (hard or asked)
+    return Weight(weight + (_HARDLY_ANYTHING if is_empty else 0), hard)
+
+
+def says_little(text: str) -> bool:
+    """Whether a piece is a word or two without a value."""
+    return words_in(text) <= 2 and not values_in(text)  # noqa: PLR2004

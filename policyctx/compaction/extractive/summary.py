@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.files import Call, calls_in, changes_in, files_of
+from policyctx.compaction.extractive.files import calls_in, changes_in, files_of
 from policyctx.compaction.extractive.fitting import (
     Limit,
     SummaryLine,
@@ -25,18 +25,13 @@ from policyctx.compaction.extractive.fitting import (
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import Quote, quotes_in, weight_of
-from policyctx.compaction.extractive.state import (
-    Fact,
-    checks_of,
-    repository_of,
-    running_of,
-    tasks_of,
-)
+from policyctx.compaction.extractive.said import Quote, as_one, quotes_in
+from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
+    Group,
     Layout,
     LeftOut,
     read_back,
@@ -61,44 +56,49 @@ def gathered(history: History, cues: Cues) -> Contents:
     read |= {i: read_back(text) for i, text in others.items()}
     before = [found for _, found in sorted(read.items())]
     quotes = list(quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES))
-    quotes = list(_of_templates(quotes, cues))
+    quotes = list(_of_templates(quotes))
     calls = list(calls_in(reading, skipped, cues))
     changes = list(changes_in(calls, history.reads_file))
-    notices = (item.text for item in reading.items if item.kind in ("user_message", "tool_result"))
-    user = [one for found in before for one in found.contents.user]
-    agent = [one for found in before for one in (*found.contents.agent, *found.contents.last)]
-    last = tuple(one for one in quotes if one.last)
-    if not last and before:
-        last = before[-1].contents.last
-    said = [*user, *agent, *(one for one in quotes if one.user or not (one.last or one.pasted))]
+    last = [one for one in quotes if one.last]
+    said: list[Quote] = []
+    for found in before:
+        said += [
+            *found.contents.said.get(Group.USER, ()),
+            *found.contents.said.get(Group.AGENT, ()),
+        ]
+        ended = found.contents.said.get(Group.LAST, ())
+        if last or found is not before[-1]:
+            said += as_one(ended)
+        else:
+            last = [*ended]
+    said += (one for one in quotes if one.user or not (one.last or one.pasted))
+    seen = {(text, "") for text in (*(one.text for one in last), *(one.asked for one in said))}
+    foreign = (one for found in before for one in pieces_of(found.left_over) if not one.pasted)
+
+    def carried(group: Group) -> list[Quote]:
+        return [one for found in before for one in found.contents.said.get(group, ())]
+
     return Contents(
-        user=tuple(_once(_collapsed(one for one in said if one.user), set())),
-        agent=tuple(_once((one for one in said if not one.user), {(one.text, "") for one in last})),
-        earlier=tuple(
-            [fact for found in before for fact in found.contents.earlier]
-            + [fact for found in before for fact in _told(found.left_over, calls)]
-        ),
-        files=files_of(
+        {
+            Group.USER: list(_once(_collapsed(one for one in said if one.user), set())),
+            Group.AGENT: list(_once((one for one in said if not one.user), seen)),
+            Group.EARLIER: [
+                *carried(Group.EARLIER), *(Quote(one.text, -1, user=False) for one in foreign),
+            ],
+            Group.TASKS: tasks_of(carried(Group.TASKS), calls),
+            Group.STEPS: steps_of(carried(Group.STEPS), calls, changes),
+            Group.LAST: last,
+        },
+        files_of(
             [file for found in reversed(before) for file in found.contents.files],
             calls,
             history.reads_file,
         ),
-        tasks=tasks_of((fact for found in before for fact in found.contents.tasks), calls),
-        repository=repository_of(
-            (fact for found in before for fact in found.contents.repository), calls, changes
-        ),
-        running=running_of(
-            (fact for found in before for fact in found.contents.running), calls, notices
-        ),
-        checks=checks_of(
-            (fact for found in before for fact in found.contents.checks), calls, changes, cues
-        ),
-        last=last,
-        left_out=LeftOut(
+        LeftOut(
             sum(found.contents.left_out.lines for found in before),
             tuple(dict.fromkeys(n for found in before for n in found.contents.left_out.archives)),
         ),
-    )
+    )  # fmt: skip
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:
@@ -111,41 +111,19 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
     return found
 
 
-# What is not settled, as somebody says it who has work in hand.
-_OPEN = re.compile(
-    r"\b(?:still|yet|currently|current|remaining|pending|in progress|needs?|to[ -]?do)\b"
-    r"|还|尚未|待|正在|目前|当前",
-    re.IGNORECASE,
-)
+# Of a message of the user with more pieces than somebody types the first and the last are kept.
+_TYPED_PIECES, _FIRST, _LAST = 40, 9, 3
 
 
-def _told(text: str, calls: Sequence[Call]) -> Iterator[Fact]:
-    """Yield the pieces of another writer's summary.
-
-    Once work went on, what it says of work in hand is settled: it is minor.
-    """
-    for piece, pasted in pieces_of(text):
-        if not pasted:
-            yield Fact(piece, minor=bool(calls and _OPEN.search(piece)))
-
-
-# Of a message of the user with more pieces than somebody types, these are kept first: the first
-# and the last ones, and those that weigh most.
-_TYPED_PIECES, _FIRST, _LAST, _HEAVIEST = 40, 3, 3, 6
-
-
-def _of_templates(quotes: Sequence[Quote], cues: Cues) -> Iterator[Quote]:
-    """Yield the quotes; of a long message of the user most are minor."""
-    for _, group in groupby(quotes, key=lambda one: (one.message, one.user)):
+def _of_templates(quotes: Sequence[Quote]) -> Iterator[Quote]:
+    """Yield the quotes; of a long message most are minor."""
+    for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
         pieces = list(group)
-        kept = set(range(len(pieces)))
-        if len(pieces) > _TYPED_PIECES and pieces[0].user:
-            weights = [weight_of(one.text, cues, user=True).weight for one in pieces]
-            heaviest = sorted(kept, key=lambda i: -weights[i])[:_HEAVIEST]
-            kept = {*range(_FIRST), *range(len(pieces) - _LAST, len(pieces)), *heaviest}
-        yield from (
-            one._replace(minor=i not in kept) if one.user else one for i, one in enumerate(pieces)
-        )
+        count = len(pieces)
+        kept = set(range(count))
+        if user and count > _TYPED_PIECES:
+            kept = {*range(_FIRST), *range(count - _LAST, count)}
+        yield from (one._replace(minor=one.minor or i not in kept) for i, one in enumerate(pieces))
 
 
 def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote]:

@@ -109,9 +109,13 @@ def pieces_of(text: str, *, of_agent: bool = False) -> list[Piece]:
     text = _DIRECTIVE.sub("", text) if of_agent else text
     for pasted, parts in groupby(parts_of(text), key=itemgetter(1)):
         if pasted:
-            found += [Piece(_described(part, of_agent=of_agent), pasted=True) for part, _ in parts]
+            found += [
+                Piece(_described(part, of_agent=of_agent), pasted=True)
+                for part, _ in parts
+                if _SAYS.search(_FENCE.sub("", _TAG.sub("", part)))
+            ]
         else:
-            found += map(Piece, _typed("\n".join(part for part, _ in parts)))
+            found += map(Piece, _typed("\n".join(part for part, _ in parts), of_agent=of_agent))
     whole = " ".join(one.text for one in found)
     is_short = len(whole) <= _LONGEST and words_in(whole) <= _SHORT_MESSAGE
     if len(found) > 1 and is_short and not any(one.pasted for one in found):
@@ -195,9 +199,10 @@ def _runs(text: str) -> Iterator[tuple[str, bool]]:
 def _run(run: list[tuple[str, bool]], *, pasted: bool) -> Iterator[tuple[str, bool]]:
     """Yield a run; of a short one only the lines that are certainly printed, as pasted."""
     start, end = 0, len(run)
+    count = sum(bool(line.strip()) for line, _ in run)
     if end == 1 and _PROMPT.match(run[0][0]):
         pasted = False
-    if pasted and end < _PRINTED_LINES:
+    if pasted and count < _PRINTED_LINES:
         sure = [i for i, (line, certain) in enumerate(run) if certain or _BESIDE_OUTPUT.match(line)]
         pasted = any(certain for _, certain in run)
         start, end = (sure[0], sure[-1] + 1) if pasted else (0, end)
@@ -231,9 +236,10 @@ def _described(text: str, *, of_agent: bool = False) -> str:
     return f"[{name}, {len(lines)} lines, {len(text):,} characters: {shortened(first, 80)}]"
 
 
-def _typed(text: str) -> Iterator[str]:
-    for line in _with_lists(_under_headings(_unwrapped(text.split("\n")))):
-        yield from _sentences(_SIGN.sub("", line))
+def _typed(text: str, *, of_agent: bool) -> Iterator[str]:
+    lines = _unwrapped(line for line in text.split("\n") if not _FENCE.fullmatch(line))
+    for line, is_item in _with_lists(lines, of_agent=of_agent):
+        yield from (_in_lines if is_item else _sentences)(_SIGN.sub("", line))
 
 
 def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
@@ -251,57 +257,47 @@ def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
         yield before
 
 
-def _under_headings(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines; those under a heading that turns them around, each with the heading."""
-    above, is_led = "", True
-    for line in lines:
-        if heading := _HEADING.match(line):
-            if not is_led:
-                yield above
-            above = heading[1] if cues_of().negations.found_in(heading[1]) else ""
-            is_led = not above
-            if above:
-                continue
-        bullet = BULLET.match(line) if above else None
-        is_led = is_led or bool(line.strip())
-        yield (
-            f"{above}: {line[bullet.end() if bullet else 0 :]}" if above and line.strip() else line
-        )
-    if not is_led:
-        yield above
+def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[tuple[str, bool]]:
+    """Yield the lines, each with whether it is an entry of a list or indented, which is one piece.
 
-
-def _with_lists(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines, a list behind what leads to it: on one line if that is short."""
-    lead, items = "", list[str]()
+    A short list stands on one line behind what leads to it.
+    """
+    lead, items, is_under = "", list[str](), False
     for line in lines:
         bullet = BULLET.match(line)
-        if lead and bullet:
-            items.append(line[bullet.end() :].strip())
+        heading = None if of_agent else _HEADING.match(line)
+        if lead and (bullet or (is_under and not heading)):
+            start = bullet.end() if bullet and not of_agent else 0
+            items.append(_SIGN.sub("", line[start:]).strip())
             continue
-        yield from _led(lead, items)
+        yield from _led(lead, items, of_agent=of_agent)
         lead, items = "", []
-        if line.rstrip().endswith((":", "：")):
+        # A heading that turns around what is under it leads all of it.
+        is_under = heading is not None and cues_of().negations.found_in(heading[1])
+        if heading and is_under:
+            lead = f"{heading[1]}:"
+        elif line.rstrip().endswith((":", "：")):
             *before, lead = _SENTENCE_END.split(line[bullet.end() :].strip() if bullet else line)
             lead = lead.lstrip("# ")
-            yield from before
+            yield from ((one, False) for one in before)
         elif line.strip():
-            yield line
-    yield from _led(lead, items)
+            yield line, bullet is not None or line[0].isspace()
+    yield from _led(lead, items, of_agent=of_agent)
 
 
-def _led(lead: str, items: list[str]) -> Iterator[str]:
+def _led(lead: str, items: list[str], *, of_agent: bool) -> Iterator[tuple[str, bool]]:
     if not items:
         if lead:
-            yield lead
+            yield lead, False
         return
     whole = f"{lead} {'; '.join(items)}"
     if words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:
-        yield whole
+        yield whole, True
         return
     # Without a prohibition before it an entry would say the opposite.
-    repeats = cues_of().negations.found_in(lead)
-    yield from (f"{lead} {item}" if repeats or not i else item for i, item in enumerate(items))
+    repeats = not of_agent and cues_of().negations.found_in(lead)
+    for i, item in enumerate(items):
+        yield (f"{lead} {item}" if repeats or not i else item), True
 
 
 def _sentences(line: str) -> Iterator[str]:

@@ -13,15 +13,13 @@ someone else and is returned as left over.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.state import Fact
 from policyctx.compaction.extractive.texts import one_line
 from policyctx.policy.models.compaction import SummarySection
 
@@ -37,39 +35,31 @@ class Group(StrEnum):
     EARLIER = "Earlier summary: as things stood then"
     FILES = "Files, changed first:"
     TASKS = "Tasks of the agent's list:"
-    REPOSITORY = "Repository:"
-    RUNNING = "Started in the background:"
-    CHECKS = "Checks, last run of each, in order:"
+    STEPS = "Commands, in order, the last run of each:"
     LAST = "Agent, last messages:"
 
 
-# What the labels of versions 0.1 and 0.2 stand for; entries without a group are not kept.
-_FORMER: dict[str, Group | None] = {
-    "User, in order (of two that disagree the later holds):": Group.USER,
-    "Pasted, or put there by a program:": None,
-    "Pasted:": None,
-    "Agent:": Group.AGENT,
-    "Agent, decided or reported:": Group.AGENT,
-    "Found in tool results:": Group.EARLIER,
-    "In results:": Group.EARLIER,
-    "From an earlier summary:": Group.EARLIER,
-    "Earlier summary:": Group.EARLIER,
-    "Files, the one used last first:": Group.FILES,
-    "Files, last used first:": Group.FILES,
-    "Last edits:": None,
-    "Tools used:": None,
-    "Tools:": None,
-    "Running:": Group.RUNNING,
-    "Checks, last run:": None,
-    "Closing report:": Group.AGENT,
-    "Finished, newest first:": Group.EARLIER,
-    "Done last:": Group.EARLIER,
-    "Announced next:": Group.AGENT,
-    "Next:": Group.AGENT,
-    "Still open:": Group.EARLIER,
-    "Failures:": None,
+# What the labels of earlier versions stand for; entries without a group are not kept.
+_FORMER: dict[Group | None, tuple[str, ...]] = {
+    Group.USER: ("User, in order (of two that disagree the later holds):",),
+    Group.AGENT: (
+        "Agent:", "Agent, decided or reported:", "Closing report:", "Announced next:", "Next:",
+    ),
+    Group.EARLIER: (
+        "Found in tool results:", "In results:", "From an earlier summary:", "Earlier summary:",
+        "Finished, newest first:", "Done last:", "Still open:", "Repository:",
+    ),
+    Group.FILES: ("Files, the one used last first:", "Files, last used first:"),
+    None: (
+        "Pasted, or put there by a program:", "Pasted:", "Last edits:", "Tools used:", "Tools:",
+        "Running:", "Started in the background:", "Checks, last run:",
+        "Checks, last run of each, in order:", "Failures:",
+    ),
+}  # fmt: skip
+_LABELS: dict[str, Group | None] = {
+    **{label: group for group, labels in _FORMER.items() for label in labels},
+    **{str(group): group for group in Group},
 }
-_LABELS: dict[str, Group | None] = {**_FORMER, **{str(group): group for group in Group}}
 # The label of the user's words where orders had to be left out, as versions up to 0.2 wrote it.
 _FORMER_LEFT_OUT = re.compile(
     r"User, in order; (?P<count>\d+) more orders? (?:left out|in archive (?P<archives>.+)):"
@@ -118,35 +108,28 @@ class LeftOut(NamedTuple):
 NOTHING_LEFT_OUT = LeftOut()
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+Entry: TypeAlias = "Quote | FileState"
+
+
+class Contents(NamedTuple):
     """Everything that a summary can hold, each group in the order in which it is written."""
 
-    user: tuple[Quote, ...] = ()
-    agent: tuple[Quote, ...] = ()
-    earlier: tuple[Fact, ...] = ()
+    said: Mapping[Group, Sequence[Quote]]
+    """What was said, and what was read from calls, without the files."""
     files: tuple[FileState, ...] = ()
-    tasks: tuple[Fact, ...] = ()
-    repository: tuple[Fact, ...] = ()
-    running: tuple[Fact, ...] = ()
-    checks: tuple[Fact, ...] = ()
-    last: tuple[Quote, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
 
-    def of(self, group: Group) -> tuple[Quote | Fact | FileState, ...]:
+    def of(self, group: Group) -> Sequence[Entry]:
         """Return the entries of a group."""
-        found: tuple[Quote | Fact | FileState, ...] = getattr(self, group.name.lower())
-        return found
+        return self.files if group is Group.FILES else self.said.get(group, ())
 
 
-def written(one: Quote | Fact | FileState) -> str:
+def written(one: Entry) -> str:
     """Return an entry as it is written: its line and the note on it."""
     if isinstance(one, FileState):
         return f"{_ENTRY}{one_line(one.path)}: {one.state}"
-    mark = _WORKING if isinstance(one, Quote) and one.minor and not one.user else ""
-    line = f"{_ENTRY}{mark}{one_line(one.text)}"
-    asked = one.asked if isinstance(one, Quote) else ""
-    return f"{line}\n{_NOTE}{_ASKED[0]}: {one_line(asked)}" if asked else line
+    line = f"{_ENTRY}{_WORKING if one.working else ''}{one_line(one.text)}"
+    return f"{line}\n{_NOTE}{_ASKED[0]}: {one_line(one.asked)}" if one.asked else line
 
 
 class ReadBack(NamedTuple):
@@ -182,41 +165,20 @@ def read_back(text: str) -> ReadBack:
                 left_over.append(line)
     kept = [line for line in left_over if not line.startswith(HEADING)]
     if kept and not any(found.values()):
-        return ReadBack(Contents(), text)
-    return ReadBack(_contents(found, left_out), "\n".join(kept))
+        return ReadBack(Contents({}), text)
+    matches = (_FILE.fullmatch(line) for line, *_ in found.pop(Group.FILES))
+    files = tuple(_file(match) for match in matches if match is not None)
+    said = {group: [_quote(group, *lines) for lines in its] for group, its in found.items()}
+    return ReadBack(Contents(said, files, left_out), "\n".join(kept))
 
 
-def _contents(found: dict[Group, list[list[str]]], left_out: LeftOut) -> Contents:
-    def quotes(group: Group) -> tuple[Quote, ...]:
-        user = group is Group.USER
-        return tuple(
-            Quote(
-                line.removeprefix(_WORKING),
-                -1,
-                user,
-                line.startswith("[") and line.endswith("]"),
-                _asked_in(notes),
-                minor=line.startswith(_WORKING),
-            )
-            for line, *notes in found[group]
-        )
-
-    def facts(group: Group) -> tuple[Fact, ...]:
-        return tuple(Fact(line) for line, *_ in found[group])
-
-    matches = (_FILE.fullmatch(line) for line, *_ in found[Group.FILES])
-    return Contents(
-        user=quotes(Group.USER),
-        agent=quotes(Group.AGENT),
-        earlier=facts(Group.EARLIER),
-        files=tuple(_file(match) for match in matches if match is not None),
-        tasks=facts(Group.TASKS),
-        repository=facts(Group.REPOSITORY),
-        running=facts(Group.RUNNING),
-        checks=facts(Group.CHECKS),
-        last=quotes(Group.LAST),
-        left_out=left_out,
-    )
+def _quote(group: Group, line: str, *notes: str) -> Quote:
+    works = line.startswith(_WORKING)
+    is_mark = line.startswith("[") and line.endswith("]")
+    return Quote(
+        line.removeprefix(_WORKING), -1, group is Group.USER, is_mark, _asked_in(notes),
+        minor=works, working=works,
+    )  # fmt: skip
 
 
 def _asked_in(notes: Iterable[str]) -> str:
@@ -240,7 +202,7 @@ def _subjects(text: str) -> frozenset[str]:
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
-_STATUS = (Group.TASKS, Group.REPOSITORY, Group.RUNNING, Group.CHECKS, Group.LAST)
+_STATUS = (Group.TASKS, Group.STEPS, Group.LAST)
 
 
 class Layout:
@@ -255,30 +217,16 @@ class Layout:
     def __init__(self, sections: Sequence[SummarySection], cues: Cues) -> None:
         self.names = tuple(section.name for section in sections)
         kinds = {_ASKED_FOR: cues.goals, (Group.FILES,): cues.files, _STATUS: cues.status}
-        others = (cues.tools, cues.errors)
-        hits = {
-            groups: [cue.count_in(name) for name in self.names] for groups, cue in kinds.items()
-        }
-        own = [
-            i
-            for i, name in enumerate(self.names)
-            if not any(counts[i] for counts in hits.values())
-            and not any(cue.found_in(name) for cue in others)
-        ]
+        known = (*kinds.values(), cues.tools, cues.errors)
+        own = [i for i, name in enumerate(self.names) if not any(c.found_in(name) for c in known)]
         self._own = {i: _subjects(f"{sections[i].name} {sections[i].ask}") for i in own}
         self._places: dict[Group, int | None] = {}
-        for groups, counts in hits.items():
-            place: int | None = 0
-            if any(counts):
-                place = counts.index(max(counts))
-            elif own:
-                place = own[0]
-            elif groups == (Group.FILES,) and self.names:
-                place = None
+        for groups, cue in kinds.items():
+            counts = [cue.count_in(name) for name in self.names]
+            is_left_out = groups == (Group.FILES,) and self.names and not own
+            place = None if is_left_out else own[0] if own else 0
+            place = counts.index(max(counts)) if any(counts) else place
             self._places |= dict.fromkeys(groups, place)
-        errors = [i for i, name in enumerate(self.names) if cues.errors.found_in(name)]
-        if errors:
-            self._places[Group.CHECKS] = errors[0]
 
     def place_of(self, group: Group, text: str = "") -> int | None:
         """Return the position of the section that an entry goes into; None for none."""

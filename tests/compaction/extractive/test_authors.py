@@ -59,8 +59,8 @@ def asks(call_id: str, tool: str, given: dict[str, Any], result: str) -> list[Me
     return [{"role": "assistant", "content": [call]}, user([answer])]
 
 
-def told(*messages: Message, policy: OffloadPolicy | None = None) -> list[str]:
-    return group(summary_of(*messages, policy=policy), Group.USER)
+def told(*messages: Message, policy: OffloadPolicy | None = None, room: int = 2400) -> list[str]:
+    return group(summary_of(*messages, policy=policy, max_words=room), Group.USER)
 
 
 def added(text: str, shown: str) -> str:
@@ -84,6 +84,8 @@ def test_a_block_may_have_another_author_than_its_message() -> None:
     ]
     lid = added("Never open the lid.", "Never open the lid.")
     assert told(user(blocks)) == [lid, "- Always use the small pump."]
+    # Where room is short: its host adds it again, if it still holds.
+    assert told(user(blocks), room=1200) == ["- Always use the small pump."]
 
 
 def test_a_policy_says_who_wrote_the_items_of_a_type() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from tests.compaction.extractive.summaries import edited, group, later, ran, sum
 from tests.conversations import Message, call, chat_calls, chat_result, results, user
 
 
-def files(*messages: Message) -> list[str]:
-    lines = group(summary_of(user("Go."), *messages), Group.FILES)
+def files(*messages: Message, **settings: Any) -> list[str]:
+    lines = group(summary_of(user("Go."), *messages, **settings), Group.FILES)
     return [line[2:] for line in lines]
 
 
@@ -85,7 +86,7 @@ def test_files_of_shell_commands_and_patches_are_listed() -> None:
     assert found == [
         "lib/b.py: written",
         "lib/a.py: edited",
-        "conf/app.toml: edited",
+        "conf/app.toml: written",
         "old/app.ini: deleted",
     ]
 
@@ -164,8 +165,9 @@ def test_files_that_a_difference_prints_are_no_changes() -> None:
         ("cp conf/a.toml build/out", ["build/out/a.toml: written"]),
         ("sed -i 's/a/b/' src/a.py src/b.py", ["src/b.py: edited", "src/a.py: edited"]),
         ("git rm lib/x.py && touch lib/y.py", ["lib/y.py: written", "lib/x.py: deleted"]),
-        ("git checkout main -- src/a.py", ["src/a.py: restored"]),
+        ("git checkout main -- src/a.py", []),
         ("git checkout feat/valve.new", []),
+        ("git show HEAD~1:src/a.py > src/a.py", []),
         ("cat > conf/b.toml <<'E'\nx\nE", ["conf/b.toml: written"]),
         ("make 2>&1 | tee out/log.txt", ["out/log.txt: written"]),
     ],
@@ -182,13 +184,36 @@ def test_a_command_in_a_program_that_a_call_holds_is_read() -> None:
     made = [chat_calls(("c1", "exec", code)), chat_result("c1", f"Output:\n{said}")]
     summary = summary_of(user("Go."), *made)
     assert group(summary, Group.FILES) == ["- a/b.py: deleted"]
-    assert group(summary, Group.REPOSITORY) == ["- commit 27da664 on main: Mend it"]
+    assert group(summary, Group.STEPS) == [
+        '- git commit -m "Mend it" && rm a/b.py => exit code 0: [main 27da664] Mend it'
+    ]
 
 
-@pytest.mark.parametrize("command", ["git checkout -- src/a.py", "git restore src/a.py"])
-def test_a_file_that_was_put_back_is_not_among_the_edited(command: str) -> None:
-    found = files(*edited("c1", "src/a.py"), *edited("c2", "src/b.py"), *ran(command, "", "c3"))
-    assert found == ["src/b.py: edited", "src/a.py: restored"]
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git checkout -- src/a.py",
+        "git restore src/a.py",
+        "git checkout src/a.py",
+        "git checkout HEAD a.py",
+        "git reset --hard",
+        "git checkout .",
+    ],
+)
+def test_a_file_that_was_put_back_is_not_listed_unless_it_was_committed(command: str) -> None:
+    back = ran(command, "", "c3")
+    assert files(*edited("c1", "src/a.py"), *back) == []
+    commit = ran("git commit -qam Mend", "", "c2")
+    assert files(*edited("c1", "src/a.py"), *commit, *back) == ["src/a.py: edited"]
+    first = summary_of(user("Go."), *edited("c1", "src/a.py"))
+    assert group(later(first, *back), Group.FILES) == []
+
+
+def test_a_file_that_was_written_and_deleted_is_not_listed() -> None:
+    probe = ran("cat > src/probe.py <<'E'\nx\nE", "", "c2")
+    gone = ran("rm src/probe.py", "", "c3")
+    assert files(*edited("c1", "src/a.py"), *probe, *gone) == ["src/a.py: edited"]
+    assert files(*edited("c1", "src/a.py"), *gone) == ["src/a.py: edited", "src/probe.py: deleted"]
 
 
 def test_a_moved_file_and_a_file_that_git_moved_stand_where_they_are() -> None:
@@ -196,8 +221,11 @@ def test_a_moved_file_and_a_file_that_git_moved_stand_where_they_are() -> None:
 
 
 def test_scratch_files_come_behind_the_files_of_the_work() -> None:
-    found = files(*edited("c1", "src/a.py"), *edited("c2", "/private/tmp/notes/x.py"))
+    work, scratch = edited("c1", "src/a.py"), edited("c2", "/private/tmp/notes/x.py")
+    found = files(*work, *scratch, max_words=2400)
     assert found == ["src/a.py: edited", "/private/tmp/notes/x.py: edited"]
+    assert files(*work, *scratch) == ["src/a.py: edited"]
+    assert files(*scratch) == ["/private/tmp/notes/x.py: edited"]
 
 
 def test_a_folder_that_files_are_moved_into_is_no_file() -> None:
@@ -211,8 +239,9 @@ def test_of_the_files_that_were_only_read_the_newest_are_listed() -> None:
     assert len(found) < 20
 
 
-def test_two_files_that_were_only_read_stand_beside_changed_ones() -> None:
-    looks = [message for i in range(4) for message in read(f"r{i}", f"src/r{i}.py")]
-    assert len(files(*looks)) == 4
-    found = files(*edited("c1", "src/a.py"), *looks)
-    assert found == ["src/a.py: edited", "src/r3.py: read", "src/r2.py: read"]
+def test_files_that_were_only_read_stand_beside_changed_ones_where_there_is_room() -> None:
+    looks = [message for i in range(2) for message in read(f"r{i}", f"src/r{i}.py")]
+    assert len(files(*looks)) == 2
+    assert files(*edited("c1", "src/a.py"), *looks) == ["src/a.py: edited"]
+    found = files(*edited("c1", "src/a.py"), *looks, max_words=2400)
+    assert found == ["src/a.py: edited", "src/r1.py: read", "src/r0.py: read"]

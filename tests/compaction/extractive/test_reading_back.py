@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from policyctx.compaction.extractive import Group
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.state import Fact
 from policyctx.compaction.extractive.writing import Contents, LeftOut, read_back, written
 from tests.compaction.extractive.summaries import group, later, summary_of
 from tests.conversations import user
 
 line = st.text(min_size=1, max_size=40).map(lambda text: " ".join(text.split())).filter(bool)
 verbs = st.sampled_from(["read", "written", "edited", "deleted", "named"])
-facts = st.lists(st.builds(Fact, line), max_size=3).map(tuple)
 
 
 def quotes(*, user: bool) -> st.SearchStrategy[tuple[Quote, ...]]:
@@ -26,18 +24,12 @@ def quotes(*, user: bool) -> st.SearchStrategy[tuple[Quote, ...]]:
 
 
 files = st.builds(FileState, line, verbs, st.just(-1))
+groups = {group: quotes(user=group is Group.USER) for group in Group if group is not Group.FILES}
 contents = st.builds(
     Contents,
-    user=quotes(user=True),
-    agent=quotes(user=False),
-    earlier=facts,
-    files=st.lists(files, max_size=3).map(tuple),
-    tasks=facts,
-    repository=facts,
-    running=facts,
-    checks=facts,
-    last=quotes(user=False),
-    left_out=st.builds(LeftOut, st.integers(0, 99), st.just(())),
+    st.fixed_dictionaries(groups),
+    st.lists(files, max_size=3).map(tuple),
+    st.builds(LeftOut, st.integers(0, 99), st.just(())),
 )
 
 
@@ -59,13 +51,13 @@ def test_a_written_summary_reads_back_unchanged(one: Contents) -> None:
 
 def test_lines_of_another_writer_are_left_over() -> None:
     read = read_back("Agent:\n- It runs.\n\nPinned: the key is 4711.")
-    assert [one.text for one in read.contents.agent] == ["It runs."]
+    assert [one.text for one in read.contents.said[Group.AGENT]] == ["It runs."]
     assert read.left_over == "Pinned: the key is 4711."
 
 
 def test_a_summary_by_another_writer_is_left_over_whole() -> None:
     text = "## Files\n- a.py was changed\n\nNext: the tests."
-    assert read_back(text) == (Contents(), text)
+    assert read_back(text) == (Contents({}), text)
 
 
 @pytest.mark.parametrize(
@@ -141,22 +133,24 @@ Checks, last run:
 def test_the_labels_of_version_0_1_are_read() -> None:
     read, left_over = read_back(FIRST)
     assert left_over == ""
-    assert [one.text for one in read.user] == ["Use port 8081."]
-    assert [one.text for one in read.agent] == ["The limit is 20 now.", "Next I'll run the tests."]
+    assert [one.text for one in read.said[Group.USER]] == ["Use port 8081."]
+    assert [one.text for one in read.said[Group.AGENT]] == [
+        "The limit is 20 now.",
+        "Next I'll run the tests.",
+    ]
     carried = ["seats: 38", "Go 1.22 is used.", "Write the changelog."]
-    assert [one.text for one in read.earlier] == carried
+    assert [one.text for one in read.said[Group.EARLIER]] == carried
     assert read.files == (FileState("src/limits.py", "edited"),)
 
 
 def test_the_labels_of_version_0_2_are_read() -> None:
     read, left_over = read_back(SECOND)
     assert left_over == ""
-    assert [(one.text, one.asked) for one in read.user] == [
+    assert [(one.text, one.asked) for one in read.said[Group.USER]] == [
         ("8081", "Which port?"),
         ("Keep it short.", ""),
     ]
-    assert [one.text for one in read.agent] == ["## The tank", "It is clean."]
-    assert [one.text for one in read.running] == ["npm start (id 934)"]
+    assert [one.text for one in read.said[Group.AGENT]] == ["## The tank", "It is clean."]
     assert read.left_out == LeftOut(7, ("compaction-001",))
 
 

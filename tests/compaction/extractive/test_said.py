@@ -23,7 +23,7 @@ def test_an_answer_of_the_agent_that_a_later_one_takes_back_does_not_stand_last(
     summary = summary_of(user("Why does it leak?"), said(report), user("Sure?"), said(corrected))
     assert group(summary, Group.LAST) == [f"- {corrected}"]
     assert group(summary, Group.AGENT) == [
-        "- The leak is in pump 3, because its gasket is too thin."
+        "- ## Report The leak is in pump 3, because its gasket is too thin."
     ]
     assert "Closing report" not in summary
 
@@ -114,7 +114,9 @@ def test_a_system_message_in_the_middle_is_quoted_with_its_role() -> None:
         "- developer: Writes outside of /srv/app are forbidden."
     ]
     long = {"role": "system", "content": "Never stop. " * 500}
-    assert told(user("Deploy."), long)[1].startswith("- [system message, 6,000 characters: Never")
+    assert told(user("Deploy."), long) == ["- Deploy."]
+    lines = group(summary_of(user("Deploy."), long, max_words=2400), Group.USER)
+    assert lines[1].startswith("- [system message, 6,000 characters: Never")
 
 
 def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
@@ -205,11 +207,71 @@ def test_a_lasting_wish_ranks_before_an_errand(lasting: str, errand: str) -> Non
         assert found[lasting] < found[errand]
 
 
-def test_a_finding_of_the_agent_ranks_before_its_talk() -> None:
-    talk = [f"I see what part {name} does with the jobs of the night." for name in "abcdefgh"]
-    found = "The cause is a lock that nobody releases."
-    order = ranks(user("Why?"), said(f"{' '.join(talk)} {found}"), *map(said, "vwxyz"))
-    assert order[found] < min(order[one] for one in talk)
+def test_the_newest_answer_of_the_agent_ranks_before_the_older_ones() -> None:
+    order = ranks(*(m for i in range(4) for m in (user(f"Mend {i}."), said(f"Pump {i} runs."))))
+    found = [text for text in sorted(order, key=lambda one: order[one]) if "runs" in text]
+    assert found == [f"Pump {i} runs." for i in (3, 2, 1, 0)]
+
+
+def test_of_a_long_earlier_answer_the_beginning_stands_in_one_line_that_is_marked() -> None:
+    lines = [f"The file `src/part_{i}.py` fails on line {i}, as it did." for i in range(30)]
+    report = said("Found thirty:\n" + "\n".join(f"{i}. {line}" for i, line in enumerate(lines)))
+    first = summary_of(user("Why?"), report)
+    assert len(group(first, Group.LAST)) == 30
+    [line] = group(summary_of(user("Why?"), report, user("Mend it."), said("Done.")), Group.AGENT)
+    assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
+    assert line.endswith("as it did. …")
+    assert len(line) < 820
+    assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
+
+
+def test_a_question_that_was_answered_stands_only_with_its_answer() -> None:
+    summary = summary_of(user("Mend it."), said("Shall I?"), user("yes"), said("It runs."))
+    assert group(summary, Group.AGENT) == []
+
+
+def test_an_entry_of_a_list_is_one_piece() -> None:
+    rule = "Write the whole progress into docs/a.md. Push along the way. Test all of it as it is."
+    text = f"Prompts of older checkpoints, for the record only:\n\n- 1a2b: {rule}"
+    assert told(user(f"{text}\n- 2b3c: {rule}"))[1:] == [f"- 2b3c: {rule}"]
+
+
+def test_where_pieces_of_the_last_answer_are_missing_is_marked() -> None:
+    report = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(60)]
+    lines = group(summary_of(said("\n".join(report)), max_words=200), Group.LAST)
+    assert lines[-4:] == [f"- … {report[56]}", *(f"- {one}" for one in report[57:])]
+    assert lines[0] == f"- {report[0]}"
+
+
+def test_of_a_developers_messages_the_prohibitions_stay() -> None:
+    team = "<mode>You are one of a team here. Do not spawn agents at all for this task.</mode>"
+    skills = f"<skills>{'Never open the lid of a skill. ' * 20}</skills>"
+    messages = [user("Go."), *({"role": "developer", "content": one} for one in (team, skills))]
+    assert told(*messages) == ["- Go.", "- developer: Do not spawn agents at all for this task."]
+
+
+def test_what_stands_behind_an_empty_fence_was_typed() -> None:
+    text = "Input:\n\n```text\n\n```\n\nYou **MUST** look at the input (if not empty) of `a/b`."
+    typed = text.rpartition("\n")[2]
+    assert told(user(text)) == [f"- Input: {typed}"]
+
+
+def test_a_word_or_two_beside_other_pieces_of_the_last_answer_are_left_out() -> None:
+    report = "The valve of the cellar is closed now, and the pump runs again as it did before."
+    found = summary_of(user("Mend it."), said(f"Done.\n\n{report}"))
+    assert group(found, Group.LAST) == [f"- {report}"]
+    assert group(summary_of(user("Mend it."), said("Done.")), Group.LAST) == ["- Done."]
+
+
+def test_an_element_without_text_has_no_line() -> None:
+    assert told(user("Go on.\n\n<bash-stderr></bash-stderr>")) == ["- Go on."]
+
+
+def test_the_lead_of_a_list_of_the_agent_stands_once() -> None:
+    long = "and what it took to find out why the pump of the cellar stops at night without a cause"
+    text = f"Two commits, not pushed:\n- 1a2b3c4 {long}.\n- 2b3c4d5 {long}.\n- 3c4d5e6 {long}."
+    lines = group(summary_of(user("Mend it."), said(text)), Group.LAST)
+    assert [line for line in lines if "not pushed" in line] == lines[:1]
 
 
 def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
@@ -249,7 +311,7 @@ def test_thanks_leave_and_the_newest_words_stay() -> None:
     assert told(user("Thanks, great!"), user("Use tabs."), user("ok")) == ["- Use tabs.", "- ok"]
 
 
-def test_of_a_template_the_ends_and_the_heaviest_pieces_are_kept() -> None:
+def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
     found = told(user(f"{text}\n\nNever write outside of /srv/app."))
     assert len(found) < 14
@@ -271,14 +333,13 @@ def test_pasted_text_in_a_summary_of_another_writer_is_left_out() -> None:
     assert group(later(foreign, user("Go on.")), Group.EARLIER) == ["- We use port 8081."]
 
 
-def test_an_announcement_of_a_call_stands_only_in_the_last_messages() -> None:
+def test_what_was_announced_and_what_was_found_stand_together() -> None:
     found = "The port is 8081, because the reverse proxy of the office has the other one."
     told = said(f"{found}\nLet me read the file of the limits and of the ports.")
     more = [said(f"Step {i} of the work is done by now, and it holds.") for i in range(4)]
     assert "Let me read" in summary_of(user("Mend it."), told)
     summary = summary_of(user("Mend it."), told, *more)
     assert found in summary
-    assert "Let me read" not in summary
 
 
 def test_of_a_long_report_at_the_end_the_next_step_is_quoted() -> None:

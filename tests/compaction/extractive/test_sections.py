@@ -32,12 +32,12 @@ def test_sections_are_those_of_the_policy_in_its_order() -> None:
         call("c3", "TodoWrite", todo),
     ]
     summary = extractive_summary(History(messages), settings(sections=names))
-    assert headings(summary) == [one for one in names if one != "What broke"]
+    assert headings(summary) == names[:3]
     of = dict(zip(headings(summary), summary.split("## ")[1:], strict=True))
     assert "Use tabs." in of["用户要求"]
     assert "[pending] Write it" in of["Progress so far"]
     assert "a.py: edited" in of["Touched files"]
-    assert "make test => failed: error: x" in of["Errors"]
+    assert "make test => failed: error: x" in of["Progress so far"]
 
 
 def test_a_section_that_holds_nothing_is_not_written() -> None:

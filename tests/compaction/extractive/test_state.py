@@ -1,4 +1,4 @@
-"""Where the work stands, as calls and results say: tasks, repository, processes, checks."""
+"""Where the work stands, as calls and results say: the tasks, and the commands in order."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from policyctx.compaction.extractive import Group
-from tests.compaction.extractive.summaries import edited, group, later, ran, said, summary_of
-from tests.conversations import Message, call, results, user
+from tests.compaction.extractive.summaries import edited, group, later, ran, summary_of
+from tests.conversations import Message, call, chat_calls, chat_result, results, user
 
 GO = user("Go on with it.")
 
@@ -85,46 +85,149 @@ def test_boxes_in_what_was_said_are_no_tasks() -> None:
     assert group(summary_of(user("- [ ] load test with 500 clients")), Group.TASKS) == []
 
 
-def test_branch_commit_push_and_request_stand_until_the_branch_changes() -> None:
-    link = "https://git.example.org/acme/app/pull/41"
+def steps(summary: str) -> list[str]:
+    return group(summary, Group.STEPS)
+
+
+LINK = "https://git.example.org/acme/app/pull/41"
+MADE = [
+    *ran("git checkout -b fix/limits", "Switched to a new branch 'fix/limits'", "m1"),
+    *ran("git commit -am x", "[fix/limits 1a2b3c4] Lower the limit\n 1 file changed", "m2"),
+]
+MADE_LINES = [
+    "- git checkout -b fix/limits => Switched to a new branch 'fix/limits'",
+    "- git commit -am x => [fix/limits 1a2b3c4] Lower the limit",
+]
+
+
+def test_commands_stand_in_order_with_words_of_their_results() -> None:
+    push = "   0123456..1a2b3c4  fix/limits -> fix/limits\n"
     summary = summary_of(
         GO,
-        *ran("git checkout -b fix/limits", "Switched to a new branch 'fix/limits'", "c1"),
-        *ran("git commit -am x", "[fix/limits 1a2b3c4] Lower the limit\n 1 file changed", "c2"),
-        *ran("git push", "   0123456..1a2b3c4  fix/limits -> fix/limits\n", "c3"),
-        *ran("gh pr create --fill", f"Creating pull request\n{link}", "c4"),
+        *MADE,
+        *ran("git push", f"remote: counting\n{push}", "c3"),
+        *ran("gh pr create --fill", f"Creating pull request\n{LINK}", "c4"),
     )
-    assert group(summary, Group.REPOSITORY) == [
-        "- branch fix/limits",
-        "- commit 1a2b3c4 on fix/limits: Lower the limit",
-        "- pushed 0123456..1a2b3c4 fix/limits -> fix/limits",
-        f"- {link}",
+    lines = [
+        *MADE_LINES,
+        "- git push => 0123456..1a2b3c4 fix/limits -> fix/limits",
+        f"- gh pr create --fill => {LINK}",
     ]
-    moved = later(summary, *ran("git switch main", "Switched to branch 'main'"))
-    assert group(moved, Group.REPOSITORY)[0] == "- branch main"
-    assert group(moved, Group.REPOSITORY)[1:] == group(summary, Group.REPOSITORY)[1:]
+    assert steps(summary) == lines
+    assert steps(later(summary)) == lines
+    moved = later(summary, *ran("git checkout main", "Switched to branch 'main'"))
+    assert steps(moved) == [*lines[1:], "- git checkout main => Switched to branch 'main'"]
 
 
-def test_a_process_in_the_background_stands_until_a_call_names_it_and_stops_it() -> None:
+@pytest.mark.parametrize(
+    ("command", "printed", "line"),
+    [
+        ("gh pr merge 41 --delete-branch", "", "gh pr merge 41 --delete-branch => no output"),
+        ("git rebase -q main", "", "git rebase -q main => no output"),
+        ("git reset --soft HEAD~1", "", "git reset --soft HEAD~1 => no output"),
+        ("git commit --amend -m y", "[fix/limits 2b3c4d5] Lower it",
+         "git commit --amend -m y => [fix/limits 2b3c4d5] Lower it"),
+        ("git commit -qm 'Raise it' && git log --oneline -1", "3c4d5e6 Raise it",
+         "git commit -qm 'Raise it' && git log --oneline -1 => 3c4d5e6 Raise it"),
+        ("git commit -qF - <<'EOF'\nRaise it\n\nIt was low.\nEOF", "",
+         "git commit -qF - <<EOF … => no output"),
+        ("git stash -q", "", "git stash -q => no output"),
+        ("git checkout src/a.py", "Updated 1 path from the index",
+         "git checkout src/a.py => Updated 1 path from the index"),
+    ],
+)  # fmt: skip
+def test_what_takes_a_commit_back_or_adds_to_it_stands_behind_it(
+    command: str, printed: str, line: str
+) -> None:
+    after = ran(command, printed, "c3")
+    for summary in (summary_of(GO, *MADE, *after), later(summary_of(GO, *MADE), *after)):
+        assert steps(summary)[-2:] == [MADE_LINES[1], f"- {line}"]
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("git log --oneline | head", "1a2b3c4 Fix 2 failed tests"),
+        ("git branch -a", "* main\n  next"),
+        ("git diff --stat", " a.py | 2 +-"),
+        ("gh pr view 41", "title: Mend it"),
+        ("grep -rn make src", "src/a.py:3: make"),
+        ("ls; cat test.log", "ok"),
+    ],
+)
+def test_a_command_that_only_shows_something_is_no_step(command: str, printed: str) -> None:
+    assert steps(summary_of(GO, *ran(command, printed))) == []
+
+
+def test_a_status_of_the_work_tree_stands_until_git_changed_something() -> None:
+    status = ran("git status --short", " M src/a.py\n?? b.txt", "c1")
+    first = summary_of(GO, *status)
+    assert steps(first) == ["- git status --short => M src/a.py / ?? b.txt"]
+    assert steps(later(first, *MADE)) == MADE_LINES
+
+
+def test_a_call_at_the_end_without_a_result_stands_as_not_recorded() -> None:
+    commit = call("c9", "Bash", {"command": "git commit -m 'Mend it'"})
+    assert steps(summary_of(GO, commit)) == ["- git commit -m 'Mend it' => result not recorded"]
+    reads = call("c9", "Read", {"file_path": "src/a.py"})
+    assert steps(summary_of(GO, reads)) == ["- Read src/a.py => result not recorded"]
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (ran("submit", "diff --git a b"), "- submit => diff --git a b"),
+        (ran('gh pr edit 41 --body "$(cat /tmp/body.md)"', "ok"),
+         '- gh pr edit 41 --body "$(cat /tmp/body.md)" => ok'),
+        (ran("glab mr comment 4 -F note.md 2>&1", "ok"),
+         "- glab mr comment 4 -F note.md 2>&1 => ok"),
+        (ran("bash tools/run.sh", "all halls are warm"),
+         "- bash tools/run.sh => all halls are warm"),
+        ([call("c1", "finish", {"message": "All done."}), results(("c1", "ok"))],
+         "- finish All done. => ok"),
+    ],
+    ids=["submit", "edit", "comment", "script", "finish"],
+)  # fmt: skip
+def test_what_was_merged_run_or_handed_in_is_a_step(made: list[Message], line: str) -> None:
+    assert steps(summary_of(GO, *made)) == [line]
+
+
+def test_a_process_in_the_background_has_the_words_of_the_last_result_that_names_it() -> None:
     started = "Command running in background with ID: bash_7"
     first = summary_of(GO, *ran("npm run dev -- --port 5173", started, run_in_background=True))
-    assert group(first, Group.RUNNING) == ["- npm run dev -- --port 5173 (id bash_7, port 5173)"]
-    other = made("c2", "KillShell", {"shell_id": "bash_71"}, "killed")
-    second = later(first, said("Now the tests."), *ran("pytest", "3 passed"), *other)
-    assert group(second, Group.RUNNING) == group(first, Group.RUNNING)
+    assert steps(first) == [f"- npm run dev -- --port 5173 => {started}"]
+    other = made("c2", "BashOutput", {"bash_id": "bash_71"}, "Local: http://localhost:9")
+    assert steps(later(first, *other)) == steps(first)
     stop = made("c3", "KillShell", {"shell_id": "bash_7"}, "killed")
-    assert group(later(second, *stop), Group.RUNNING) == []
+    assert steps(later(first, *stop)) == ["- npm run dev -- --port 5173 => killed"]
 
 
-def test_a_process_that_takes_the_port_replaces_the_one_before() -> None:
-    first = ran("cd app && nohup npm run dev -- --port 4321 > a.log 2>&1 &", "[1] 811", "c1")
-    second = ran("cd app && nohup npm start -- --port 4321 > b.log 2>&1 &", "[1] 934", "c2")
-    [line] = group(summary_of(GO, *first, *second), Group.RUNNING)
-    assert line.startswith("- nohup npm start")
+def test_a_command_that_is_polled_has_the_words_of_its_last_result() -> None:
+    began = ran("mise run test", "Process running with session ID 771")
+    polled = made("c2", "write_stdin", {"session_id": 771, "chars": ""}, "12 passed\nexit code 0")
+    assert steps(summary_of(GO, *began, *polled)) == ["- mise run test => exit code 0: 12 passed"]
+    waited = ran("", "BUILD SUCCESS", "c2")
+    assert steps(summary_of(GO, *ran("bash run.sh", "timed out"), *waited)) == [
+        "- bash run.sh => BUILD SUCCESS"
+    ]
 
 
-def test_a_command_that_ends_with_two_ampersands_is_not_in_the_background() -> None:
-    assert group(summary_of(GO, *ran("cd app &&\nmake all | tail -1", "ok")), Group.RUNNING) == []
+@pytest.mark.parametrize("command", ['pkill -f "astro dev"', "killall node; echo done"])
+def test_what_stops_a_process_stands_behind_its_start(command: str) -> None:
+    started = ran("cd app && nohup npm start > a.log 2>&1 & sleep 7", "Local: http://localhost:9/")
+    found = steps(summary_of(GO, *started, *ran(command, "", "c2")))
+    assert found == [
+        "- nohup npm start > a.log 2>&1 & sleep 7 => Local: http://localhost:9/",
+        f"- {command} => no output",
+    ]
+
+
+def test_a_command_stands_as_it_was_given_from_its_first_step_on() -> None:
+    command = "cd app && go test ./a -run 'One|Two' 2>&1 | grep -v null | tail -3; echo done"
+    found = steps(summary_of(GO, *ran(command, "ok  app 0.3s\ndone")))
+    assert found == [
+        "- go test ./a -run 'One|Two' 2>&1 | grep -v null | tail -3; echo done => ok app 0.3s"
+    ]
 
 
 PYTEST = """\
@@ -150,7 +253,7 @@ FAILED = [
 def test_a_check_that_failed_stands_with_the_lines_that_say_why(
     command: str, output: str, told: str
 ) -> None:
-    [line] = group(summary_of(GO, *ran(command, output)), Group.CHECKS)
+    [line] = group(summary_of(GO, *ran(command, output)), Group.STEPS)
     assert told in line.partition(" => ")[2]
 
 
@@ -161,34 +264,33 @@ def test_a_check_that_failed_stands_with_the_lines_that_say_why(
         ("git log --oneline | head", "1a2b3c4 Fix 2 failed tests"),
         ("pytest -q | tail -1", "0 failed, 12 passed"),
         ("cat build.log", "error: old"),
-        ("git commit -m 'Test the boiler; check the valve'", "error: nothing to commit"),
         ("make", "AppError.ts:3: export class AppError"),
     ],
 )
 def test_other_text_about_errors_is_no_failed_check(command: str, output: str) -> None:
-    found = group(summary_of(GO, *ran(command, output)), Group.CHECKS)
+    found = group(summary_of(GO, *ran(command, output)), Group.STEPS)
     assert [line for line in found if "=> failed" in line] == []
 
 
 def test_a_failure_leaves_when_the_next_run_passes() -> None:
     first = summary_of(GO, *ran("pytest -q tests/keg", PYTEST), *ran("make lint", "error: x", "c2"))
-    assert len(group(first, Group.CHECKS)) == 2
+    assert len(steps(first)) == 2
     second = later(first, *ran("cd app && pytest -q", "8 passed in 0.2s"))
-    assert group(second, Group.CHECKS) == [
+    assert steps(second) == [
         "- make lint => failed: error: x",
-        "- pytest -q => no error flagged: 8 passed in 0.2s",
+        "- pytest -q => 8 passed in 0.2s",
     ]
 
 
 def test_a_check_says_its_exit_code_and_which_files_were_edited_after_it() -> None:
     passed = ran("npm test 2>&1", "Tests: 12 passed\nexit code 0")
     first = summary_of(GO, *edited("e0", "src/a.py"), *passed, *edited("e1", "src/b.py"))
-    line = "- npm test => exit code 0: Tests: 12 passed; after it edited: b.py"
-    assert group(first, Group.CHECKS) == [line]
+    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; after it edited: b.py"
+    assert steps(first) == [line]
     second = later(first, *edited("e2", "lib/c.py"), *edited("e3", "src/b.py"))
-    assert group(second, Group.CHECKS) == [f"{line}, c.py"]
+    assert steps(second) == [f"{line}, c.py"]
     third = later(second, *ran("npm test", "Tests: 13 passed\nexit code 0", "c9"))
-    assert group(third, Group.CHECKS) == ["- npm test => exit code 0: Tests: 13 passed"]
+    assert steps(third) == ["- npm test => exit code 0: Tests: 13 passed"]
 
 
 @pytest.mark.parametrize(
@@ -197,48 +299,61 @@ def test_a_check_says_its_exit_code_and_which_files_were_edited_after_it() -> No
 )
 def test_a_check_is_the_same_behind_what_runs_it(again: str) -> None:
     failed = ran("go test ./...", "FAIL app\nexit code 1")
-    found = group(summary_of(GO, *failed, *ran(again, "ok  app 0.3s", "c2")), Group.CHECKS)
-    assert found == [f"- {again} => no error flagged: ok app 0.3s"]
+    found = steps(summary_of(GO, *failed, *ran(again, "ok  app 0.3s", "c2")))
+    assert found == [f"- {again} => ok app 0.3s"]
 
 
 def test_two_tasks_of_one_runner_are_two_checks() -> None:
     vet, test = ran("mise run vet", "exit code 0"), ran("mise run test", "exit code 0", "c2")
-    assert len(group(summary_of(GO, *vet, *test), Group.CHECKS)) == 2
-
-
-def test_of_several_commands_no_line_is_taken_for_what_a_check_said() -> None:
-    found = group(summary_of(GO, *ran("make build && cat notes.txt", "7 pumps")), Group.CHECKS)
-    assert found == ["- make build => no error flagged"]
+    assert len(steps(summary_of(GO, *vet, *test))) == 2
 
 
 def test_the_last_commit_names_what_was_edited_after_it() -> None:
     commit = ran("git commit -am 'Mend it'", "[main 1a2b3c4] Mend it\n 1 file changed")
     first = summary_of(GO, *commit, *edited("e1", "src/b.py"))
-    line = "- commit 1a2b3c4 on main: Mend it"
-    assert group(first, Group.REPOSITORY) == [f"{line}; after it edited: b.py"]
-    again = later(first, *ran("git commit -am 'More'", "[main 2b3c4d5] More", "c2"))
-    assert group(again, Group.REPOSITORY) == [line, "- commit 2b3c4d5 on main: More"]
+    line = "- git commit -am 'Mend it' => [main 1a2b3c4] Mend it"
+    assert steps(first) == [f"{line}; after it edited: b.py"]
+    again = summary_of(GO, *commit, *edited("e1", "b.py"), *ran("git commit -qam y", "", "c2"))
+    assert steps(again) == [line, "- git commit -qam y => no output"]
 
 
-@pytest.mark.parametrize(
-    ("made", "line"),
-    [
-        (ran("gh pr merge 41 --squash", "Merged"), "- ran gh pr merge 41 --squash"),
-        (ran("submit", "diff --git a b"), "- called Bash submit"),
-        ([call("c1", "finish", {"message": "All done."}), results(("c1", "ok"))],
-         "- called finish All done."),
-    ],
-    ids=["merge", "submit in a shell", "finish"],
-)  # fmt: skip
-def test_what_was_merged_or_handed_in_is_in_the_repository(made: list[Message], line: str) -> None:
-    assert group(summary_of(GO, *made), Group.REPOSITORY) == [line]
+def test_the_commands_of_a_program_are_read() -> None:
+    def program(said: str) -> list[Message]:
+        code = 'text((await tools.exec_command({ cmd: "make check" })).output);'
+        return [chat_calls(("c1", "exec", code)), chat_result("c1", said)]
+
+    found = summary_of(GO, *program("Script completed\nWall time 1 s\nOutput:\n\n12 passed"))
+    assert steps(found) == ["- make check => 12 passed"]
+    running = '{"output": "[check] $ ruff", "session_id": 771}'
+    polled = 'text(JSON.stringify(await tools.write_stdin({session_id: 771, chars: ""})));'
+    over = '{"output": "12 passed", "exit_code": 0}'
+    asked = [chat_calls(("c2", "exec", polled)), chat_result("c2", over)]
+    found = summary_of(GO, *program(running), *asked)
+    assert steps(found) == ["- make check => exit code 0: 12 passed"]
 
 
-def test_a_job_leaves_when_a_notice_says_that_it_ended() -> None:
-    started = ran("npm run docs", "Running with ID: bx7k2q", run_in_background=True)
-    assert group(summary_of(GO, *started), Group.RUNNING) != []
-    notice = user("<task-notification>\nbx7k2q: completed\n</task-notification>")
-    assert group(summary_of(GO, *started, notice), Group.RUNNING) == []
+def test_what_only_surrounds_the_output_is_not_quoted() -> None:
+    printed = "Wall time: 2 seconds\na.c:3:1: warning: unused\nexit code 0\nOutput:"
+    assert steps(summary_of(GO, *ran("make check", printed))) == ["- make check => exit code 0"]
+
+
+def test_a_check_that_passed_beside_a_command_that_failed_is_not_said_to_have_failed() -> None:
+    passed = "ok   app 0.3s\nls: Makefile: no such file here\nexit code 1"
+    command = "go test ./... && ls Makefile; ls other"
+    assert steps(summary_of(GO, *ran(command, passed))) == [
+        f"- {command} => exit code 1: ok app 0.3s"
+    ]
+    failed = "--- FAIL: TestPort (0.0s)\nFAIL app\nexit code 1"
+    [line] = steps(summary_of(GO, *ran("go test ./... && ls Makefile", failed)))
+    assert "=> exit code 1: --- FAIL: TestPort" in line
+
+
+def test_a_check_leaves_when_it_passes_beside_another_one() -> None:
+    failed = ran("make build && go vet ./... && go test ./...", "FAIL app\nexit code 1")
+    passed = ran("go vet ./... && go test ./app", "ok   app 0.3s", "c2")
+    assert steps(summary_of(GO, *failed, *passed)) == [
+        "- go vet ./... && go test ./app => ok app 0.3s"
+    ]
 
 
 def test_open_tasks_are_kept_beside_much_that_was_said() -> None:
@@ -246,28 +361,3 @@ def test_open_tasks_are_kept_beside_much_that_was_said() -> None:
     told = [user(f"Never rename column c_{i}, it is used in report {i * 3}.") for i in range(150)]
     found = group(summary_of(*told, *made("c1", "TodoWrite", {"todos": todos})), Group.TASKS)
     assert len(found) == len(todos)
-
-
-def test_a_check_that_passed_beside_a_command_that_failed_is_not_listed() -> None:
-    passed = "ok   app 0.3s\nls: Makefile: no such file here\nexit code 1"
-    summary = summary_of(user("Go."), *ran("go test ./... && ls Makefile; ls other", passed))
-    assert group(summary, Group.CHECKS) == []
-    failed = "--- FAIL: TestPort (0.0s)\nFAIL app\nexit code 1"
-    summary = summary_of(user("Go."), *ran("go test ./... && ls Makefile", failed))
-    assert group(summary, Group.CHECKS) != []
-
-
-def test_a_check_leaves_when_it_passes_beside_another_one() -> None:
-    failed = ran("make build && go vet ./... && go test ./...", "FAIL app\nexit code 1")
-    passed = ran("go vet ./... && go test ./app", "ok   app 0.3s", "c2")
-    assert group(summary_of(user("Go."), *failed), Group.CHECKS) != []
-    assert group(summary_of(user("Go."), *failed, *passed), Group.CHECKS) == [
-        "- go vet ./... && go test ./app => no error flagged: ok app 0.3s"
-    ]
-
-
-@pytest.mark.parametrize("command", ['pkill -f "astro dev"', "killall node; echo done"])
-def test_a_process_that_may_have_been_killed_by_its_name_is_not_listed(command: str) -> None:
-    started = ran("nohup npm run dev > dev.log 2>&1 & sleep 7", "Local: http://localhost:4321/")
-    assert group(summary_of(user("Go."), *started), Group.RUNNING) != []
-    assert group(summary_of(user("Go."), *started, *ran(command, "", "c2")), Group.RUNNING) == []

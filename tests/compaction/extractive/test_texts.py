@@ -34,8 +34,7 @@ SPLIT = {
         "Keep the old endpoint alive until the mobile clients have moved."
     ],
     "## Out of scope\nThe export.\n- Old lists\n\n## Tests\nAdd two.": [
-        "Out of scope: The export.",
-        "Out of scope: Old lists",
+        "Out of scope: The export.; Old lists",
         "## Tests",
         "Add two.",
     ],
