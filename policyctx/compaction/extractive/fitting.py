@@ -57,7 +57,7 @@ _NEWS = 0.4
 # More than the pieces of any message.
 _MUCH = 1_000_000
 # So many of its pieces are kept before its beginning.
-_END_OF_LAST = 4
+END_OF_LAST = 4
 # Tokens of the label above a group, of the heading, and around an entry.
 _ABOVE, _AROUND, _CHARS_PER_TOKEN = 10.0, 2, 4
 
@@ -72,8 +72,11 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     for group in Group:
         entries = contents.of(group)
         others = 0
-        for position, one in enumerate(entries):
-            rate, unit = _rated(one, group, (position, len(entries), others), cues)
+        is_users = group is Group.USER
+        count = len(entries) + (contents.unkept if is_users else 0)
+        positions = contents.places if is_users and contents.places else range(len(entries))
+        for position, one in zip(positions, entries, strict=True):
+            rate, unit = _rated(one, group, (position, count, others), cues)
             others += isinstance(one, FileState) and not one.is_changed
             streams.setdefault((group, rate, unit.minor), []).append(unit._replace(place=place))
             place += 1
@@ -119,7 +122,7 @@ def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tu
     elif group is Group.LAST:
         minor = count > 1 and says_little(one.text)
         # Of an earlier summary only the order of the pieces is known.
-        if one.last and position < count - _END_OF_LAST:
+        if one.last and position < count - END_OF_LAST:
             weight = -one.last * _MUCH - weight
     return _RATES[group], unit._replace(weight=weight, minor=minor)
 
@@ -198,6 +201,11 @@ def tokens_limit(most: int, counter: TokenCounter) -> Limit:
     return Limit(most, counter.count_many, counter.truncate, _PLENTY_OF_WORDS * 3 // 2)
 
 
+def has_plenty(limits: Sequence[Limit]) -> bool:
+    """Whether the limits leave room for minor entries."""
+    return all(limit.most >= limit.plenty for limit in limits)
+
+
 def first_words(text: str, most: int) -> str:
     """Return the text up to its `most`-th word."""
     if words_in(text) <= most:
@@ -239,14 +247,14 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
 
 
 def fitted(
-    order: Sequence[Unit], limits: Sequence[Limit], layout: Layout, before: LeftOut, archive: str
+    order: Sequence[Unit], limits: Sequence[Limit], layout: Layout, contents: Contents, archive: str
 ) -> list[SummaryLine]:
     """Return the lines of the longest prefix of the order that fits within all limits.
 
-    `before` is what earlier summaries left out; `archive` names what holds the messages.
+    The order is that of the contents; `archive` names what holds the messages.
     """
-    users = sum(unit.user for unit in order)
-    if not all(limit.most >= limit.plenty for limit in limits):
+    before, users = contents.left_out, contents.unkept + sum(unit.user for unit in order)
+    if not has_plenty(limits):
         order = [unit for unit in order if not unit.minor] or order
 
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:

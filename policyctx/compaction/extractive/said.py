@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
@@ -94,15 +94,15 @@ def quotes_in(
             question = item.text
             last = after.get(item.message, 0)
             works = item.message in working
-            told = [
+            told = (
                 Quote(text, item.message, user=False, last=last, minor=works, working=works)
                 for text in _told(item.text)
-            ]
+            )
             yield from told if last else as_one(told)
             continue
-        said = list(_not_agents(item, author, reading, position, question))
-        question = "" if said else question
-        yield from said
+        for one in _not_agents(item, author, reading, position, question):
+            question = ""
+            yield one
 
 
 def _told(text: str) -> Iterator[str]:
@@ -111,17 +111,19 @@ def _told(text: str) -> Iterator[str]:
             yield told
 
 
-def as_one(quotes: Sequence[Quote]) -> Iterator[Quote]:
+def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
     """Yield the beginning of a message as one quote, marked where the message goes on."""
-    if not quotes:
+    rest = iter(quotes)
+    first = next(rest, None)
+    if first is None:
         return
-    text = quotes[0].text
-    for one in quotes[1:]:
+    text = first.text
+    for one in rest:
         if len(text) + len(one.text) > _MOST_OF_ANSWER:
             text += CUT
             break
         text = f"{text} {one.text}"
-    yield quotes[0]._replace(text=text, last=0)
+    yield first._replace(text=text, last=0)
 
 
 def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[int]]:

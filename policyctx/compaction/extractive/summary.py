@@ -8,18 +8,21 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import groupby
+from itertools import chain, groupby, islice
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, changes_in, files_of
 from policyctx.compaction.extractive.fitting import (
+    END_OF_LAST,
     Limit,
     SummaryLine,
     Unit,
     chars_limit,
     fitted,
+    has_plenty,
     ranked,
     tokens_limit,
     words_limit,
@@ -39,6 +42,7 @@ from policyctx.compaction.extractive.writing import (
 from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
+from policyctx.tokens.encoders import words_in
 
 # How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
@@ -46,8 +50,11 @@ _LAST_MESSAGES = 2
 _TOKENIZER = "o200k_base"
 
 
-def gathered(history: History, cues: Cues) -> Contents:
-    """Return all that a history holds; raises `MessagesError` for what is no message list."""
+def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
+    """Return all that a history holds; raises `MessagesError` for what is no message list.
+
+    With a `room` in words, most of what no summary of so many words can hold is only counted.
+    """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
     skipped = frozenset(history.earlier) | history.written
@@ -55,8 +62,9 @@ def gathered(history: History, cues: Cues) -> Contents:
     read = {i: read_back(text) for i, text in history.earlier.items()}
     read |= {i: read_back(text) for i, text in others.items()}
     before = [found for _, found in sorted(read.items())]
-    quotes = list(quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES))
-    quotes = list(_of_templates(quotes))
+    spoken = quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES)
+    found_quotes = list(_of_templates(spoken, room))
+    quotes = [one for one in found_quotes if isinstance(one, Quote)]
     calls = list(calls_in(reading, skipped, cues))
     changes = list(changes_in(calls, history.reads_file))
     last = [one for one in quotes if one.last]
@@ -71,6 +79,8 @@ def gathered(history: History, cues: Cues) -> Contents:
             said += as_one(ended)
         else:
             last = [*ended]
+    users: list[Quote | int] = [one for one in said if one.user]
+    users += (one for one in found_quotes if isinstance(one, int) or one.user)
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
     seen = {(text, "") for text in (*(one.text for one in last), *(one.asked for one in said))}
     foreign = (one for found in before for one in pieces_of(found.left_over) if not one.pasted)
@@ -78,10 +88,22 @@ def gathered(history: History, cues: Cues) -> Contents:
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
+    kept: list[Quote] = []
+    places: list[int] = []
+    unkept = 0
+    for each in _once(_collapsed(users), set()):
+        if isinstance(each, int):
+            unkept += each
+        else:
+            places.append(len(kept) + unkept)
+            kept.append(each)
     return Contents(
         {
-            Group.USER: list(_once(_collapsed(one for one in said if one.user), set())),
-            Group.AGENT: list(_once((one for one in said if not one.user), seen)),
+            Group.USER: kept,
+            Group.AGENT: [
+                one for one in _once((one for one in said if not one.user), seen)
+                if isinstance(one, Quote)
+            ],
             Group.EARLIER: [
                 *carried(Group.EARLIER), *(Quote(one.text, -1, user=False) for one in foreign),
             ],
@@ -98,6 +120,8 @@ def gathered(history: History, cues: Cues) -> Contents:
             sum(found.contents.left_out.lines for found in before),
             tuple(dict.fromkeys(n for found in before for n in found.contents.left_out.archives)),
         ),
+        places,
+        unkept,
     )  # fmt: skip
 
 
@@ -115,24 +139,59 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
 _TYPED_PIECES, _FIRST, _LAST = 40, 9, 3
 
 
-def _of_templates(quotes: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield the quotes; of a long message most are minor."""
+def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote | int]:
+    """Yield the quotes; of a long message most are minor: with a `room` their number is yielded.
+
+    Of the agent's last messages the middle is left out for which there is no room.
+    """
     for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
-        pieces = list(group)
-        count = len(pieces)
-        kept = set(range(count))
-        if user and count > _TYPED_PIECES:
-            kept = {*range(_FIRST), *range(count - _LAST, count)}
-        yield from (one._replace(minor=one.minor or i not in kept) for i, one in enumerate(pieces))
+        most_of: Callable[..., Iterator[Quote | int]] = _of_user if user else _of_agent
+        yield from most_of(group, room)
 
 
-def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote]:
+def _of_user(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote | int]:
+    first = list(islice(quotes, _TYPED_PIECES + 1))
+    if len(first) <= _TYPED_PIECES:
+        yield from first
+        return
+    yield from first[:_FIRST]
+    newest, unkept = deque[Quote](), 0
+    for one in chain(first[_FIRST:], quotes):
+        newest.append(one)
+        if len(newest) <= _LAST:
+            continue
+        minor = newest.popleft()
+        if room is not None and not minor.pasted:
+            unkept += 1
+            continue
+        if unkept:
+            yield unkept
+        yield minor._replace(minor=True)
+        unkept = 0
+    if unkept:
+        yield unkept
+    yield from newest
+
+
+def _of_agent(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote]:
+    words = 0
+    for one in quotes:
+        yield one
+        words += words_in(one.text)
+        if room is not None and words > room:
+            break
+    yield from deque(quotes, maxlen=END_OF_LAST)
+
+
+def _once(quotes: Iterable[Quote | int], seen: set[tuple[str, str]]) -> Iterator[Quote | int]:
     """Yield the quotes, a repeated one where it stands first; none that was seen.
 
     An answer is repeated only if its question is.
     """
     for one in quotes:
-        if (one.text, one.asked) not in seen:
+        if isinstance(one, int):
+            yield one
+        elif (one.text, one.asked) not in seen:
             seen.add((one.text, one.asked))
             yield one
 
@@ -141,11 +200,11 @@ def _once(quotes: Iterable[Quote], seen: set[tuple[str, str]]) -> Iterator[Quote
 _OF_PROGRAM = re.compile(r"(?:\w+: )?\[(?:<[^>]+>, |added by |\w+ message, )")
 
 
-def _collapsed(quotes: Iterable[Quote]) -> Iterator[Quote]:
+def _collapsed(quotes: Sequence[Quote | int]) -> Iterator[Quote | int]:
     """Yield the quotes; of lines that stand for a program's texts only the newest."""
-    quotes = list(quotes)
-    last = max((i for i, one in enumerate(quotes) if _OF_PROGRAM.match(one.text)), default=-1)
-    yield from (one for i, one in enumerate(quotes) if i == last or not _OF_PROGRAM.match(one.text))
+    of_program = [isinstance(one, Quote) and _OF_PROGRAM.match(one.text) for one in quotes]
+    last = max((i for i, found in enumerate(of_program) if found), default=-1)
+    yield from (one for i, one in enumerate(quotes) if i == last or not of_program[i])
 
 
 def ranked_units(
@@ -156,13 +215,13 @@ def ranked_units(
     The summary for any limit is written from a prefix of this order. Raises `MessagesError` for
     what is no message list.
     """
-    return _ranking(history, settings, cues_of(tuple(languages)))[0]
+    return _ranking(history, settings, cues_of(tuple(languages)), None)[0]
 
 
 def _ranking(
-    history: History, settings: Summary, cues: Cues
+    history: History, settings: Summary, cues: Cues, room: int | None
 ) -> tuple[tuple[Unit, ...], Contents, Layout]:
-    contents = gathered(history, cues)
+    contents = gathered(history, cues, room)
     layout = Layout(settings.sections, cues)
     order = tuple(
         unit for unit in ranked(contents, cues) if layout.place_of(unit.group) is not None
@@ -202,9 +261,10 @@ def summary_lines(
     beside: str = "",
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
-    order, contents, layout = _ranking(history, settings, cues_of(tuple(languages)))
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
-    lines = fitted(order, limits, layout, contents.left_out, history.archive)
+    room = None if has_plenty(limits) else settings.max_words
+    order, contents, layout = _ranking(history, settings, cues_of(tuple(languages)), room)
+    lines = fitted(order, limits, layout, contents, history.archive)
     return lines or [_shortest(order, layout, limits)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -97,30 +97,37 @@ class Piece(NamedTuple):
     pasted: bool = False
 
 
-def pieces_of(text: str, *, of_agent: bool = False) -> list[Piece]:
-    """Return the pieces of a text, in order.
+def pieces_of(text: str, *, of_agent: bool = False) -> Iterator[Piece]:
+    """Yield the pieces of a text, in order.
 
     An agent pastes nothing: of its text only a long block in fences is not quoted.
     """
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
-    found: list[Piece] = []
+    pieces = _pieces(text, of_agent=of_agent)
+    first: list[Piece] = []
+    whole = ""
+    for one in pieces:
+        first.append(one)
+        whole = f"{whole} {one.text}".lstrip()
+        if one.pasted or len(whole) > _LONGEST or words_in(whole) > _SHORT_MESSAGE:
+            yield from first
+            yield from pieces
+            return
+    yield from (Piece(whole),) if len(first) > 1 else first
+
+
+def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
     parts_of = _fenced if of_agent else _parts
     text = _DIRECTIVE.sub("", text) if of_agent else text
     for pasted, parts in groupby(parts_of(text), key=itemgetter(1)):
         if pasted:
-            found += [
-                Piece(_described(part, of_agent=of_agent), pasted=True)
-                for part, _ in parts
-                if _SAYS.search(_FENCE.sub("", _TAG.sub("", part)))
-            ]
+            for part, _ in parts:
+                if _SAYS.search(_FENCE.sub("", _TAG.sub("", part))):
+                    yield Piece(_described(part, of_agent=of_agent), pasted=True)
         else:
-            found += map(Piece, _typed("\n".join(part for part, _ in parts), of_agent=of_agent))
-    whole = " ".join(one.text for one in found)
-    is_short = len(whole) <= _LONGEST and words_in(whole) <= _SHORT_MESSAGE
-    if len(found) > 1 and is_short and not any(one.pasted for one in found):
-        return [Piece(whole)]
-    return found
+            typed = "\n".join(part for part, _ in parts)
+            yield from map(Piece, _typed(typed, of_agent=of_agent))
 
 
 # A line by which an agent tells its client to show something.
@@ -175,10 +182,12 @@ def _elements(text: str) -> list[tuple[int, int]]:
 
 def _runs(text: str) -> Iterator[tuple[str, bool]]:
     """Yield runs of lines, each with whether it was pasted: fenced, quoted, or printed."""
-    run: list[tuple[str, bool]] = []
+    few: list[tuple[slice, bool]] = []
+    begin, count = 0, 0
     was, fenced = False, False
     goes_on: re.Pattern[str] | None = None
-    for line in text.split("\n"):
+    for at in _lines_in(text):
+        line = text[at]
         fence = line.lstrip().startswith(("```", "~~~"))
         if goes_on is not None and not goes_on.match(line):
             goes_on = None
@@ -188,26 +197,35 @@ def _runs(text: str) -> Iterator[tuple[str, bool]]:
         # A blank line belongs to what is before it.
         pasted = certain or (_is_printed(line) if line.strip() else was)
         fenced ^= fence
-        if run and pasted != was:
-            yield from _run(run, pasted=was)
-            run = []
-        run.append((line, certain))
+        if at.start > begin and pasted != was:
+            yield from _run(text, slice(begin, at.start - 1), few, count, pasted=was)
+            few, begin, count = [], at.start, 0
+        count += bool(line.strip())
+        if count < _PRINTED_LINES:
+            few.append((at, certain))
         was = pasted
-    yield from _run(run, pasted=was)
+    yield from _run(text, slice(begin, len(text)), few, count, pasted=was)
 
 
-def _run(run: list[tuple[str, bool]], *, pasted: bool) -> Iterator[tuple[str, bool]]:
-    """Yield a run; of a short one only the lines that are certainly printed, as pasted."""
-    start, end = 0, len(run)
-    count = sum(bool(line.strip()) for line, _ in run)
-    if end == 1 and _PROMPT.match(run[0][0]):
+def _run(
+    text: str, run: slice, few: Sequence[tuple[slice, bool]], count: int, *, pasted: bool
+) -> Iterator[tuple[str, bool]]:
+    """Yield a run; of a short one only the lines that are certainly printed, as pasted.
+
+    `few` are the lines of a short one, of which `count` are not blank.
+    """
+    start, end = run.start, run.stop
+    if len(few) == 1 and _PROMPT.match(text[few[0][0]]):
         pasted = False
     if pasted and count < _PRINTED_LINES:
-        sure = [i for i, (line, certain) in enumerate(run) if certain or _BESIDE_OUTPUT.match(line)]
-        pasted = any(certain for _, certain in run)
-        start, end = (sure[0], sure[-1] + 1) if pasted else (0, end)
-    for lines, is_pasted in ((run[:start], False), (run[start:end], pasted), (run[end:], False)):
-        part = "\n".join(line for line, _ in lines)
+        sure = [at for at, certain in few if certain or _BESIDE_OUTPUT.match(text[at])]
+        pasted = any(certain for _, certain in few)
+        start, end = (sure[0].start, sure[-1].stop) if pasted else (start, end)
+    for part, is_pasted in (
+        (text[run.start : max(start - 1, run.start)], False),
+        (text[start:end], pasted),
+        (text[end + 1 : run.stop], False),
+    ):
         if _SAYS.search(part):
             yield part, is_pasted
 
@@ -229,17 +247,30 @@ def _count(pattern: re.Pattern[str], text: str) -> int:
 def _described(text: str, *, of_agent: bool = False) -> str:
     """Return the line that stands for pasted text: what it is, how it begins, and its length."""
     tag = _TAG.match(text.lstrip())
-    lines = [one_line(line) for line in text.split("\n") if _SAYS.search(_TAG.sub("", line))]
-    first = next((line for line in lines if not line.startswith(("```", "~~~"))), "")
+    count, first = 0, ""
+    for at in _lines_in(text):
+        if _SAYS.search(_TAG.sub("", text[at])):
+            count += 1
+            line = "" if first else one_line(text[at])
+            first = first or ("" if line.startswith(("```", "~~~")) else line)
     name = f"<{tag[2]}>" if tag else "block" if of_agent else "pasted"
     first = _TAG.sub("", first).removeprefix("> ").strip()
-    return f"[{name}, {len(lines)} lines, {len(text):,} characters: {shortened(first, 80)}]"
+    return f"[{name}, {count} lines, {len(text):,} characters: {shortened(first, 80)}]"
 
 
 def _typed(text: str, *, of_agent: bool) -> Iterator[str]:
-    lines = _unwrapped(line for line in text.split("\n") if not _FENCE.fullmatch(line))
+    lines = _unwrapped(text[at] for at in _lines_in(text) if not _FENCE.fullmatch(text[at]))
     for line, is_item in _with_lists(lines, of_agent=of_agent):
         yield from (_in_lines if is_item else _sentences)(_SIGN.sub("", line))
+
+
+def _lines_in(text: str) -> Iterator[slice]:
+    """Yield where each line of a text is."""
+    at = 0
+    while (end := text.find("\n", at)) >= 0:
+        yield slice(at, end)
+        at = end + 1
+    yield slice(at, len(text))
 
 
 def _unwrapped(lines: Iterable[str]) -> Iterator[str]:

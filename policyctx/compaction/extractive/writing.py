@@ -118,6 +118,10 @@ class Contents(NamedTuple):
     """What was said, and what was read from calls, without the files."""
     files: tuple[FileState, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
+    places: Sequence[int] = ()
+    """The positions of the user's quotes among all that the user said."""
+    unkept: int = 0
+    """The number of the user's pieces that are not among the quotes, since no room is for them."""
 
     def of(self, group: Group) -> Sequence[Entry]:
         """Return the entries of a group."""

@@ -95,7 +95,7 @@ PASTED = {
 
 @pytest.mark.parametrize("paste", PASTED)
 def test_what_a_program_printed_is_one_line_between_what_was_typed(paste: str) -> None:
-    pieces = pieces_of(f"Look at this:\n{PASTED[paste]}\n\nand mend it today")
+    pieces = list(pieces_of(f"Look at this:\n{PASTED[paste]}\n\nand mend it today"))
     assert [(one.text if not one.pasted else "") for one in pieces] == [
         "Look at this:",
         "",
