@@ -290,6 +290,8 @@ class Replacements:
     """The indices of those that were applied to the list seen last."""
     _shorter: dict[int, int] = field(default_factory=dict)
     """By how much the compactions before each one changed the length of the list; by index."""
+    _away: frozenset[ItemKey] = frozenset()
+    """The dropped items in the messages of the list seen last that compactions replaced."""
     _lacks_reply: bool = False
     """Whether the list ends where the reply of a compaction belongs when more messages follow."""
 
@@ -329,7 +331,7 @@ class Replacements:
         last = max(came, default=-1)
         sure = [i <= last or i in self._used for i in range(len(self.made))]
         if all(sure):
-            return self.gone, False
+            return self.gone | self._away, False
         try:
             items = map(ledger.as_decided, items_of(messages, self.shapes))
         except MessagesError:  # raised again, with its place in the whole list, when it is read
@@ -341,7 +343,7 @@ class Replacements:
             if is_sure or there.isdisjoint(key[:3] for key in one.gone)
             for key in one.gone
         )
-        return frozenset(gone), True
+        return self._away.union(gone), True
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -445,7 +447,12 @@ class Replacements:
                 self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
                 self._lacks_reply = not one.ends_list and last == one.unanswered[-1].text
-        return replaced if replaced.messages is messages else self._reunited(replaced, messages)
+        if replaced.messages is not messages:
+            replaced = self._reunited(replaced, messages)
+        left = set(indices(replaced.sources))
+        away = chain(*(trace for i, trace in enumerate(known) if i not in left))
+        self._away = frozenset(key for key, drop in away if drop is not None)
+        return replaced
 
     def _complete_history(self, new: Sequence[Message]) -> bool:
         """Whether new messages may complete the history of a compaction that was not applied."""
