@@ -84,7 +84,7 @@ CANDIDATES = {
 }
 LEFT_OUT = "organisation left out"
 # A candidate is chosen only if it makes no more than this share of the sessions dearer.
-MOST_DEARER = 0.025
+MOST_DEARER = 0.01
 _CLIENTS = {"claude-code": "Claude Code", "codex": "Codex", "pi": "Pi"}
 OTHERS = "other"
 

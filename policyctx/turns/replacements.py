@@ -293,6 +293,8 @@ class Replacements:
     """The indices of those that were applied to the list seen last."""
     _shorter: dict[int, int] = field(default_factory=dict)
     """By how much the compactions before each one changed the length of the list; by index."""
+    _away: frozenset[ItemKey] = frozenset()
+    """The dropped items in the messages of the list seen last that compactions replaced."""
     _is_open: bool = False
     """Whether other messages than those that follow belong to the end of the list: the reply of a
     compaction before them, or a late result behind them."""
@@ -333,7 +335,7 @@ class Replacements:
         last = max(came, default=-1)
         sure = [i <= last or i in self._used for i in range(len(self.made))]
         if all(sure):
-            return self.gone, False
+            return self.gone | self._away, False
         try:
             items = map(ledger.as_decided, items_of(messages, self.shapes))
         except MessagesError:  # raised again, with its place in the whole list, when it is read
@@ -345,7 +347,7 @@ class Replacements:
             if is_sure or there.isdisjoint(key[:3] for key in one.gone)
             for key in one.gone
         )
-        return frozenset(gone), True
+        return self._away.union(gone), True
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -454,7 +456,11 @@ class Replacements:
                 self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
                 self._is_open = not one.ends_list and last == one.unanswered[-1].text
-        return paired or self._paired(replaced, messages)
+        replaced = paired or self._paired(replaced, messages)
+        left = set(indices(replaced.sources))
+        away = chain(*(trace for i, trace in enumerate(known) if i not in left))
+        self._away = frozenset(key for key, drop in away if drop is not None)
+        return replaced
 
     def _complete_history(self, new: Sequence[Message]) -> bool:
         """Whether new messages may complete the history of a compaction that was not applied."""
