@@ -14,18 +14,20 @@ from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.hollow import Hollow
 
 JSON: TypeAlias = Any
-_Key: TypeAlias = tuple[str, str, str, str]
+_Key: TypeAlias = tuple[str, ...]
 # The fields that name the call of a block or of a message; the first that is there counts. Google
 # may give the name of the tool alone.
 _IDS = ("tool_use_id", "tool_call_id", "call_id", "toolUseId", "id", "name")
-# What `_key` reads of a block, and what it is compared by.
-_NAMING = frozenset({*_IDS, "type", "role"})
+# The fields that say what a block is. In Chat and Responses a message has a role.
+_KINDS = ("type", "role")
+# What `_key` reads of a block.
+_NAMING = frozenset({*_IDS, *_KINDS})
 # A text block takes the place of an image or a document.
 _TEXT_BLOCK = frozenset({"type", "text", "cache_control"})
 
 
 def _key(value: dict[str, JSON]) -> _Key | None:
-    """Return the field that names the call: its map's key, its own, its value and the type.
+    """Return the field that names the call: its map's key, its own, its value; and what it is.
 
     None without one. In the Responses API a call and its output have the same field. Bedrock and
     Google have it in a map of the block.
@@ -34,7 +36,7 @@ def _key(value: dict[str, JSON]) -> _Key | None:
     for holder, inner in maps:
         name = next((one for one in _IDS if isinstance(inner.get(one), str)), None)
         if name is not None:
-            return holder, name, inner[name], str(value.get("type"))
+            return holder, name, inner[name], *(str(value.get(one)) for one in _KINDS)
     return None
 
 
@@ -49,16 +51,15 @@ class _Original(NamedTuple):
     """A block that was offloaded, and its placeholder: as a text, as JSON, and as JSON in JSON."""
 
     saved: _Saved
-    role: JSON
     placeholder: str
     once: str
     twice: str
 
     @classmethod
-    def of(cls, saved: _Saved, role: JSON, placeholder: str) -> Self:
+    def of(cls, saved: _Saved, placeholder: str) -> Self:
         once = json.dumps(placeholder)[1:-1]
         # The arguments of a call may be JSON inside a string.
-        return cls(saved, role, placeholder, once, json.dumps(once)[1:-1])
+        return cls(saved, placeholder, once, json.dumps(once)[1:-1])
 
 
 @dataclass(slots=True)
@@ -130,7 +131,7 @@ class Restorer:
             text = value.get("text")
             found = self.media.get(text) if isinstance(text, str) else None
         else:
-            alike = [one for one in self.blocks.get(key, ()) if one.role == value.get("role")]
+            alike = self.blocks.get(key)
             found = _held_in(value, alike) if alike else None
         return None if found is None else found.store.restore(found.path)
 
@@ -180,8 +181,7 @@ def restorer(stores: Iterable[ContextFileSystem]) -> Restorer:
                 continue
             block = _named(saved, known.hollow)
             if isinstance(block, dict) and (key := _key(block)) is not None:
-                one = _Original.of(saved, block.get("role"), entry.placeholder)
-                blocks.setdefault(key, []).append(one)
+                blocks.setdefault(key, []).append(_Original.of(saved, entry.placeholder))
     texts = {
         placeholder: saved
         for placeholder, candidates in found.items()

@@ -102,6 +102,9 @@ def shown_errors() -> Iterator[None]:
     """Show an error that pytest leaves to the interpreter, as one of the command line."""
     try:
         yield
+    except pytest.UsageError as error:  # pytest shows its text alone
+        error.args = tuple(visible(str(one)) for one in error.args)
+        raise
     except Exception as error:
         cause = error.cause if isinstance(error, ConftestImportFailure) else error
         text = "".join(traceback.format_exception(cause, limit=-1))
