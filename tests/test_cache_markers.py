@@ -254,7 +254,8 @@ def test_a_compaction_recorded_with_markers_in_its_hash_is_recognised(tmp_path: 
     first = under(COMPACT, tmp_path).apply(given)
     assert first.compaction is not None
     made = first.compaction.replacement
-    with_hash = Replacement.of({**made.record(), "sha256": _earlier_digest(given, made)})
+    earlier = {name: value for name, value in made.record().items() if name != "drops"}
+    with_hash = Replacement.of({**earlier, "sha256": _earlier_digest(given, made)})
     assert with_hash is not None
     assert with_hash.sha256 != made.sha256
     session = under(COMPACT, tmp_path / "other")

@@ -235,23 +235,22 @@ class Calls:
         known.conversation.report()
         stats = made.stats
         memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
-        sources = replacements.sources_of(made.replaced.sources)
-        replacements.add(made.replacement, messages, made.replaced)
+        seen = replacements.add(made.replacement, messages, made.replaced)
         yield from self._note_attempt(replacing, made.added, memory)
         gone = replacements.gone | known.conversation.gone
         after = self._knowledge.new_list(memory, gone)
-        after.read(made.messages)
+        after.read(seen.messages)
         marks = after.conversation.marks.at_end(replacing.step)
         after.conversation.marks.adopt(marks)
         for mark in marks:
             yield from note(mark.record())
         return after, replace(
             result,
-            messages=made.messages,
+            messages=seen.messages,
             warnings=warnings,
             compaction=made,
             summary_usage=made.stats.summary,
-            source_ranges=sources,
+            source_ranges=seen.sources,
         )
 
     def _note_attempt(

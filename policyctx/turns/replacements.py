@@ -299,8 +299,8 @@ class Replacements:
     """Whether other messages than those that follow belong to the end of the list: the reply of a
     compaction before them, or a late result behind them."""
 
-    def add(self, replacement: Replacement, given: Sequence[Message], made: Replaced) -> None:
-        """Add a compaction of the list that was seen last, which makes this of it.
+    def add(self, replacement: Replacement, given: Sequence[Message], made: Replaced) -> Replaced:
+        """Add a compaction of the list that was seen last, which makes this of it; return the list.
 
         The sources and places of `made` are those in the list seen; `given` is the caller's list.
         """
@@ -310,10 +310,14 @@ class Replacements:
             after = made.places.get(position)
             if before is not None or after is not None:
                 places[position] = _composed(before, after)
-        self._replaced = Replaced(list(made.messages), self.sources_of(made.sources), places)
+        made = Replaced(list(made.messages), self.sources_of(made.sources), places)
         self._given, self._is_open, self._asked = list(given), False, None
         self._used.add(len(self.made))
         self.made.append(replacement)
+        reading = Reading(self.shapes)
+        reading.extend(made.messages)
+        self._replaced = self._with_late_results(made, reading)
+        return self._replaced
 
     @property
     def gone(self) -> frozenset[ItemKey]:
@@ -580,7 +584,8 @@ class Replacements:
                 message = edited_message(message, edits, self.shapes)
             if message is not None:
                 found.append((None if source is None else range(source, source + 1), message))
-                places |= {len(found) - 1: {}} if i in late else {}
+                if i in late or i in replaced.places:
+                    places[len(found) - 1] = {} if i in late else replaced.places[i]
         if said:
             self._is_open = True
             found.append((None, self._said(said, beside)))
