@@ -124,6 +124,9 @@ _SHOWS_TEXT = frozenset(
     {"awk", "cat", "cd", "diff", "echo", "find", "grep", "head", "ls", "rg", "sed", "sort", "tail"}
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
+# What stands before the first step, and changes no file.
+_IS_SILENT = re.compile(r"(?:cd|echo|export|set|source|\.|sleep|(?:ba|z)?sh -\w*c)\b|\w+=\S*$")
+_CUT = "… "
 _RESULT, _COMMIT, _STATUS = " => ", "git commit", "git status"
 _ID_SAID = re.compile(r"\b(?:ID|id):? ([\w-]*\d[\w-]*|[\w-]{6,})")
 
@@ -191,13 +194,17 @@ def _step_in(call: Call) -> str:
     if first is None:
         return ""
     start = max(0, call.command.find(first.partition("''")[0].strip()))
-    return shortened(one_line(without_here_documents(call.command[start:])), _LONGEST_COMMAND)
+    left_out = (one for one in command_parts(call.command[:start]) if one.strip())
+    mark = _CUT if any(not _IS_SILENT.match(one.strip()) for one in left_out) else ""
+    command = without_here_documents(call.command[start:])
+    return mark + shortened(one_line(command), _LONGEST_COMMAND)
 
 
 def _keys_in(text: str) -> frozenset[str]:
     """Return what a step runs. A commit that was made is like no other."""
     command, _, outcome = text.partition(_RESULT)
-    keys = {key for part in command_parts(command) if (key := _key_of(part))} or {command}
+    parts = command_parts(command.removeprefix(_CUT))
+    keys = {key for part in parts if (key := _key_of(part))} or {command}
     if _COMMIT in keys and not _NOT_MADE.match(outcome):
         keys.add(text)
     return frozenset(keys)

@@ -230,6 +230,19 @@ def test_a_command_stands_as_it_was_given_from_its_first_step_on() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["git show HEAD~1:a.go > a.go", "sed -i s/a/b/ a.go", "cd app && cp old.go a.go", "rm a.go"],
+)
+def test_a_command_whose_beginning_is_left_out_is_marked(before: str) -> None:
+    first = summary_of(GO, *ran(f"{before} && go test ./a", "--- FAIL: TestA\nexit code 1"))
+    line = "- … go test ./a => exit code 1: --- FAIL: TestA"
+    assert steps(first) == [line]
+    assert steps(later(first, {"role": "user", "content": "Go on."})) == [line]
+    again = later(first, *ran("go test ./a", "ok  app 0.3s", "c2"))
+    assert steps(again) == ["- go test ./a => ok app 0.3s"]
+
+
 PYTEST = """\
 __________________________ test_a_keg_is_full __________________________
 >       assert keg.litres == 50
