@@ -6,7 +6,15 @@ Feature: Items of OpenAI's Responses API
     Given the messages have the OpenAI Responses shape
 
   Scenario: Old results of a Codex session are offloaded
-    Given the policy "small-context"
+    Given the policy
+      """
+      apiVersion: policyctx/v1
+      name: keep-five
+      min_tokens: 800
+      items: {tool_result: {offload: true}}
+      steps:
+        - {name: retire, do: offload, select: {types: [tool_result], keep_recent: {items: 5, per: all}}}
+      """
     And a user message that reads "Fix the test."
     And the messages:
       | type     | id | tool  | size         | text           |
