@@ -57,7 +57,8 @@ def test_plan_and_apply_agree(messages: Path, tmp_path: Path) -> None:
 def test_an_empty_list_is_left_unchanged(tmp_path: Path) -> None:
     run = policyctx("plan", "small-context", "-", "--root", tmp_path, stdin=b"[]")
     assert run.returncode == 0
-    assert run.stdout.endswith("0 of 0 items would be offloaded\ncontext: 0 tokens, unchanged\n")
+    said = "0 of 0 items would be offloaded\ncontext: 0 tokens, unchanged\n"
+    assert run.stdout.endswith(f"{said}no cache markers: the list is empty\n")
 
 
 def test_a_narrow_terminal_breaks_no_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
