@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.oracle import Rates, Removable, best_edits, main
 from benchmarks.presets import FOLDERS
 
+IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 READ, WRITE = 0.1, 1.25
 # An edit: a call, and the first token that it changes.
 Edit = tuple[int, float]
@@ -89,6 +91,8 @@ def value(items: Sequence[Removable], rates: Sequence[Rates], edits: Sequence[Ed
 @pytest.mark.slow
 @pytest.mark.skipif(not FOLDERS[0].is_dir(), reason="no recordings in shared/traces")
 def test_the_oracle_saves_29_percent_on_the_recordings(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(FOLDERS[0])]) == 0
+    """CI asks it of the recordings of Codex, where it saves more, and the long profile of all."""
+    folder, least = (FOLDERS[0], 29) if IS_LONG else (FOLDERS[0] / "codex", 45)
+    assert main([str(folder)]) == 0
     [total] = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" all ")]
-    assert float(total.split()[-1].removesuffix("%")) >= 29
+    assert float(total.split()[-1].removesuffix("%")) >= least
