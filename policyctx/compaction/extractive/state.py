@@ -124,7 +124,7 @@ _SHOWS_TEXT = frozenset(
     {"awk", "cat", "cd", "diff", "echo", "find", "grep", "head", "ls", "rg", "sed", "sort", "tail"}
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
-# What stands before the first step, and changes no file.
+# Commands before the first step that change no file.
 _IS_SILENT = re.compile(r"(?:cd|echo|export|set|source|\.|sleep|(?:ba|z)?sh -\w*c)\b|\w+=\S*$")
 _CUT = "… "
 _RESULT, _COMMIT, _STATUS = " => ", "git commit", "git status"
