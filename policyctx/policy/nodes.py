@@ -85,7 +85,7 @@ class Node:
         """Return where the policy says what `names` lead to, steps by their names; else None."""
         node: Node = self
         for name in names:
-            child = node.child(name) if node.is_map else node.named(name)
+            child = node.child(name) if node.is_map else node.named(name) or node.holding(name)
             if child is None:
                 return None
             node = child
@@ -99,6 +99,12 @@ class Node:
                 found: Node = element
                 return found
         return None
+
+    def holding(self, key: object) -> Node | None:
+        """Return what the first map of a list has under a key, such as a gate of `when`."""
+        elements = self.value if isinstance(self.value, list) else ()
+        found = (child for one in elements if one.is_map and (child := one.child(key)) is not None)
+        return next(found, None)
 
     def leaves(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
         """Yield every scalar, empty map and empty list with its path, in order."""

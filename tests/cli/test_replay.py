@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import policyctx
+from tests.policies import KEEP_FIVE
 from tests.replay.test_registered import register_reader
 from tests.replay.test_running import claude_code
 
@@ -25,6 +26,13 @@ COMMANDS = [("replay", "small-context"), ("diff", "small-context", "context-offl
 
 
 @pytest.fixture
+def keep_five(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("policy") / "keep-five.yaml"
+    path.write_text(KEEP_FIVE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "sessions"
     folder.mkdir()
@@ -33,8 +41,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_output_has_one_line_per_session_and_a_total(folder: Path) -> None:
-    run = policyctx("replay", "small-context", folder)
+def test_output_has_one_line_per_session_and_a_total(folder: Path, keep_five: Path) -> None:
+    run = policyctx("replay", keep_five, folder)
     lines = [line.split() for line in run.stdout.splitlines()]
     assert run.returncode == 0
     assert run.stderr == ""
@@ -100,8 +108,8 @@ def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_the_json_option_prints_json(folder: Path) -> None:
-    report = json.loads(policyctx("replay", "small-context", folder, "--json").stdout)
+def test_the_json_option_prints_json(folder: Path, keep_five: Path) -> None:
+    report = json.loads(policyctx("replay", keep_five, folder, "--json").stdout)
     long, short = report["sessions"]
     assert (long["name"], long["format"], long["calls"]) == ("long.jsonl", "claude-code", 8)
     assert long["steps"] == {
@@ -116,8 +124,8 @@ def test_the_json_option_prints_json(folder: Path) -> None:
     assert report["failures"] == []
 
 
-def test_the_csv_option_prints_csv(folder: Path) -> None:
-    run = policyctx("replay", "small-context", folder, "--csv")
+def test_the_csv_option_prints_csv(folder: Path, keep_five: Path) -> None:
+    run = policyctx("replay", keep_five, folder, "--csv")
     rows = list(csv.DictReader(io.StringIO(run.stdout)))
     assert [row["name"] for row in rows] == ["long.jsonl", "short.jsonl"]
     assert int(rows[0]["tokens_with"]) < int(rows[0]["tokens_without"])
@@ -142,8 +150,7 @@ PRICE = "{input: 3, cache_write: 3.75, cache_read: 0.3, output: 15}"
 
 def priced_policy(path: Path) -> Path:
     path.write_text(
-        "apiVersion: policyctx/v1\nname: priced\nextends: small-context\n"
-        f"model: {{price: {PRICE}}}\n",
+        KEEP_FIVE.replace("keep-five", "priced") + f"model: {{price: {PRICE}}}\n",
         encoding="utf-8",
     )
     return path
@@ -322,18 +329,18 @@ def tickets(path: Path) -> Path:
     return path
 
 
-def test_regretted_items_are_shown_with_their_evidence(tmp_path: Path) -> None:
-    run = policyctx("replay", "small-context", tickets(tmp_path / "s.jsonl"), "--regret-details")
+def test_regretted_items_are_shown_with_their_evidence(tmp_path: Path, keep_five: Path) -> None:
+    run = policyctx("replay", keep_five, tickets(tmp_path / "s.jsonl"), "--regret-details")
     assert "regret    needed again: 1 of 3 removed items, 7 of " in run.stdout
     assert "s.jsonl: c0 (Bash, " in run.stdout
     assert "call 9, msg_018: used, line 1 (7 tokens): QX-48000-B" in run.stdout
 
 
-def test_control_characters_of_a_session_are_escaped(tmp_path: Path) -> None:
+def test_control_characters_of_a_session_are_escaped(tmp_path: Path, keep_five: Path) -> None:
     path = tickets(tmp_path / "s.jsonl")
     text = path.read_text(encoding="utf-8").replace('"Bash"', r'"\u001b[2JBash"')
     path.write_text(text, encoding="utf-8")
-    run = policyctx("replay", "small-context", path, "--regret-details")
+    run = policyctx("replay", keep_five, path, "--regret-details")
     assert r"s.jsonl: c0 (\x1b[2JBash, " in run.stdout
     assert "\x1b" not in run.stdout
 
