@@ -41,7 +41,7 @@ V = TypeVar("V")
 
 
 class Recent(dict[K, V]):
-    """A dict of at most so many entries, of which the oldest go. A put entry is the newest one."""
+    """A dict with a limit on its entries: the oldest leaves first. A put entry is the newest."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

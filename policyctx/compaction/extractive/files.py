@@ -228,7 +228,7 @@ class FileState(NamedTuple):
         stays = after.state in {"read", "named"} and self.state not in {"named", "deleted"}
         state = self.state if stays else after.state
         if self.state == "written":
-            # What the agent made and took away again is no change.
+            # A file that the agent made and deleted again is no change.
             state = {"edited": "written", "deleted": "undone"}.get(state, state)
         return FileState(self.path, state, max(self.message, after.message))
 

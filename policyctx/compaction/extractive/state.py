@@ -211,7 +211,7 @@ def _keys_in(text: str) -> frozenset[str]:
 
 
 def _key_of(part: str) -> str:
-    """Return what makes two runs of a command one; empty if it is no step."""
+    """Return what is equal for two runs of one command; empty if it is no step."""
     start = _RUNS.match(part)
     bare = part[start.end() if start else 0 :]
     words = [word for word in bare.split() if "=" not in word and not word.startswith("-")]

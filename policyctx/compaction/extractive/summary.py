@@ -51,9 +51,9 @@ _TOKENIZER = "o200k_base"
 
 
 def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
-    """Return all that a history holds; raises `MessagesError` for what is no message list.
+    """Return all that a history holds; raises `MessagesError` if it is no list of messages.
 
-    With a `room` in words, most of what no summary of so many words can hold is only counted.
+    With a `room` in words, most lines that cannot fit into so many words are only counted.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
@@ -142,7 +142,7 @@ _TYPED_PIECES, _FIRST, _LAST = 40, 9, 3
 def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote | int]:
     """Yield the quotes; of a long message most are minor: with a `room` their number is yielded.
 
-    Of the agent's last messages the middle is left out for which there is no room.
+    Where room is short, the middle of the agent's last messages is left out.
     """
     for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
         most_of: Callable[..., Iterator[Quote | int]] = _of_user if user else _of_agent
