@@ -30,6 +30,8 @@ class RecordingFile:
     path: Place
     named: bool
     bytes: int = 0
+    partial: bool = False
+    """Whether it is read if much of it is not understood."""
 
 
 def place_of(text: str) -> Place:
@@ -48,7 +50,7 @@ def place_of(text: str) -> Place:
     return ObjectUrl(f"{parts.scheme}://{parts.netloc}", parts.path.strip("/"))
 
 
-def files(places: Iterable[Place]) -> list[RecordingFile]:
+def files(places: Iterable[Place], *, partial: bool = False) -> list[RecordingFile]:
     """Return the files at the places and in the folders among them, sorted within each folder.
 
     A file that is found in two ways is there once. Raises `MissingExtraError` for a URL without the
@@ -61,7 +63,7 @@ def files(places: Iterable[Place]) -> list[RecordingFile]:
             earlier = found.setdefault(identity, each)
             if each.named and not earlier.named:
                 found[identity] = replace(earlier, named=True)
-    return list(found.values())
+    return [replace(file, partial=partial) for file in found.values()]
 
 
 def _at(place: Place) -> Iterator[RecordingFile]:
@@ -130,7 +132,7 @@ class WorkPart:
         """Yield its recordings. Raises `UnreadableRecordingError`."""
         path = self.file.path
         return (
-            reading.recordings_in(path)
+            reading.recordings_in(path, partial=self.file.partial)
             if self.of is None
             else reading.recordings_in_range(path, self.of)
         )
@@ -167,7 +169,8 @@ def parts(
         keys = [(i, j) for j in range(len(ranges.get(i, ())))]
         named = None
         if keys and all(key in surveys for key in keys):
-            named = reading.named_ranges(file.path.name, ranges[i], [surveys[key] for key in keys])
+            found_in = [surveys[key] for key in keys]
+            named = reading.named_ranges(file.path.name, ranges[i], found_in, partial=file.partial)
         # A file that cannot be read in ranges is read as a whole, which says why if it fails.
         made += [WorkPart(file)] if named is None else map(partial(WorkPart, file), named)
     return made

@@ -76,6 +76,22 @@ class SummedBill:
     """Tokens of each prompt that no message shows, such as the schemas of tools."""
 
 
+class Unread(NamedTuple):
+    """How much of a file is not understood."""
+
+    records: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: object) -> Unread:
+        """Return the sum of both."""
+        if not isinstance(other, Unread):
+            return NotImplemented
+        return Unread(self.records + other.records, self.bytes + other.bytes)
+
+
+NOTHING_UNREAD = Unread()
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A session of one agent. A message is the same object from call to call.
@@ -102,6 +118,8 @@ class Recording:
     """Records that are known to be no part of a prompt: how many, by what they are."""
     not_understood: Mapping[str, int] = field(default_factory=dict)
     """What was skipped because no reader knows what it means: how often, by what it is."""
+    unread: Unread = NOTHING_UNREAD
+    """How many records those are, and how much they and such parts of messages hold."""
     project: str = ""
     """What it was recorded in, such as the working directory; empty where it does not say."""
 

@@ -174,7 +174,7 @@ class ClaudeAgent:
 
     def pass_over(self, record: Record, what: str, *, known: bool = True) -> None:
         """Count a record that is not a message, which may be a link between others all the same."""
-        self.builder.pass_over(what, known=known)
+        self.builder.pass_over(what, known=known, record=record)
         self._is_compacted |= record.get("subtype") == "compact_boundary"
         if "uuid" in record:
             self._remember(record, self._link(record))
@@ -516,7 +516,8 @@ class _ClaudeSession:
         self.project = self.project or word(record.get("cwd"))
         if "uuid" not in record and kind not in _MESSAGES:
             self.of_no_agent.records += 1
-            self.of_no_agent.pass_over(kind or "record without a type", known=kind in _NOT_PROMPT)
+            what, known = kind or "record without a type", kind in _NOT_PROMPT
+            self.of_no_agent.pass_over(what, known=known, record=record)
             return
         uuid = word(record.get("uuid"))
         agent = self._by_uuid.get(uuid) or self._agent(record)

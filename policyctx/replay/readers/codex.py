@@ -99,7 +99,7 @@ class _Rollout:
         else:
             self._learn(kind, payload or record)
             known = kind in _NOT_PROMPT or "instructions" in record or "record_type" in record
-            self.builder.pass_over(kind or "header", known=known)
+            self.builder.pass_over(kind or "header", known=known, record=record)
 
     def _learn(self, kind: str, payload: Record) -> None:
         """Take from a record beside the prompt what says something of the calls."""
@@ -134,7 +134,8 @@ class _Rollout:
     def _read_item(self, found: Record, record: Record) -> None:
         item, kind = _sent(found), word(found.get("type"))
         if kind in _NOT_SENT or not _is_item(item) or not is_message(item):
-            self.builder.pass_over(f"response_item {kind}", known=kind in _NOT_SENT)
+            known = kind in _NOT_SENT
+            self.builder.pass_over(f"response_item {kind}", known=known, record=record)
             return
         is_reply = kind in _IN_REPLY or (kind == "message" and item["role"] == "assistant")
         if is_reply and not self._is_replying:

@@ -191,7 +191,8 @@ class _PiSession:
         elif kind == "message" and word(mapping(record.get("message")).get("role")) in ROLES:
             self.builder.pass_over("empty reply")
         else:
-            self.builder.pass_over(kind or "record without a type", known=kind in _NOT_PROMPT)
+            what = kind or "record without a type"
+            self.builder.pass_over(what, known=kind in _NOT_PROMPT, record=record)
         if entry is before:
             self._silent.add(len(self._entries))
         if entry_id:
