@@ -460,7 +460,8 @@ _MESSAGES = ("user", "assistant")
 # Records that tell of the session, of files or of the screen.
 _NOT_PROMPT = frozenset({
     "agent-color", "agent-name", "agent-setting", "ai-title", "attachment", "attribution-snapshot",
-    "bridge-session", "content-replacement", "custom-title", "file-history-snapshot", "last-prompt",
+    "bridge-session", "content-replacement", "custom-title", "file-history-delta",
+    "file-history-snapshot", "last-prompt",
     "mode", "permission-mode", "pr-link", "progress", "queue-operation", "summary", "system", "tag",
     "task-summary", "worktree-state",
 })  # fmt: skip
