@@ -16,7 +16,13 @@ from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.replay.executing.executor import Executor
-from policyctx.replay.places import RecordingFile, RecordingOrigin, WorkPart, files, place_of
+from policyctx.replay.places import (
+    RecordingFile,
+    RecordingOrigin,
+    WorkPart,
+    files,
+    place_of,
+)
 from policyctx.replay.reading import PIPE_REFUSED, unread_in_words
 from policyctx.replay.running import (
     Done,
@@ -46,6 +52,8 @@ class Progressed(Generic[T]):
     passed_over: list[str] = field(default_factory=list)
     unread: dict[str, Counter[str]] = field(default_factory=dict)
     """By file, what is not understood: how often, by what it is."""
+    repeated: Counter[str] = field(default_factory=Counter)
+    """By file, how many of its calls an earlier file has, too; they are counted once."""
     files: int = 0
     """Files that are done, those included that gave nothing."""
     of_files: int = 0
@@ -61,7 +69,9 @@ class Progressed(Generic[T]):
             elif isinstance(outcome, PassedOver):
                 self.passed_over.append(outcome.path)
             elif isinstance(outcome, PartlyRead):
-                self.unread.setdefault(outcome.path, Counter()).update(outcome.counts)
+                if outcome.counts:
+                    self.unread.setdefault(outcome.path, Counter()).update(outcome.counts)
+                self.repeated[outcome.path] += outcome.repeated
             else:
                 self.results.append(outcome)
                 self.origins.append(RecordingOrigin(part, index))
@@ -181,6 +191,10 @@ def _left(so_far: Progressed[T]) -> Iterator[str]:
         whole = sum((counts for _, counts in unread[_LISTED:]), Counter[str]())
         more = counted(len(unread) - _LISTED, "more file")
         yield f"note: {more}: not understood: {unread_in_words(whole)}"
+    if calls := so_far.repeated.total():
+        in_files = counted(len(+so_far.repeated), "file")
+        again = counted(calls, "call")
+        yield f"note: {again} in {in_files} repeat calls of another file, and are counted once"
     skipped = so_far.passed_over
     yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
     if len(skipped) > _LISTED:

@@ -17,7 +17,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Step
 from policyctx.replay.common import Common
 from policyctx.replay.executing.executor import Executor, Here, Job, LostJob, unexpected
-from policyctx.replay.places import PART_BYTES, RecordingFile, WorkPart, parts
+from policyctx.replay.places import PART_BYTES, RecordingFile, WorkPart, parts, told_apart
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
@@ -125,11 +125,13 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class PartlyRead:
-    """What of a file, or of a part of it, is not understood."""
+    """What of a file, or of a part of it, is not understood or not counted again."""
 
     path: str
     counts: Mapping[str, int]
-    """How often, by what it is."""
+    """What is not understood: how often, by what it is."""
+    repeated: int = 0
+    """How many calls an earlier file has, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +165,11 @@ def worked(
     """
     executor = executor or Here()
     if executor.is_here:
-        for file in found:
+        for file in told_apart(found, executor):
             yield from _of_part(work, WorkPart(file))
             yield Done(WorkPart(file))
         return
-    made = parts(found, executor, part_bytes=part_bytes)
+    made = parts(list(told_apart(found, executor)), executor, part_bytes=part_bytes)
     left: dict[RecordingFile, int] = {}
     for part in made:
         left[part.file] = left.get(part.file, 0) + 1
@@ -190,12 +192,17 @@ def _of_part(
 ) -> Iterator[T | FailedRecording | PassedOver | PartlyRead]:
     path = str(part.file.path)
     unread: Counter[str] = Counter()
+    repeated = 0
     try:
         for recording in part.recordings():
             unread += Counter(recording.not_understood)
+            if recording.repeated and not recording.calls:
+                yield PartlyRead(path, {}, recording.repeated)
+                continue
+            repeated += recording.repeated
             yield _outcome(work, recording, path)
-        if unread:
-            yield PartlyRead(path, unread)
+        if unread or repeated:
+            yield PartlyRead(path, unread, repeated)
     except UnreadableRecordingError as error:
         if error.is_other and not part.file.named:
             yield PassedOver(path)

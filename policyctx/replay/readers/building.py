@@ -193,12 +193,14 @@ class RecordingBuilder:
         *,
         marks: tuple[MarkedPlace, ...] | None = None,
         window: int | None = None,
+        call_id: str = "",
     ) -> int:
         """Say that a model was called with the context as it is now; return the call's number."""
         new = tuple(self._new)
         anew = self._anew
         why = self._why_anew
-        call = ModelCall(new, anew, usage, language_model, at, system, tools, marks, why, window)
+        beside = marks, why, window, call_id
+        call = ModelCall(new, anew, usage, language_model, at, system, tools, *beside)
         self._calls.append(call)
         self._new, self._anew, self._why_anew = [], False, None
         return len(self._calls) - 1

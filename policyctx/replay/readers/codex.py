@@ -152,7 +152,9 @@ class _Rollout:
         if is_reply and not self._is_replying:
             at = seconds(record.get("timestamp"))
             bill, self._next_bill = self._next_bill, None
-            call = self.builder.called(bill, self._model, at, self._system, window=self._window)
+            beside = self._model, at, self._system
+            call_id = word(item.get("id"))
+            call = self.builder.called(bill, *beside, window=self._window, call_id=call_id)
             self._call = call if bill is None else None
         # What an answer of a sub-agent interrupts is not billed; the reply goes on behind it.
         self._is_replying = is_reply or (self._is_replying and kind == "agent_message")

@@ -229,7 +229,9 @@ class _PiSession:
             return before
         if reply is not None:
             model = word(reply.get("model")) or None
-            self.builder.called(usage, model, seconds(record.get("timestamp")))
+            ids, at = (record.get("id"), record.get("timestamp")), record.get("timestamp")
+            call_id = " ".join(map(str, ids)) if all(ids) else ""
+            self.builder.called(usage, model, seconds(at), call_id=call_id)
             self._bill = usage.prompt if usage is not None else self._bill
             self._run_has_ended = reply.get("stopReason") != "toolUse"
         entry = self._tip = _Entry(message, before)

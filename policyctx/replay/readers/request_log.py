@@ -243,6 +243,7 @@ class Thread:
             exchange.system,
             exchange.tools,
             marks=exchange.marks,
+            call_id=exchange.id,
         )
         self._has_marks |= bool(exchange.marks)
         self._prints = exchange.prints
