@@ -14,7 +14,16 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 import policyctx
-from policyctx.cli.output import Json, console, counted, json_text, shortened, signed_dollars, table
+from policyctx.cli.output import (
+    Json,
+    Partial,
+    console,
+    counted,
+    json_text,
+    shortened,
+    signed_dollars,
+    table,
+)
 from policyctx.cli.progress import INTERRUPTED, Progressed, gathered, replay_policy, tell
 from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
 from policyctx.cli.replay_output import outcome_report
@@ -368,6 +377,7 @@ def tune(
     ] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     prices: Prices = "recorded",
+    in_part: Partial = False,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     report: Annotated[
@@ -399,7 +409,8 @@ def tune(
     options = study.StudyOptions(seed=seed, folds=folds, constraints=constraints)
     shown = None
     with executor(jobs, scheduler) as workers:
-        so_far = gathered(paths, partial(read, by=project_by), workers)
+        work = partial(read, by=project_by)
+        so_far = gathered(paths, work, workers, partial=in_part)
         so_far.calls = sum(one.calls for one in so_far.results)
         if so_far.calls and not so_far.is_interrupted:
             shown = _studied(incumbent, so_far, options, workers, prices=prices)
