@@ -14,7 +14,7 @@ from policyctx.cli import output
 from policyctx.cli.net_output import net_dollars
 from policyctx.cli.progress import gathered, replay_policy, tell
 from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
-from policyctx.cli.replay_output import figures_report, outcome_report
+from policyctx.cli.replay_output import figures_report, outcome_report, unknown
 from policyctx.errors import visible
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared
 from policyctx.replay.executing.processes import executor
@@ -109,6 +109,8 @@ def _show(
         most = max((out.width - _NUMBERS) // 2, _LABEL)
         made = _table([output.shortened(name, most) for name in named], rows)
     out.print(made)
+    for line in unknown(figures[1]):
+        out.print(line, soft_wrap=True)
 
 
 def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -106,6 +106,8 @@ def _sessions_line(shown: ShownStudy) -> str:
     if left_out := shown.known.without_price:
         models = ", ".join(sorted(shown.known.unpriced))
         line += f"; {counted(left_out, 'session')} without prices left out ({models})"
+    if assumed := sorted({what for one in tuned.incumbent.outcomes for what in one.assumed}):
+        line += f"; assumed: {', '.join(assumed)}"
     return line
 
 

@@ -22,7 +22,7 @@ from policyctx.replay.readers.building import (
 )
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Usage, tier_of
 
 FORMAT = "codex"
 
@@ -67,6 +67,7 @@ class _Rollout:
         self._model: str | None = None
         self._system: str | None = None
         self._window: int | None = None
+        self._tier = ""
         self._is_replying = False
         """Whether a further item of a reply belongs to the newest call."""
         self._call: int | None = None
@@ -107,6 +108,8 @@ class _Rollout:
             self._window = number(payload.get("model_context_window")) or None
         elif kind == "turn_context":
             self._model = word(payload.get("model")) or self._model
+        elif payload.get("type") == "thread_settings_applied":
+            self._tier = tier_of(mapping(payload.get("thread_settings")))
         elif payload.get("type") == "user_message":
             self._typed |= {text} if (text := word(payload.get("message")).strip()) else set()
         elif payload.get("type") == "token_count":
@@ -128,7 +131,9 @@ class _Rollout:
         if self._call is not None and prompt:
             cached = min(prompt, cached)
             output = number(last.get("output_tokens"))
-            self.builder.bill(self._call, Usage(prompt - cached, cached, output=output))
+            self.builder.bill(
+                self._call, Usage(prompt - cached, cached, output=output, tier=self._tier)
+            )
         self._end_reply()
 
     def _read_item(self, found: Record, record: Record) -> None:
