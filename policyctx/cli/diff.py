@@ -46,6 +46,7 @@ def diff(
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     prices: Prices = "recorded",
+    in_part: output.Partial = False,
     as_json: output.Json = False,
 ) -> None:
     """Replay recorded sessions under two policies; show what differs, and why.
@@ -60,7 +61,8 @@ def diff(
     named = policy_a, policy_b
     loaded = replay_policy(policy_a), replay_policy(policy_b)
     with executor(jobs, scheduler) as workers:
-        so_far = gathered(paths, partial(compared, loaded, prices=prices), workers)
+        work = partial(compared, loaded, prices=prices)
+        so_far = gathered(paths, work, workers, partial=in_part)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
         total(figures_of(one.first) for one in so_far.results),

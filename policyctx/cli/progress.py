@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,13 +27,27 @@ from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.replay.executing.executor import Executor
-from policyctx.replay.places import RecordingFile, RecordingOrigin, WorkPart, files, place_of
-from policyctx.replay.reading import PIPE_REFUSED
-from policyctx.replay.running import Done, FailedRecording, LoadedPolicy, PassedOver, Work, worked
+from policyctx.replay.places import (
+    RecordingFile,
+    RecordingOrigin,
+    WorkPart,
+    files,
+    place_of,
+)
+from policyctx.replay.reading import PIPE_REFUSED, unread_in_words
+from policyctx.replay.running import (
+    Done,
+    FailedRecording,
+    LoadedPolicy,
+    PartlyRead,
+    PassedOver,
+    Work,
+    worked,
+)
 
 T = TypeVar("T")
 # What came of one recording, or of a file that has none.
-Outcome: TypeAlias = "T | FailedRecording | PassedOver"
+Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead"
 
 INTERRUPTED = 130
 
@@ -121,6 +136,10 @@ class Progressed(Generic[T]):
     """Where the recording of each result is."""
     failures: list[FailedRecording] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
+    unread: dict[str, Counter[str]] = field(default_factory=dict)
+    """By file, what is not understood: how often, by what it is."""
+    repeated: Counter[str] = field(default_factory=Counter)
+    """By file, how many of its calls an earlier file has, too; they are counted once."""
     files: int = 0
     """Files that are done, those included that gave nothing."""
     of_files: int = 0
@@ -128,13 +147,17 @@ class Progressed(Generic[T]):
     calls: int | None = None
     """Model calls in the results, where the command has counted them."""
 
-    def add(self, part: WorkPart, outcomes: Iterable[T | FailedRecording | PassedOver]) -> None:
+    def add(self, part: WorkPart, outcomes: Iterable[Outcome[T]]) -> None:
         """Add what came of a part, in the order of its recordings."""
         for index, outcome in enumerate(outcomes):
             if isinstance(outcome, FailedRecording):
                 self.failures.append(outcome)
             elif isinstance(outcome, PassedOver):
                 self.passed_over.append(outcome.path)
+            elif isinstance(outcome, PartlyRead):
+                if outcome.counts:
+                    self.unread.setdefault(outcome.path, Counter()).update(outcome.counts)
+                self.repeated[outcome.path] += outcome.repeated
             else:
                 self.results.append(outcome)
                 self.origins.append(RecordingOrigin(part, index))
@@ -171,14 +194,16 @@ def gathered(
     executor: Executor,
     *,
     of_part: Callable[[list[Outcome[T]]], list[Outcome[T]]] | None = None,
+    partial: bool = False,
 ) -> Progressed[T]:
     """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned.
 
     The order is that of the files, whoever does the work. `of_part` makes of the outcomes of each
-    part of a file what is kept of them. Raises `InputError` for a path that is a wrong URL.
+    part of a file what is kept of them. Files of which much is not understood are read if `partial`
+    is true. Raises `InputError` for a path that is a wrong URL.
     """
     kept = of_part or list
-    found = files(map(place_of, paths))
+    found = files(map(place_of, paths), partial=partial)
     so_far: Progressed[T] = Progressed(of_files=len(found))
     outcomes: list[Outcome[T]] = []
     by_file: dict[RecordingFile, list[tuple[WorkPart, list[Outcome[T]]]]] = {}
@@ -238,6 +263,17 @@ def _failed(failures: Iterable[FailedRecording]) -> Iterator[str]:
 
 def _left(so_far: Progressed[T]) -> Iterator[str]:
     """Yield what was skipped and left undone, and why there is nothing at all."""
+    unread = [*so_far.unread.items()]
+    for path, counts in unread[:_LISTED]:
+        yield f"note: {path}: not understood: {unread_in_words(counts)}"
+    if len(unread) > _LISTED:
+        whole = sum((counts for _, counts in unread[_LISTED:]), Counter[str]())
+        more = counted(len(unread) - _LISTED, "more file")
+        yield f"note: {more}: not understood: {unread_in_words(whole)}"
+    if calls := so_far.repeated.total():
+        in_files = counted(len(+so_far.repeated), "file")
+        again = counted(calls, "call")
+        yield f"note: {again} in {in_files} repeat calls of another file, and are counted once"
     skipped = so_far.passed_over
     yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
     if len(skipped) > _LISTED:

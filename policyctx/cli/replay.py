@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from policyctx.cli.output import Json, Policy, console, json_text
+from policyctx.cli.output import Json, Partial, Policy, console, json_text
 from policyctx.cli.progress import Progressed, gathered, interruptible, missing, replay_policy, tell
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.executing.processes import executor
@@ -82,6 +82,7 @@ def replay(
         typer.Option(metavar="N", min=0, help="Characters of each item that the report shows."),
     ] = _EXCERPT,
     prices: Prices = "recorded",
+    in_part: Partial = False,
     as_json: Json = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Report as CSV, one row for each session.")
@@ -111,14 +112,14 @@ def replay(
         in_short: Progressed[ShownSessions]
         with executor(jobs, scheduler) as workers:
             work = partial(shown, loaded, prices=prices)
-            in_short = gathered(paths, work, workers, of_part=one_line)
+            in_short = gathered(paths, work, workers, of_part=one_line, partial=in_part)
         in_short.calls = sum(one.figures.calls for one in in_short.results)
         _print(out, in_short.results, in_short, as_csv=as_csv, each=sessions, prices=prices)
         tell(in_short)
         raise typer.Exit(in_short.exit_code)
     with executor(jobs, scheduler) as workers:
         work_in_full = partial(replayed, loaded, excerpt=excerpt, prices=prices)
-        so_far = gathered(paths, work_in_full, workers)
+        so_far = gathered(paths, work_in_full, workers, partial=in_part)
     so_far.calls = sum(len(session.calls) for session in so_far.results)
     if report is not None:  # before what is printed: the terminal may be closed
         size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))

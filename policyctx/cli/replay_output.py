@@ -358,6 +358,8 @@ def outcome_report(so_far: Progressed[Any]) -> dict[str, Any]:
         "files": so_far.files,
         "failures": [asdict(failure) for failure in so_far.failures],
         "passed_over": so_far.passed_over,
+        "not_understood": so_far.unread,
+        "repeated_calls": +so_far.repeated,
         "interrupted": so_far.is_interrupted,
     }
 

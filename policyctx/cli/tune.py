@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import policyctx
-from policyctx.cli.output import Json, console, counted, json_text, shortened, signed_dollars, table
+from policyctx.cli.output import (
+    Json,
+    Partial,
+    console,
+    counted,
+    json_text,
+    shortened,
+    signed_dollars,
+    table,
+)
 from policyctx.cli.progress import (
     INTERRUPTED,
     Bar,
@@ -378,6 +387,7 @@ def tune(
     ] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     prices: Prices = "recorded",
+    in_part: Partial = False,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     report: Annotated[
@@ -409,7 +419,8 @@ def tune(
     options = study.StudyOptions(seed=seed, folds=folds, constraints=constraints)
     shown = None
     with executor(jobs, scheduler) as workers:
-        so_far = gathered(paths, partial(read, by=project_by), workers)
+        work = partial(read, by=project_by)
+        so_far = gathered(paths, work, workers, partial=in_part)
         so_far.calls = sum(one.calls for one in so_far.results)
         if so_far.calls and not so_far.is_interrupted:
             shown = _studied(incumbent, so_far, options, workers, prices=prices)
