@@ -49,6 +49,7 @@ def plan(
     session_id: output.SessionId = None,
     recorded: output.Recorded = None,
     call: output.Call = None,
+    partial: output.Partial = False,
     as_json: output.Json = False,
 ) -> None:
     """Show what a policy would do, and why; write nothing.
@@ -58,7 +59,7 @@ def plan(
     # No summary is made, so the policy's summarizer need not be there.
     nobody = ExtractiveSummarizer()
     session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
-    given = read_messages(messages, RecordedChoice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call, partial))
     request = given.teach(session)
     planned = session.plan(given.messages, request=request)
     placed = session.breakpoints(given.messages, request=request)
@@ -114,6 +115,7 @@ def apply(
     session_id: output.SessionId = None,
     recorded: output.Recorded = None,
     call: output.Call = None,
+    partial: output.Partial = False,
     as_json: output.Json = False,
 ) -> None:
     """Apply a policy: new messages, and files for what left.
@@ -125,7 +127,7 @@ def apply(
     """
     session = Session(policy, root=root, session_id=session_id)
     # With `--json` stderr is a report for programs.
-    given = read_messages(messages, RecordedChoice(recorded, call), quiet=as_json)
+    given = read_messages(messages, RecordedChoice(recorded, call, partial), quiet=as_json)
     asked = given.teach(session, quiet=as_json)
     with _opened(path) as write:
         result = session.apply(given.messages, request=asked)
@@ -259,6 +261,7 @@ def explain(
     session_id: output.SessionId = None,
     recorded: output.Recorded = None,
     call: output.Call = None,
+    partial: output.Partial = False,
     as_json: output.Json = False,
 ) -> None:
     """Explain what a policy would do with each item, and which line says so; write nothing.
@@ -269,7 +272,7 @@ def explain(
     nobody = ExtractiveSummarizer()
     hints = dict(map(_hint, ephemeral or ()))
     session = Session(policy, root=root, session_id=session_id, summarizer=nobody, hints=hints)
-    given = read_messages(messages, RecordedChoice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call, partial))
     request = given.teach(session)
     planned = session.plan(given.messages, request=request)
     positions = _chosen(planned, item, why_not=why_not, largest=largest)

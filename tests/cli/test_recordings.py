@@ -99,6 +99,7 @@ def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: st
         "name": "s.json", "format": "mini-swe-agent", "calls": 6, "calls_with_usage": 6,
  "calls_with_summed_usage": 0,
         "largest_billed": 210_000, "context_window": 200_000, "calls_over_window": 1,
+        "not_understood": {},
     }  # fmt: skip
 
 
@@ -206,10 +207,18 @@ def test_billed_tokens_are_shown_for_every_format_with_usage(tmp_path: Path) -> 
     assert report["request_tokens"] > report["item_tokens"] + 300
 
 
-def test_an_unknown_format_error_lists_the_known_formats(tmp_path: Path) -> None:
-    for content in ('{"pages": []}', "dear diary"):
-        path = tmp_path / "diary"
-        path.write_text(content, encoding="utf-8")
-        run = policyctx("explain", "small-context", path)
-        assert (run.returncode, run.stdout) == (1, "")
-        assert "nor is it a recording that is known, of claude-code, codex," in run.stderr
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"pages": []}', "a JSON document with the key pages; none of the known formats: claude-"),
+        ("dear diary", "a text; neither JSON nor JSON lines; docs/recordings.md"),
+    ],
+)
+def test_an_unknown_document_is_an_error_with_what_it_looks_like(
+    tmp_path: Path, content: str, why: str
+) -> None:
+    path = tmp_path / "diary"
+    path.write_text(content, encoding="utf-8")
+    run = policyctx("explain", "small-context", path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert f"; nor is it a known recording: {why}" in run.stderr
