@@ -397,7 +397,7 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
         "compaction": output.compaction_report(planned),
         "items": [
             {
-                **output.item_report(planned, position),
+                **output.item_report(planned.items[position], position),
                 "tokens": planned.facts.tokens(planned.items[position]),
                 "decision": planned.decision(position).action,
                 "read_back": planned.decision(position).is_read_back,

@@ -1,4 +1,4 @@
-"""From decided edits back to messages: only messages that change are copied, or edited in place.
+"""From decided edits back to messages: what changes is copied, or edited in place.
 
 The input of a call is edited as a JSON text: long strings in it are replaced, and it stays an
 object.
@@ -6,7 +6,6 @@ object.
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -47,27 +46,6 @@ class Edit:
     item: Item
     text: str | None
     """The text that replaces the item; None removes it."""
-
-
-def edited(
-    messages: Sequence[Message], edits: Sequence[Edit], shapes: Shapes = BUILT_IN
-) -> Sequence[Message]:
-    """Return the messages with the edits made.
-
-    The input is not changed. In the output a message without edits is the same object, one with
-    edits is a new one, and one of which nothing is left is missing. Without edits the list object
-    itself is returned. Raises the errors of `edited_message`.
-    """
-    if not edits:
-        return messages
-    by_message: dict[int, list[Edit]] = defaultdict(list)
-    for edit in edits:
-        by_message[edit.item.message].append(edit)
-    new = [
-        edited_message(message, by_message[i], shapes) if i in by_message else message
-        for i, message in enumerate(messages)
-    ]
-    return [message for message in new if message is not None]
 
 
 def edited_message(
