@@ -14,7 +14,7 @@ from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.asked import model_name
 from policyctx.messages.reading import Reading, RequestBody, request_of
 from policyctx.messages.shapes.built_in import BUILT_IN, RESPONSES
-from policyctx.planning.facts import window_of
+from policyctx.planning.facts import has_unknown_window, window_of
 from policyctx.replay.cost import learnt
 from policyctx.replay.readers.registered import LISTS
 from policyctx.replay.reading import recordings_of, unread_in_words
@@ -80,9 +80,16 @@ class Given:
         takes = self.request.takes_markers
         asked = Request(self.system, self.tools, name, window, takes_markers=takes)
         own = session.policy.model.context_window
-        if window != own and session.policy.asks_for_window and not quiet:
+        told = self._last is not None and self._last.window is not None
+        is_unknown = not told and has_unknown_window(session.policy.model, name)
+        if (is_unknown or window != own) and session.policy.asks_for_window and not quiet:
             console(stderr=True).print(
-                f"note: gates see the window of {name}, {window:,} tokens;"
+                (
+                    f"note: the window of {name} is not known: {window:,} tokens are assumed;"
+                    " model.context_window sets it"
+                )
+                if is_unknown
+                else f"note: gates see the window of {name}, {window:,} tokens;"
                 " model.context_window in the policy would replace it",
                 soft_wrap=True,
                 markup=False,

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from datetime import timedelta
+from threading import Event, Thread
+from typing import Generic, NoReturn, Self, TypeAlias, TypeVar
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from policyctx.cli.output import console, counted, table
 from policyctx.errors import Diagnostic, Location, PolicyError
@@ -39,6 +50,81 @@ T = TypeVar("T")
 Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead"
 
 INTERRUPTED = 130
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Take SIGTERM and the end of the terminal for Ctrl-C; what is ignored, as by nohup, stays so.
+
+    A second one of the same kind is ignored, so that what is done so far can be shown.
+    """
+    numbers = [getattr(signal, name, signal.SIGTERM) for name in ("SIGTERM", "SIGHUP")]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, _: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+class Bar:
+    """How far long work is: a bar on a terminal, elsewhere a line each `seconds`."""
+
+    def __init__(self, what: str, seconds: float = 10) -> None:
+        self._err = console(stderr=True)
+        self._seconds = seconds
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
+        times = TimeElapsedColumn(), TimeRemainingColumn()
+        is_shown = self._err.is_terminal
+        self._bars = Progress(
+            *columns, *times, console=self._err, transient=True, disable=not is_shown
+        )
+        self._task = self._bars.add_task(what, total=None)
+        self._is_over = Event()
+        self._lines = None if is_shown else Thread(target=self._print, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        if self._lines is not None:
+            self._lines.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        if self._lines is not None:
+            self._lines.join()
+        with suppress(OSError):  # the terminal may be closed
+            self._bars.stop()
+
+    def begin(self, total: float | None, what: str) -> None:
+        """Begin work of this size, unless there is none."""
+        if total:
+            self._bars.reset(self._task, total=total, description=what)
+
+    def advance(self, done: float) -> None:
+        """Say that so much of it is done."""
+        self._bars.advance(self._task, done)
+
+    def _print(self) -> None:
+        while not self._is_over.wait(self._seconds):
+            [task] = self._bars.tasks
+            line = f"{task.description}: {task.percentage:.0f} % in {_time(task.elapsed)}"
+            left = task.time_remaining
+            line += "" if left is None else f", about {_time(left)} left"
+            with suppress(OSError):
+                self._err.print(line, soft_wrap=True, highlight=False)
+
+
+def _time(seconds: float | None) -> str:
+    return str(timedelta(seconds=round(seconds or 0)))
 
 
 @dataclass(slots=True)
@@ -121,23 +207,16 @@ def gathered(
     so_far: Progressed[T] = Progressed(of_files=len(found))
     outcomes: list[Outcome[T]] = []
     by_file: dict[RecordingFile, list[tuple[WorkPart, list[Outcome[T]]]]] = {}
-    err = console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+    with Bar("recordings") as bar:
         # Large files take longer, so the bar goes by bytes.
-        bar = bars.add_task("recordings", total=sum(file.bytes for file in found) or None)
+        bar.begin(sum(file.bytes for file in found), "recordings")
         try:
             for outcome in worked(found, work, executor):
                 if isinstance(outcome, Done):
                     by_file.setdefault(outcome.part.file, []).append((outcome.part, kept(outcomes)))
                     outcomes = []
                     so_far.files += outcome.is_last
-                    bars.advance(bar, outcome.part.bytes)
+                    bar.advance(outcome.part.bytes)
                 else:
                     outcomes.append(outcome)
         except KeyboardInterrupt:

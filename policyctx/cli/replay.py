@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from policyctx.cli.output import Json, Partial, Policy, console, json_text
-from policyctx.cli.progress import Progressed, gathered, missing, replay_policy, tell
+from policyctx.cli.progress import Progressed, gathered, interruptible, missing, replay_policy, tell
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.report.page import check_writable, write_report
@@ -57,6 +57,7 @@ Prices: TypeAlias = Annotated[
 _EXCERPT = 4_000
 
 
+@interruptible()
 def replay(
     policy: Policy,
     paths: Recordings,
@@ -95,7 +96,7 @@ def replay(
     error. Files are read more than once, so neither POLICY nor PATHS can be a pipe.
 
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
-    130 after Ctrl-C, which shows what is done so far.
+    130 after Ctrl-C or SIGTERM, which show what is done so far.
 
     Example: policyctx replay coding-agent ~/.claude/projects --report out.html
     """
@@ -120,6 +121,8 @@ def replay(
         work_in_full = partial(replayed, loaded, excerpt=excerpt, prices=prices)
         so_far = gathered(paths, work_in_full, workers, partial=in_part)
     so_far.calls = sum(len(session.calls) for session in so_far.results)
+    if report is not None:  # before what is printed: the terminal may be closed
+        size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
     if as_json:
         values = replay_report(policy, so_far, details=regret_details, prices=prices)
         out.out(json_text(values), highlight=False)
@@ -130,7 +133,6 @@ def replay(
             print_regrets(out, so_far.results)
     tell(so_far)
     if report is not None:
-        size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
         console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
     raise typer.Exit(so_far.exit_code)
 

@@ -23,6 +23,7 @@ from policyctx.cli.output import (
     table_width,
 )
 from policyctx.cli.progress import Progressed
+from policyctx.errors import visible
 from policyctx.policy.models import Model
 from policyctx.pricing.rows import prices_date
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
@@ -220,6 +221,16 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         yield (
             f"output    of the recorded calls cost ${output:,.2f}, which no other figure includes"
         )
+    yield from unknown(whole)
+    if whole.ttl_assumed:
+        calls = counted(whole.ttl_assumed, "call")
+        yield (
+            f"ttl       assumed for {calls}: the recording does not say how long cache entries live"
+        )
+
+
+def unknown(whole: Figures) -> Iterator[str]:
+    """Yield which prices and windows are not known, and whose prices are not the standard ones."""
     if whole.unpriced:
         models = sorted(whole.unpriced.items())
         calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in models)
@@ -230,11 +241,9 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in unknown)
         assumed = f"{Model().context_window:,} tokens"
         yield f"window    {assumed} assumed for {calls}: model.context_window sets it"
-    if whole.ttl_assumed:
-        calls = counted(whole.ttl_assumed, "call")
-        yield (
-            f"ttl       assumed for {calls}: the recording does not say how long cache entries live"
-        )
+    for tier, number in sorted(whole.tiers.items()):
+        calls = counted(number, "call")
+        yield f"tier      {calls} at the service tier {visible(tier)} have the standard prices here"
 
 
 def _untouched(whole: Figures) -> Iterator[str]:
@@ -398,6 +407,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
         "priced_sessions": figures.priced,
         "calls_without_prices": dict(figures.unpriced),
         "calls_with_assumed_ttl": figures.ttl_assumed,
+        "calls_with_tier": dict(figures.tiers),
         "calls_with_assumed_window": dict(figures.assumed_windows),
         "contradictions": contradicting(figures),
         "checks": {name: _check(figures.checks, name) for name in figures.checks.formats},

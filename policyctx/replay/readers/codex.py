@@ -23,7 +23,7 @@ from policyctx.replay.readers.building import (
 )
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Usage, tier_of
 
 FORMAT = "codex"
 
@@ -71,6 +71,7 @@ class _Rollout:
         self._model: str | None = None
         self._system: str | None = None
         self._window: int | None = None
+        self._tier = ""
         self._is_replying = False
         """Whether a further item of a reply belongs to the newest call."""
         self._call: int | None = None
@@ -115,6 +116,8 @@ class _Rollout:
             self._window = number(payload.get("model_context_window")) or None
         elif kind == "turn_context":
             self._model = word(payload.get("model")) or self._model
+        elif payload.get("type") == "thread_settings_applied":
+            self._tier = tier_of(mapping(payload.get("thread_settings")))
         elif payload.get("type") == "user_message":
             self._typed |= {text} if (text := word(payload.get("message")).strip()) else set()
         elif payload.get("type") == "token_count":
@@ -135,7 +138,8 @@ class _Rollout:
         prompt, cached = number(last.get("input_tokens")), number(last.get("cached_input_tokens"))
         if prompt:
             cached = min(prompt, cached)
-            bill = Usage(prompt - cached, cached, output=number(last.get("output_tokens")))
+            output = number(last.get("output_tokens"))
+            bill = Usage(prompt - cached, cached, output=output, tier=self._tier)
             if self._call is not None:
                 self.builder.bill(self._call, bill)
             elif self._bills_first or not self.builder.calls:
