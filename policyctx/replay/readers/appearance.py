@@ -139,7 +139,6 @@ _AGENTS: tuple[tuple[Callable[[_Sample], bool], str], ...] = (
     (_tables("checkpoints", "writes"), "LangGraph's checkpoints; write the state's messages"),
     (_tables("sessions", "messages", "files"), "Crush's sessions, which are not read"),
     (_tables("sessions", "messages"), "sessions, perhaps of Goose, which are not read"),
-    (_has("info", "messages"), "perhaps an OpenCode export"),
     (_is_atif, "a trajectory in ATIF, which is not read"),
     (_has("resourceSpans"), "traces of OpenTelemetry, which are not read"),
     (
