@@ -1,4 +1,6 @@
-"""Sessions of OpenCode, as `opencode export` writes one: a document with messages and their parts.
+"""Sessions of OpenCode: its database, or what `opencode export` writes of one.
+
+Both hold messages and their parts.
 
 A part of the type `tool` holds a call and its result. A message of the assistant has one step or
 several, and each is a model call with a bill of its own. A compaction is a message of the user with
@@ -18,7 +20,7 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
-from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.source import Database, Source, value_of
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -34,26 +36,54 @@ _NOT_PROMPT = frozenset({
 
 
 def recognises(record: object) -> bool:
-    """Is this the outline of an export."""
+    """Is this the outline of an export, or of the database."""
     fields = mapping(record)
+    if fields.keys() >= {"session", "message", "part"} and not any(fields.values()):
+        return True
     first = next(iter(objects(fields.get("messages"))), {})
     head = mapping(first.get("info"))
     return "info" in fields and isinstance(first.get("parts"), list) and "sessionID" in head
 
 
 def recordings(source: Source) -> Iterator[Recording]:
-    """Yield the session; its sub-sessions are in files of their own."""
-    session = _Session()
-    session.builder.project = word(source.field("info", "directory"))
+    """Yield the sessions; of an export, its sub-sessions are in files of their own."""
+    if isinstance(source, Database):
+        names = source.names()
+        for row in source.rows("SELECT * FROM session ORDER BY rowid"):
+            session = _Session(word(row.get("directory")))
+            for info, parts in _stored(source, row["id"]):
+                session.read(info, parts)
+            if not session.builder.is_empty:
+                yield session.builder.recording(names.of(row["id"]), FORMAT)
+        return
+    session = _Session(word(source.field("info", "directory")))
     for message in map(mapping, source.elements("messages")):
         session.read(mapping(message.get("info")), objects(message.get("parts")))
     if not session.builder.is_empty:
         yield session.builder.recording(source.name, FORMAT)
 
 
+def _stored(source: Database, session: object) -> Iterator[tuple[Record, list[Record]]]:
+    """Yield the messages of a session in the database, each with its parts."""
+    of_message = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
+    asked = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+    for row in source.rows(asked, session):
+        parts = (_object(part["data"], source) for part in source.rows(of_message, row["id"]))
+        yield _object(row["data"], source), [part for part in parts if part]
+
+
+def _object(text: str | bytes, source: Source) -> Record:
+    try:
+        return mapping(value_of(text))
+    except ValueError:
+        source.pass_over("row that is not JSON")
+        return {}
+
+
 class _Session:
-    def __init__(self) -> None:
+    def __init__(self, project: str) -> None:
         self.builder = RecordingBuilder()
+        self.builder.project = project
         self._open: list[Record] = []
         """The results of calls that were running when their message ended."""
         self._cleared: list[tuple[float, str]] = []

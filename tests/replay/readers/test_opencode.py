@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from policyctx.errors import UnreadableRecordingError
+from policyctx.replay.reading import recordings_in, recordings_of
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
+from tests.cli.running import policyctx
 from tests.replay.readers.reading import document_of, lengths, roles
 
 Record = dict[str, Any]
@@ -140,3 +149,63 @@ def test_every_part_is_accounted_for() -> None:
     assert recording.not_understood == {"part of the type hologram": 1}
     assert recording.not_prompt == {"empty reply": 1}
     assert recording.records == 3
+
+
+def stored(path: Path, *sessions: Sequence[Record]) -> sqlite3.Connection:
+    """Write sessions as OpenCode's database has them, in a journal that stays open."""
+    made = sqlite3.connect(path)
+    made.execute("PRAGMA journal_mode = WAL")
+    made.execute("CREATE TABLE session (id TEXT PRIMARY KEY, directory TEXT)")
+    made.execute("CREATE TABLE message (id TEXT, session_id TEXT, time_created INT, data TEXT)")
+    made.execute("CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT)")
+    for number, messages in enumerate(sessions):
+        made.execute("INSERT INTO session VALUES (?, '/srv')", [f"ses_{number}"])
+        for message in messages:
+            name = f"{number}{message['info']['id']}"
+            row = [name, f"ses_{number}", message["info"]["time"]["created"]]
+            data = json.dumps(message["info"])
+            made.execute("INSERT INTO message VALUES (?, ?, ?, ?)", [*row, data])
+            for place, part in enumerate(message["parts"]):
+                row = [f"prt_{place}", name, f"ses_{number}", json.dumps(part)]
+                made.execute("INSERT INTO part VALUES (?, ?, ?, ?)", row)
+    made.commit()
+    return made
+
+
+TALK = [
+    user(1, text("go")),
+    reply(2, START, text("so"), tool("c1"), step(tokens(10, 4))),
+    reply(3, text("done"), tokens=tokens(20)),
+]
+
+
+def test_the_database_reads_as_its_exports_also_from_the_journal_beside_it(tmp_path: Path) -> None:
+    made = stored(tmp_path / "opencode.db", TALK, TALK[:2])
+    first, second = recordings_in(tmp_path / "opencode.db")
+    assert first.calls == read(*TALK).calls
+    assert (first.name, second.name, first.project) == (
+        "opencode.db#ses_0", "opencode.db#ses_1", "/srv",
+    )  # fmt: skip
+    given = policyctx("tokens", tmp_path / "opencode.db", "--session", "ses_1", "--json")
+    assert len(json.loads(given.stdout)["billed"]["calls"]) == 1, given.stderr
+    made.close()
+
+
+def test_a_database_that_comes_as_bytes_is_read_and_one_that_is_closed_is_not_written(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "opencode.db"
+    stored(path, TALK).close()
+    before = {one: one.read_bytes() for one in tmp_path.iterdir()}
+    (one,) = recordings_in(path)
+    (other,) = recordings_of(path.read_bytes(), "opencode.db")
+    assert one.calls == other.calls == read(*TALK).calls
+    assert {one: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
+def test_a_damaged_database_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    stored(path, TALK).close()
+    path.write_bytes(path.read_bytes()[:100] + b"x" * 20_000)
+    with pytest.raises(UnreadableRecordingError, match=r"malformed|not a database|SQLite"):
+        list(recordings_in(path))
