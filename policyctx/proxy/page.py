@@ -156,9 +156,9 @@ def _of_net(spent: Spent, *, is_dry: bool) -> str:
     told = f"billed {_dollars(spent.billed + spent.summaries)}"
     told += f", about {_dollars(spent.without)} without the policy"
     unpriced = spent.calls - spent.priced
-    told += f"; {unpriced:,} calls have no known price" if unpriced else ""
-    other = f"; {spent.tiered:,} calls at another service tier count at standard prices"
-    return told + (other if spent.tiered else "")
+    told += f"; {_number(unpriced, 'call')} without a known price" if unpriced else ""
+    tiered = _number(spent.tiered, "call")
+    return told + (f"; {tiered} of another service tier at standard prices" if spent.tiered else "")
 
 
 def _health(shown: Overview) -> Iterator[str]:

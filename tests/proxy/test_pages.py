@@ -86,6 +86,16 @@ def test_the_page_has_the_tokens_the_dollars_and_the_reasons(tmp_path: Path) -> 
     assert "No failures" in text
 
 
+def test_the_page_says_what_the_dollars_leave_out(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    for model in ("claude-sonnet-4-5", "gpt-6.2-sol"):
+        raw = json.dumps({"model": model, "messages": session_of(TEXTS[0])}).encode()
+        proxied.turning.observe(proxied.turned(raw, model), {**USAGE, "service_tier": "batch"})
+    text = Read(shown(pages_of(proxied))).text
+    assert "1 call without a known price" in text
+    assert "1 call of another service tier at standard prices" in text
+
+
 def test_failures_and_errors_of_upstreams_are_in_the_health(tmp_path: Path) -> None:
     proxied = Proxied(tmp_path)
     counts = proxied.turning.counts
