@@ -455,6 +455,13 @@ Call: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Partial: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--partial",
+        help="Read recordings also if more than a tenth of one is not understood.",
+    ),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 

@@ -23,8 +23,9 @@ from policyctx.cli.output import (
     table_width,
 )
 from policyctx.cli.progress import Progressed
+from policyctx.errors import visible
 from policyctx.policy.models import Model
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.cost import LAYOUT_MEANINGS, Cost
@@ -213,13 +214,23 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         where = {
             "policy": "model.price of the policy",
             "recorded": "those of the recorded models on the day of each call",
-            "today": f"those of the recorded models as of {prices_date()}",
+            "today": f"those of the recorded models today, by {prices_source()}",
         }["policy" if whole.priced_by_policy else prices]
         output = whole.costs.unedited.dollars.output
         yield f"prices    {where}"
         yield (
             f"output    of the recorded calls cost ${output:,.2f}, which no other figure includes"
         )
+    yield from unknown(whole)
+    if whole.ttl_assumed:
+        calls = counted(whole.ttl_assumed, "call")
+        yield (
+            f"ttl       assumed for {calls}: the recording does not say how long cache entries live"
+        )
+
+
+def unknown(whole: Figures) -> Iterator[str]:
+    """Yield which prices and windows are not known, and whose prices are not the standard ones."""
     if whole.unpriced:
         models = sorted(whole.unpriced.items())
         calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in models)
@@ -230,11 +241,9 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in unknown)
         assumed = f"{Model().context_window:,} tokens"
         yield f"window    {assumed} assumed for {calls}: model.context_window sets it"
-    if whole.ttl_assumed:
-        calls = counted(whole.ttl_assumed, "call")
-        yield (
-            f"ttl       assumed for {calls}: the recording does not say how long cache entries live"
-        )
+    for tier, number in sorted(whole.tiers.items()):
+        calls = counted(number, "call")
+        yield f"tier      {calls} at the service tier {visible(tier)} have the standard prices here"
 
 
 def _untouched(whole: Figures) -> Iterator[str]:
@@ -324,7 +333,7 @@ def replay_report(
     return {
         "policy": policy,
         "prices": prices,
-        "prices_of": prices_date(),
+        "prices_of": prices_source(),
         "answer": answer.values(),
         "sessions": [
             {
@@ -349,6 +358,8 @@ def outcome_report(so_far: Progressed[Any]) -> dict[str, Any]:
         "files": so_far.files,
         "failures": [asdict(failure) for failure in so_far.failures],
         "passed_over": so_far.passed_over,
+        "not_understood": so_far.unread,
+        "repeated_calls": +so_far.repeated,
         "interrupted": so_far.is_interrupted,
     }
 
@@ -396,6 +407,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
         "priced_sessions": figures.priced,
         "calls_without_prices": dict(figures.unpriced),
         "calls_with_assumed_ttl": figures.ttl_assumed,
+        "calls_with_tier": dict(figures.tiers),
         "calls_with_assumed_window": dict(figures.assumed_windows),
         "contradictions": contradicting(figures),
         "checks": {name: _check(figures.checks, name) for name in figures.checks.formats},

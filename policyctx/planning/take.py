@@ -379,6 +379,9 @@ def _why_not(
     for member, reason in unit.items():
         item = conversation.items[member]
         held = protection(conversation, member, step, at)
+        if held is _THINKING and reason == Reason("with_call"):
+            # Reasoning that is a message of its own leaves with all that it led to.
+            held = None if conversation.reading.is_bound(member) else held
         if held is None and conversation.policy.pinned(item.type, item.tool) is not None:
             held = Reason("pinned")
         if held is None:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 from policyctx.errors import CorruptContentError, StoreError, visible
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.proxy.conversations import ProxyConversation, Registry
 from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_sessions
 from policyctx.proxy.metrics import metrics
@@ -156,7 +156,9 @@ def _of_net(spent: Spent, *, is_dry: bool) -> str:
     told = f"billed {_dollars(spent.billed + spent.summaries)}"
     told += f", about {_dollars(spent.without)} without the policy"
     unpriced = spent.calls - spent.priced
-    return told + (f"; {unpriced:,} calls have no known price" if unpriced else "")
+    told += f"; {unpriced:,} calls have no known price" if unpriced else ""
+    other = f"; {spent.tiered:,} calls at another service tier count at standard prices"
+    return told + (other if spent.tiered else "")
 
 
 def _health(shown: Overview) -> Iterator[str]:
@@ -299,7 +301,7 @@ def _footer() -> Iterator[str]:
     )
     yield (
         '<p class="muted">The net is what providers billed for prompts, at the list prices of'
-        f" {_text(prices_date())}, less an estimate without the policy: the same prompts with all"
+        f" {_text(prices_source())}, less an estimate without the policy: the same prompts with all"
         " that left them, in a cache that no edit changed. Below 0 the policy saves. Reload the"
         " page for new figures.</p>"
     )
