@@ -12,7 +12,8 @@ from policyctx.cli.output import console, counted
 from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.asked import model_name
-from policyctx.messages.reading import RequestBody, request_of
+from policyctx.messages.reading import Reading, RequestBody, request_of
+from policyctx.messages.shapes.built_in import BUILT_IN, RESPONSES
 from policyctx.planning.facts import has_unknown_window, window_of
 from policyctx.replay.cost import learnt
 from policyctx.replay.readers.registered import LISTS
@@ -111,6 +112,14 @@ class Given:
             )
         return asked
 
+    def document_with(self, request: RequestBody, messages: Sequence[Message]) -> object:
+        """Return the new messages as a document; of a recording, with the name of its model."""
+        name = self._last and self._last.language_model
+        if not name:
+            return request.document_with(messages)
+        key = "input" if BUILT_IN.writing(messages) is RESPONSES else "messages"
+        return {"model": name, key: list(messages)}
+
     def report(self, session: Session) -> dict[str, Any]:
         """Return which recording was read as plain values, for `--json`."""
         recording = self.recording
@@ -174,8 +183,8 @@ def read_messages(
 
     The content shows which it is, not the name. Where the file holds several sessions and none was
     chosen, the first is read and stderr says so, unless all is to be `quiet`; so it does for a
-    request body of which a part of the history is not read, and for records that are not
-    understood. Raises
+    request body of which a part of the history is not read, for records that are not understood,
+    and for calls without a result and results without a call. Raises
     `MessagesError`, its text led by the file's name, also for a session or call that is not there.
     """
     name = "stdin" if messages == "-" else messages
@@ -186,9 +195,22 @@ def read_messages(
     if given.unread and not quiet:
         sentence = f"note: {name}: not understood: {unread_in_words(given.unread)}"
         console(stderr=True).print(sentence, soft_wrap=True, markup=False)
-    for note in () if quiet else given.request.notes:
+    for note in () if quiet else (*given.request.notes, *_lone(given.messages)):
         console(stderr=True).print(f"note: {note}", soft_wrap=True, markup=False)
     return given
+
+
+def _lone(messages: Sequence[Message]) -> Iterator[str]:
+    """Say how many results have no call, and how many calls before the newest reply no result."""
+    reading = Reading()
+    reading.extend(messages)
+    lone = [item for i, item in enumerate(reading.items) if i not in reading.partners]
+    calls = [one for one in lone if one.kind == "tool_call" and one.message < reading.before_reply]
+    results = [one for one in lone if one.kind == "tool_result"]
+    if calls:
+        yield f"no result for {counted(len(calls), 'call')} of a tool in the list"
+    if results:
+        yield f"no call for {counted(len(results), 'result')} of a tool in the list"
 
 
 def _content(messages: str) -> bytes:

@@ -120,8 +120,9 @@ def apply(
 ) -> None:
     """Apply a policy: new messages, and files for what left.
 
-    New messages go to stdout in the shape of the old, an array or the whole request body; a
-    summary goes to stderr, what is offloaded to files.
+    New messages go to stdout in the shape of the old, an array or the whole request body; those of
+    a recording in a body with the name of its model. A summary goes to stderr, what is offloaded
+    to files.
 
     Example: policyctx apply coding-agent session.jsonl -o smaller.json
     """
@@ -136,7 +137,7 @@ def apply(
         request = given.request
         if result.breakpoints:
             request = request.marked(result.system, result.tools)
-        write(output.json_text(request.document_with(result.messages)))
+        write(output.json_text(given.document_with(request, result.messages)))
     planned, placed = result.plan, result.breakpoints
     err = output.console(stderr=True)
     if as_json:

@@ -25,7 +25,7 @@ from policyctx.cli.output import (
 from policyctx.cli.progress import Progressed
 from policyctx.errors import visible
 from policyctx.policy.models import Model
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.cost import LAYOUT_MEANINGS, Cost
@@ -214,7 +214,7 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         where = {
             "policy": "model.price of the policy",
             "recorded": "those of the recorded models on the day of each call",
-            "today": f"those of the recorded models as of {prices_date()}",
+            "today": f"those of the recorded models today, by {prices_source()}",
         }["policy" if whole.priced_by_policy else prices]
         output = whole.costs.unedited.dollars.output
         yield f"prices    {where}"
@@ -333,7 +333,7 @@ def replay_report(
     return {
         "policy": policy,
         "prices": prices,
-        "prices_of": prices_date(),
+        "prices_of": prices_source(),
         "answer": answer.values(),
         "sessions": [
             {

@@ -39,7 +39,7 @@ from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import made_source
 from policyctx.policy.suggestions import resolved_yaml
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.replay.executing.executor import Executor
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.report.page import check_writable, write_page
@@ -233,7 +233,7 @@ def _prices(shown: ShownStudy) -> str:
     if (shown.incumbent.document.get("model") or {}).get("price"):
         return "prices of the policy"
     whose = "on the day of each call" if shown.prices == "recorded" else "of today"
-    return f"prices of the recorded models {whose}, as of {prices_date()}"
+    return f"prices of the recorded models {whose}, by {prices_source()}"
 
 
 def policy_diff(shown: ShownStudy) -> str:
@@ -291,7 +291,7 @@ def tuned_report(shown: ShownStudy) -> dict[str, Any]:
         "version": policyctx.__version__,
         "seed": shown.options.seed,
         "prices": shown.prices,
-        "prices_of": prices_date(),
+        "prices_of": prices_source(),
         "projects": tuned.projects,
         "sessions": [
             {"name": s.name, "path": s.path, "format": s.format, "project": s.project}

@@ -26,7 +26,7 @@ from policyctx.errors import MessagesError, ShapeError, SummaryError
 from policyctx.messages import markers
 from policyctx.messages.json_text import JSON, as_message, compact_json, text_of
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, blocks_of, medium_of
-from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.built_in import BUILT_IN, Shaped, Shapes
 from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT, OUTPUT_TYPES
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES
 
@@ -81,13 +81,17 @@ def edited_message(
     thinking a new text, changes a block of an unknown type, or gives a call an input that is not
     JSON.
     """
+    return edited_shaped(shapes.shaped(message), edits)
+
+
+def edited_shaped(shaped: Shaped, edits: Sequence[Edit]) -> Message | None:
+    """Return what `edited_message` returns for a message whose shape is known."""
     for item, text in ((edit.item, edit.text) for edit in edits):
         if item.kind == UNKNOWN or (item.kind == "thinking" and text is not None):
             raise ValueError(f"an item of kind {item.kind} keeps its bytes: {item.item_id}")
-    shape, shaped = shapes.shaped(message)
     index = edits[0].item.message
     try:
-        return shape.replaced(shaped, {edit.item.path: edit.text for edit in edits})
+        return shaped.shape.replaced(shaped.message, {edit.item.path: edit.text for edit in edits})
     except ShapeError as error:
         raise error.at(index) from error.__cause__
     except RecursionError as error:

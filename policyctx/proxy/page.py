@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 from policyctx.errors import CorruptContentError, StoreError, visible
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.proxy.conversations import ProxyConversation, Registry
 from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_sessions
 from policyctx.proxy.metrics import metrics
@@ -304,7 +304,7 @@ def _footer() -> Iterator[str]:
     )
     yield (
         '<p class="muted">The net is what providers billed for prompts, at the list prices of'
-        f" {_text(prices_date())}, less an estimate without the policy: the same prompts with all"
+        f" {_text(prices_source())}, less an estimate without the policy: the same prompts with all"
         " that left them, in a cache that no edit changed. Below 0 the policy saves. Reload the"
         " page for new figures.</p>"
     )

@@ -284,7 +284,7 @@ class Notices:
 
         The warning includes the store's own notices, so the store reads its records again for it.
         """
-        if known is None:
+        if known is None or not (memory.ledger.newest_path or self._files):
             return ()
         before, self._root = self._root, (yield from FindRoot().ask())
         if before in {None, self._root}:

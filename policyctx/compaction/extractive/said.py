@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
@@ -37,7 +38,7 @@ _ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[
 # Thanks and the like, which say nothing by themselves.
 FILLER = re.compile(
     r"(?:(?:thanks?|thank you|ok(?:ay)?|wow|great|nice|cool|perfect|awesome|excellent|good|hmm?|hi"
-    r"|hello|hey|lol|sure|very|so|much|job|work|danke|super|prima|merci|谢谢|多谢|好的?|嗯|收到|辛苦了"
+    r"|hello|hey|lol|sure|very|so|much|job|work|go|on|ahead|continue|proceed|try|again|now|danke|super|prima|merci|谢谢|多谢|好的?|嗯|收到|辛苦了"
     r"|不错)\b\W*)+",
     re.IGNORECASE,
 )
@@ -46,8 +47,12 @@ _WORD = re.compile(r"\w+")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of what a program put beside the user's words, and of names, that are shown.
 _SHOWN_OF_PROGRAM = 80
-# Characters of an earlier answer that are quoted.
-_MOST_OF_ANSWER = 800
+# Characters of an earlier answer that are quoted, and of the shortest beginning of a finding.
+_MOST_OF_ANSWER, _LEAST_OF_FINDING, _MOST_PIECES = 800, 80, 400
+# How a numbered finding and a heading begin.
+HEAD = re.compile(r"(?:#+ |\*\*)?\(?[A-Z]?\d{1,2}[.)]|#+ \S")
+# What stands before the question behind a short answer.
+ASKED = " [asked: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
 # Where the names of an attachment are looked for: at the ends of its block.
@@ -67,14 +72,14 @@ class Quote(NamedTuple):
     user: bool
     pasted: bool = False
     """Whether it only stands for what was pasted, attached, or added by a program."""
-    asked: str = ""
-    """The question that the agent asked right before a short answer."""
     last: int = 0
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
     minor: bool = False
     """Whether it is quoted only where room is plentiful."""
     working: bool = False
     """Whether the agent said it before its calls."""
+    more: int = 0
+    """How many pieces before it were left out, since no room is for them."""
 
 
 def quotes_in(
@@ -112,18 +117,30 @@ def _told(text: str) -> Iterator[str]:
 
 
 def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the beginning of a message as one quote, marked where the message goes on."""
-    rest = iter(quotes)
-    first = next(rest, None)
-    if first is None:
+    """Yield the beginning of a message as one quote, marked where the message goes on.
+
+    Of a long one with numbered findings the beginning of each is there.
+    """
+    pieces = list(islice(quotes, _MOST_PIECES))
+    if not pieces:
         return
-    text = first.text
-    for one in rest:
-        if len(text) + len(one.text) > _MOST_OF_ANSWER:
+    texts = [one.text for one in pieces]
+    heads = [0, *(i for i, text in enumerate(texts) if i and HEAD.match(text)), len(texts)]
+    room = _MOST_OF_ANSWER // (len(heads) - 1) - len(CUT)
+    if sum(map(len, texts)) > _MOST_OF_ANSWER and len(heads) > 2 and room >= _LEAST_OF_FINDING:  # noqa: PLR2004
+        findings = (" ".join(texts[start:end]) for start, end in pairwise(heads))
+        texts = [text if len(text) <= room else _begun(text, room) for text in findings]
+    text = texts[0]
+    for one in texts[1:]:
+        if len(text) + len(one) > _MOST_OF_ANSWER:
             text += CUT
             break
-        text = f"{text} {one.text}"
-    yield first._replace(text=text, last=0)
+        text = f"{text} {one}"
+    yield pieces[0]._replace(text=text, last=0)
+
+
+def _begun(text: str, most: int) -> str:
+    return text[:most].rpartition(" ")[0] + CUT
 
 
 def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[int]]:
@@ -172,7 +189,12 @@ def _not_agents(
 def _said(item: Item, question: str) -> Iterator[Quote]:
     for i, (text, pasted) in enumerate(pieces_of(item.text)):
         asked = _question(question, text) if question and not (i or pasted) else ""
-        yield Quote(text, item.message, user=True, pasted=pasted, asked=asked)
+        yield Quote(with_question(text, asked), item.message, user=True, pasted=pasted)
+
+
+def with_question(answer: str, question: str) -> str:
+    """Return an answer with the question that it is understood by; without one as it is."""
+    return f"{answer}{ASKED}{question}]" if question else answer
 
 
 def _question(said: str, answer: str) -> str:
@@ -194,7 +216,7 @@ def _answered(item: Item, reading: Reading, position: int) -> Quote:
     text = shortened(one_line(words_of(item.text)), _LONGEST_ANSWER)
     unsaid = (one for one in dict.fromkeys(asked) if one not in text)
     question = shortened(one_line(" ".join(unsaid)), _LONGEST_QUESTION)
-    return Quote(text, item.message, user=True, asked=question)
+    return Quote(with_question(text, question), item.message, user=True)
 
 
 def _shown(what: str, text: str) -> str:
@@ -221,8 +243,9 @@ _EXACT, _VALUE, _MOST_VALUES, _NAMED = 3.0, 1.0, 3, 2.0
 _WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING = 1.5, 1.0, -2.0, -4.0
 
 
-def weight_of(text: str, cues: Cues, *, asked: bool = False) -> Weight:
+def weight_of(said: str, cues: Cues) -> Weight:
     """Return the weight of a piece of the user by its words."""
+    text, asked, _ = said.partition(ASKED)
     values = values_in(text)
     weight = _VALUE * min(len(values), _MOST_VALUES)
     weight += _NAMED if NAME.search(text) else 0

@@ -132,14 +132,15 @@ def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
 def test_a_short_answer_is_kept_with_its_question_and_the_option_that_it_names() -> None:
     asked = "Two ways:\nA) RabbitMQ with quorum queues\nB) Redis streams\nWhich one shall it be?"
     assert told(user("Set up the queue."), said(asked), user("B"))[1:] == [
-        "- B",
-        "  asked: Which one shall it be? B: Redis streams",
+        "- B [asked: Which one shall it be? B: Redis streams]",
     ]
 
 
 def test_one_answer_to_two_questions_is_kept_twice() -> None:
     talk = [said("Drop the index?"), user("yes"), said("Drop the view, too?"), user("yes")]
-    assert told(*talk)[1::2] == ["  asked: Drop the index?", "  asked: Drop the view, too?"]
+    assert told(*talk) == [
+        "- yes [asked: Drop the index?]", "- yes [asked: Drop the view, too?]",
+    ]  # fmt: skip
 
 
 def test_a_long_answer_stands_alone() -> None:
@@ -246,8 +247,8 @@ def test_where_pieces_of_the_last_answer_are_missing_is_marked() -> None:
 def test_of_a_developers_messages_the_prohibitions_stay() -> None:
     team = "<mode>You are one of a team here. Do not spawn agents at all for this task.</mode>"
     skills = f"<skills>{'Never open the lid of a skill. ' * 20}</skills>"
-    messages = [user("Go."), *({"role": "developer", "content": one} for one in (team, skills))]
-    assert told(*messages) == ["- Go.", "- developer: Do not spawn agents at all for this task."]
+    messages = [user("Ship."), *({"role": "developer", "content": one} for one in (team, skills))]
+    assert told(*messages) == ["- Ship.", "- developer: Do not spawn agents at all for this task."]
 
 
 def test_what_stands_behind_an_empty_fence_was_typed() -> None:

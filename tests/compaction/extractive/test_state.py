@@ -234,9 +234,10 @@ def test_a_command_stands_as_it_was_given_from_its_first_step_on() -> None:
     "before",
     ["git show HEAD~1:a.go > a.go", "sed -i s/a/b/ a.go", "cd app && cp old.go a.go", "rm a.go"],
 )
-def test_a_command_whose_beginning_is_left_out_is_marked(before: str) -> None:
-    first = summary_of(GO, *ran(f"{before} && go test ./a", "--- FAIL: TestA\nexit code 1"))
-    line = "- … go test ./a => exit code 1: --- FAIL: TestA"
+def test_what_stands_before_a_check_is_quoted(before: str) -> None:
+    command = f"{before} && go test ./a"
+    first = summary_of(GO, *ran(command, "--- FAIL: TestA\nexit code 1"))
+    line = f"- {command.removeprefix('cd app && ')} => exit code 1: --- FAIL: TestA"
     assert steps(first) == [line]
     assert steps(later(first, {"role": "user", "content": "Go on."})) == [line]
     again = later(first, *ran("go test ./a", "ok  app 0.3s", "c2"))
@@ -295,13 +296,13 @@ def test_a_failure_leaves_when_the_next_run_passes() -> None:
     ]
 
 
-def test_a_check_says_its_exit_code_and_which_files_were_edited_after_it() -> None:
+def test_a_check_says_its_exit_code_and_whether_files_were_edited_after_it() -> None:
     passed = ran("npm test 2>&1", "Tests: 12 passed\nexit code 0")
     first = summary_of(GO, *edited("e0", "src/a.py"), *passed, *edited("e1", "src/b.py"))
-    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; after it edited: b.py"
+    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; files edited since"
     assert steps(first) == [line]
     second = later(first, *edited("e2", "lib/c.py"), *edited("e3", "src/b.py"))
-    assert steps(second) == [f"{line}, c.py"]
+    assert steps(second) == [line]
     third = later(second, *ran("npm test", "Tests: 13 passed\nexit code 0", "c9"))
     assert steps(third) == ["- npm test => exit code 0: Tests: 13 passed"]
 
@@ -321,11 +322,11 @@ def test_two_tasks_of_one_runner_are_two_checks() -> None:
     assert len(steps(summary_of(GO, *vet, *test))) == 2
 
 
-def test_the_last_commit_names_what_was_edited_after_it() -> None:
+def test_the_last_commit_says_whether_files_were_edited_after_it() -> None:
     commit = ran("git commit -am 'Mend it'", "[main 1a2b3c4] Mend it\n 1 file changed")
     first = summary_of(GO, *commit, *edited("e1", "src/b.py"))
     line = "- git commit -am 'Mend it' => [main 1a2b3c4] Mend it"
-    assert steps(first) == [f"{line}; after it edited: b.py"]
+    assert steps(first) == [f"{line}; files edited since"]
     again = summary_of(GO, *commit, *edited("e1", "b.py"), *ran("git commit -qam y", "", "c2"))
     assert steps(again) == [line, "- git commit -qam y => no output"]
 
