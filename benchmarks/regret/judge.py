@@ -1,6 +1,6 @@
 """Holds the detector of regret against the labels that people gave.
 
-    python -m benchmarks.regret.judge LABELS ../shared/traces [--half development|frozen] [--draw N]
+    python -m benchmarks.regret.judge LABELS TRACES [--half development|frozen|later] [--draw N]
 
 `LABELS` is a file of JSON lines, or a folder of such files; each line is one judgement of one unit
 of `units.jsonl`: `{"id", "needed", "kind", "range", …}`. Who judged is in `labeller`, or else in
@@ -353,7 +353,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.regret.judge")
     parser.add_argument("labels", type=Path, help="a file of JSON lines, or a folder of them")
     parser.add_argument("traces", type=Path, help="the folder of the recordings")
-    parser.add_argument("--half", choices=["development", "frozen"], default="development")
+    parser.add_argument("--half", choices=["development", "frozen", "later"], default="development")
     parser.add_argument("--draw", type=int, choices=sorted(DRAWS), help="only units of this draw")
     parser.add_argument("--wrong", action="store_true", help="list the units that differ")
     given = parser.parse_args(arguments)

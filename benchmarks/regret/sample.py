@@ -3,8 +3,9 @@
     python -m benchmarks.regret.sample ../shared/traces PACKETS [DRAW]
 
 A unit is a removed item and one absence of it. From each session at most ten are drawn, in the
-second draw seven others, under the two fixed policies beside this module: units that the detector
-flags and units that it does not, each from its own stratum, with the probability that the unit had.
+second draw seven others, in the third three, under the two fixed policies beside this module: units
+that the detector flags and units that it does not, each from its own stratum, with the probability
+that the unit had.
 `PACKETS` gets a folder for each session: the transcript, with the calls at which each item was out,
 and a file for each unit. What the detector says is in `units.jsonl` only, and the packets do not
 show it. Units of another draw stay in `units.jsonl`.
@@ -45,7 +46,7 @@ class Draw(NamedTuple):
     """Units of one session."""
 
 
-DRAWS = {1: Draw("20261123", 10), 2: Draw("second", 7)}
+DRAWS = {1: Draw("20261123", 10), 2: Draw("second", 7), 3: Draw("third", 3)}
 
 
 KEY = ("file", "session", "policy", "part", "position", "absence")

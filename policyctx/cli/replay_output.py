@@ -52,7 +52,7 @@ _LAYOUTS = (tuple(range(12)), (0, 1, 2, 3, 4, 5, 8, 9, 10, 11), (0, 1, 2, 3, 10,
 _PRICED = ("layout", "read", "with it", "not read", "with it", "$", "with it", "change")
 _CHECKED = (
     *("format", "sessions", "calls", "tokens", "wrong", "unknown"),
-    *("error", "median", "unknown $"),
+    *("error", "median", "unknown $", "bias"),
 )
 _FOUND_CHARS = 100
 
@@ -301,11 +301,11 @@ def _print_checks(out: Console, checks: Checks) -> None:
 def _check_cells(checks: Checks, name: str) -> tuple[str, ...]:
     """Return the numbers of a row, in the order of `_CHECKED`."""
     check = checks.together(name)
-    shares = (check.error, checks.median(name), check.unknown_share)
+    shares = (check.error, checks.median(name), check.unknown_share, check.bias)
     return (
         str(check.calls),
         *map(short, (check.tokens, check.off, check.unknown)),
-        *("-" if share is None else f"{share:.1%}".replace("%", " %") for share in shares),
+        *("-" if s is None else f"{s:.1%}".replace("%", " %").replace("-", "−") for s in shares),
     )
 
 
@@ -468,6 +468,7 @@ def _check(checks: Checks, name: str) -> dict[str, Any]:
         "tokens_unknown": check.unknown,
         "error": _rounded(check.error),
         "median_error": _rounded(checks.median(name)),
+        "bias": _rounded(check.bias),
         "unknown": _rounded(check.unknown_share),
         "causes": dict(check.causes),
     }

@@ -284,15 +284,15 @@ def _models() -> tuple[_Known, ...]:
     """Return the models that reply in text, sorted by provider and name."""
     from genai_prices.data import providers  # noqa: PLC0415 - it takes 0.2 s
 
-    by_id = {one.id: one for one in providers}
+    models = {one.id: one.models for one in providers}
     found = {
         known.names[0]: known
         for provider, wanted in _WANTED.items()
-        for model in by_id[provider].models
+        for model in models.get(provider, ())
         if re.search(wanted, model.id) and not _NOT_TEXT.search(model.id)
         if (known := _known(provider, model)) is not None
     }
-    for model in by_id["aws"].models:
+    for model in models["aws"]:
         if model.id.startswith("regional.anthropic."):
             _add_regional(model, found)
     return tuple(sorted(found.values(), key=lambda one: (one.rows[0].provider, one.names[0])))

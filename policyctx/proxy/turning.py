@@ -320,6 +320,7 @@ class Turning:
             failed = session.writes.failed
             self.counts.fail_writes(failed - conversation.failed_writes)
             conversation.failed_writes = failed
+        conversation.unmarked = result.breakpoints.why_none
         for warning in result.warnings:
             _log.warning("session %s: %s", conversation.name, warning)
         yield from self._record(conversation, session, body, result)

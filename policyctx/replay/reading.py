@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import sqlite3
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -293,7 +294,7 @@ def _source(path: str, name: str, opened: Opened) -> Source:
         return source_of(name, opened)
     except MissingExtraError as error:
         raise UnreadableRecordingError(path, str(error)) from error
-    except ValueError as error:
+    except (ValueError, sqlite3.Error) as error:
         raise UnreadableRecordingError(path, str(error), is_other=True) from error
 
 

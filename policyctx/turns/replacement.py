@@ -190,7 +190,7 @@ class Replacement:
 
     def _is_gone(self, trace: Trace) -> bool:
         """Whether nothing was left of a message beside the others that were replaced."""
-        return bool(trace) and all(key in self.gone for key, _ in trace)
+        return bool(trace) and all(drop is not None and key in self.gone for key, drop in trace)
 
     def _is_of(self, replaced: Sequence[Message], traces: Sequence[Trace], shapes: Shapes) -> bool:
         """Whether these are the replaced messages, as SDK objects or as dicts saved of them."""

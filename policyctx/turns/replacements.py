@@ -24,7 +24,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import call_keys
 from policyctx.planning.compact import head_of
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.ledger import ItemKey, Ledger, Trace
+from policyctx.planning.ledger import Identities, ItemKey, Ledger, Trace
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import taken_out, traced
 from policyctx.turns.replacement import Places, Replaced, Replacement
@@ -79,7 +79,7 @@ class Replacements:
         self.made.append(replacement)
         reading = Reading(self.shapes)
         reading.extend(made.messages)
-        self._replaced = self._with_late_results(made, reading)
+        self._replaced = self._with_late_results(made, reading, Ledger())
         return self._replaced
 
     @property
@@ -111,7 +111,7 @@ class Replacements:
         gone = (
             key
             for one, is_sure in zip(self.made, sure, strict=True)
-            if is_sure or there.isdisjoint(key[:3] for key in one.gone)
+            if is_sure or there.isdisjoint(key[:3] for key in one.gone if key in ledger.entries)
             for key in one.gone
         )
         return self._away.union(gone), True
@@ -215,7 +215,7 @@ class Replacements:
             self._shorter[i] = len(replaced.messages) - len(messages)
             found = one.applied(replaced, traces_of(replaced), self.shapes)
             if found is None:
-                paired = paired or self._paired(replaced, messages)
+                paired = paired or self._paired(replaced, messages, ledger)
                 is_same = paired is replaced
                 found = None if is_same else one.applied(paired, traces_of(paired), self.shapes)
             if found is not None:
@@ -223,7 +223,7 @@ class Replacements:
                 self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
                 self._is_open = not one.ends_list and last == one.unanswered[-1].text
-        replaced = paired or self._paired(replaced, messages)
+        replaced = paired or self._paired(replaced, messages, ledger)
         left = set(indices(replaced.sources))
         away = chain(*(trace for i, trace in enumerate(known) if i not in left))
         self._away = frozenset(key for key, drop in away if drop is not None)
@@ -275,7 +275,7 @@ class Replacements:
             return
         yield from (item for item in items if item.tool_use_id and (item.is_call or item.is_answer))
 
-    def _paired(self, replaced: Replaced, given: Sequence[Message]) -> Replaced:
+    def _paired(self, replaced: Replaced, given: Sequence[Message], ledger: Ledger) -> Replaced:
         """Return the list with what messages behind the summary may not be without.
 
         Those are the calls that they answer, late or a second time, with the other results of
@@ -307,7 +307,7 @@ class Replacements:
         begun = whole.bound_messages(begun)
         back = deque(sorted(begun | whole.bound_messages(lone).difference(places)))
         if not back:
-            return self._with_late_results(replaced, left)
+            return self._with_late_results(replaced, left, ledger)
         found: list[tuple[int | None, Message]] = []
         for place, message in zip(places, replaced.messages, strict=True):
             if place not in begun:
@@ -318,19 +318,16 @@ class Replacements:
         sources = joined(None if i is None else range(i, i + 1) for i, _ in found)
         replaced, left = Replaced([message for _, message in found], sources), Reading(self.shapes)
         left.extend(replaced.messages)
-        return self._with_late_results(replaced, left)
+        return self._with_late_results(replaced, left, ledger)
 
-    def _with_late_results(self, replaced: Replaced, reading: Reading) -> Replaced:
+    def _with_late_results(self, replaced: Replaced, reading: Reading, ledger: Ledger) -> Replaced:
         """Return the list in which results without a call are texts of the user.
 
         Only behind a summary, which stands for the call: a provider rejects the result alone. A
-        text follows the results beside it, which belong to calls. Results with media stay.
+        text follows the results beside it, which belong to calls. What an earlier decision left of
+        a result is its text, and nothing if it was dropped. Results with media stay.
         """
-        late: dict[int, list[Item]] = {}
-        for i, item in enumerate(reading.items):
-            is_lone = item.kind == "tool_result" and i not in reading.partners
-            if is_lone and item.takes_text and not item.media and item.tool_use_id:
-                late.setdefault(item.message, []).append(item)
+        late = self._late_results(reading, ledger)
         summaries, texts = self.summaries, map(self.shapes.text, replaced.messages)
         if not late or not any(text in summaries for text in texts):
             return replaced
@@ -342,8 +339,12 @@ class Replacements:
                 found.append((None, self._said(said, beside)))
                 said = []
             if i in late:
-                beside, edits = message, [Edit(one, None) for one in late[i]]
-                said += (f"Result of the call {one.tool_use_id}:\n{one.text}" for one in late[i])
+                beside, edits = message, [Edit(one, None) for one, _ in late[i]]
+                said += (
+                    f"Result of the call {one.tool_use_id}:\n{text}"
+                    for one, text in late[i]
+                    if text is not None
+                )
                 message = edited_message(message, edits, self.shapes)
             if message is not None:
                 found.append((None if source is None else range(source, source + 1), message))
@@ -353,6 +354,25 @@ class Replacements:
             self._is_open = True
             found.append((None, self._said(said, beside)))
         return Replaced([one for _, one in found], joined(one for one, _ in found), places)
+
+    def _late_results(
+        self, reading: Reading, ledger: Ledger
+    ) -> dict[int, list[tuple[Item, str | None]]]:
+        """Return the results without a call by message, each with what decisions left of it."""
+        lone = [
+            i
+            for i, item in enumerate(reading.items)
+            if item.kind == "tool_result" and i not in reading.partners and item.tool_use_id
+        ]
+        late: dict[int, list[tuple[Item, str | None]]] = {}
+        items = [*map(ledger.as_decided, reading.items)] if lone else []
+        decided = Identities(items, ledger, self.gone)
+        for i in lone:
+            item, entry = reading.items[i], decided.entry(i)
+            if item.takes_text and not item.media:
+                text = item.text if entry is None else entry.placeholder
+                late.setdefault(item.message, []).append((item, text))
+        return late
 
     def _said(self, texts: Sequence[str], beside: Message) -> Message:
         return self.shapes.writing([beside]).written("user", "\n\n".join(texts))

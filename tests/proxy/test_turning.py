@@ -361,7 +361,7 @@ def test_the_log_names_each_model_without_a_price_once(
     assert "\n" not in lines[1]
 
 
-def test_the_log_and_the_page_say_that_a_service_tier_counts_at_standard_prices(
+def test_the_log_says_once_that_a_service_tier_counts_at_standard_prices(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxied = Proxied(tmp_path)

@@ -196,11 +196,11 @@ def database(path: Path, *tables: str) -> bytes:
     [
         (
             lambda path: database(path, "pages", "words"),
-            "a SQLite database with the tables pages, words; neither",
+            "a SQLite database with the tables pages, words; none of the known formats",
         ),
         (
-            lambda path: database(path, "project", "session", "message", "part"),
-            "with the tables message, part, project, session: OpenCode's sessions; `opencode ex",
+            lambda path: database(path, "sessions", "messages", "files"),
+            "with the tables files, messages, sessions: Crush's sessions, which are not read",
         ),
         (
             lambda _: lines({"role": "user", "message": {"content": []}}, {"role": "user"}),

@@ -30,9 +30,8 @@ from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.reading import Reading
 from policyctx.tokens.encoders import words_in
 
-# Characters of an answer that is understood by its question alone, and of the question.
-_SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480
-_OPTION = re.compile(r"^\W{0,6}(\w{1,2})\W{0,3}[.):、：]\W*\s*(\S[^\n]*)", re.MULTILINE)
+# Characters of a question of a tool that asks, and of the answer.
+_LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
 # A last sentence that only announces what is not quoted.
 _ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[:：]$")
 # Thanks and the like, which say nothing by themselves.
@@ -43,7 +42,6 @@ FILLER = re.compile(
     re.IGNORECASE,
 )
 _QUESTION_MARK = ("?", "？")
-_WORD = re.compile(r"\w+")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of what a program put beside the user's words, and of names, that are shown.
 _SHOWN_OF_PROGRAM = 80
@@ -51,7 +49,7 @@ _SHOWN_OF_PROGRAM = 80
 _MOST_OF_ANSWER, _LEAST_OF_FINDING, _MOST_PIECES = 800, 80, 400
 # How a numbered finding and a heading begin.
 HEAD = re.compile(r"(?:#+ |\*\*)?\(?[A-Z]?\d{1,2}[.)]|#+ \S")
-# What stands before the question behind a short answer.
+# What stands before the question of a tool behind its answer.
 ASKED = " [asked: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
@@ -90,13 +88,11 @@ def quotes_in(
     # An answer says all; of a turn that goes on the last messages say what is in hand.
     newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
     after = {message: len(newest) - i for i, message in enumerate(newest)}
-    question = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
         author = history.author_of(item)
         if item.kind == "assistant_message":
-            question = item.text
             last = after.get(item.message, 0)
             works = item.message in working
             told = (
@@ -105,9 +101,7 @@ def quotes_in(
             )
             yield from told if last else as_one(told)
             continue
-        for one in _not_agents(item, author, reading, position, question):
-            question = ""
-            yield one
+        yield from _not_agents(item, author, reading, position)
 
 
 def _told(text: str) -> Iterator[str]:
@@ -161,9 +155,7 @@ def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[i
     return spoken, working
 
 
-def _not_agents(
-    item: Item, author: str, reading: Reading, position: int, question: str
-) -> Iterator[Quote]:
+def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:
     """Yield what the user said in an item, and a line for what is there beside it."""
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
@@ -172,7 +164,8 @@ def _not_agents(
         text = _shown("added by a program", item.text)
         yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "user_message":
-        yield from _said(item, question)
+        for piece, pasted in pieces_of(item.text):
+            yield Quote(piece, item.message, user=True, pasted=pasted)
     elif item.kind == "system_prompt" and len(item.text) > (
         _LONGEST_ELEMENT if _TAG.match(item.text.lstrip()) else _LONGEST_SYSTEM
     ):
@@ -186,27 +179,9 @@ def _not_agents(
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 
 
-def _said(item: Item, question: str) -> Iterator[Quote]:
-    for i, (text, pasted) in enumerate(pieces_of(item.text)):
-        asked = _question(question, text) if question and not (i or pasted) else ""
-        yield Quote(with_question(text, asked), item.message, user=True, pasted=pasted)
-
-
 def with_question(answer: str, question: str) -> str:
     """Return an answer with the question that it is understood by; without one as it is."""
     return f"{answer}{ASKED}{question}]" if question else answer
-
-
-def _question(said: str, answer: str) -> str:
-    """Return the question before a short answer, with the option that the answer names."""
-    if len(answer) > _SHORT_ANSWER or answer.endswith(_QUESTION_MARK):
-        return ""
-    asked = [one.text for one in pieces_of(said[-4_000:]) if one.text.endswith(_QUESTION_MARK)]
-    if not asked:
-        return ""
-    picked = {word.lower() for word in _WORD.findall(answer)}
-    options = [f"{name}: {text}" for name, text in _OPTION.findall(said) if name.lower() in picked]
-    return shortened(one_line(" ".join([asked[-1], *options])), _LONGEST_QUESTION)
 
 
 def _answered(item: Item, reading: Reading, position: int) -> Quote:

@@ -1,13 +1,12 @@
 """What a file looks like that no reader takes, and how its agent's sessions can be read."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
 from policyctx.replay.readers.building import Record, mapping, objects, word
-from policyctx.replay.readers.source import JsonLines, Opened, Source, ZipArchive
+from policyctx.replay.readers.source import Database, JsonLines, Opened, Source, ZipArchive
 
 PAGE = "docs/recordings.md lists the formats, and shows how to add one"
 
@@ -15,8 +14,6 @@ _HEAD_BYTES = 2**20
 _RECORDS = 50
 # How many names of tables, keys and types are shown.
 _SHOWN = 8
-_SQLITE = b"SQLite format 3\0"
-_TABLE = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[\"'`\[]?(\w+)", re.IGNORECASE)
 _PACKED = {
     b"\x1f\x8b": "a gzip file, which has to be unpacked first",
     b"\x28\xb5\x2f\xfd": "a Zstandard file, which has to be unpacked first",
@@ -53,10 +50,11 @@ def appearance(opened: Opened, source: Source) -> Appearance:
     for magic, what in _PACKED.items():
         if head.startswith(magic):
             return Appearance(what)
-    if head.startswith(_SQLITE):
-        tables = sorted({name.decode() for name in _TABLE.findall(head)})
-        sample = _Sample(tables=frozenset(tables))
-        return Appearance(f"a SQLite database{_with('table', tables)}{_named(sample)}")
+    if isinstance(source, Database):
+        sample = _Sample(tables=frozenset(source.tables))
+        return Appearance(
+            f"a SQLite database{_with('table', sorted(source.tables))}{_named(sample)}"
+        )
     sample = _sampled(head.decode(errors="replace"), source)
     agent, keys = _named(sample), _with("key", sample.keys)
     if isinstance(source, ZipArchive):
@@ -130,16 +128,11 @@ def _is_atif(sample: _Sample) -> bool:
 
 # Whose a file is, and how the same session can be read, if it can.
 _AGENTS: tuple[tuple[Callable[[_Sample], bool], str], ...] = (
-    (
-        _tables("session", "message", "part"),
-        "OpenCode's sessions; `opencode export SESSION > session.json` writes one of them",
-    ),
     (_tables("ItemTable"), "Cursor's or VS Code's state; it has no prompts as they were sent"),
     (_tables("cursorDiskKV"), "Cursor's chats; they have no prompts as they were sent"),
     (_tables("checkpoints", "writes"), "LangGraph's checkpoints; write the state's messages"),
     (_tables("sessions", "messages", "files"), "Crush's sessions, which are not read"),
     (_tables("sessions", "messages"), "sessions, perhaps of Goose, which are not read"),
-    (_has("info", "messages"), "perhaps an OpenCode export"),
     (_is_atif, "a trajectory in ATIF, which is not read"),
     (_has("resourceSpans"), "traces of OpenTelemetry, which are not read"),
     (

@@ -8,11 +8,14 @@ import errno
 import io
 import json
 import os
+import sqlite3
+import weakref
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, TypeAlias
 
@@ -389,6 +392,49 @@ def _too_large(sentence: str, most: int) -> OSError:
     return OSError(errno.EFBIG, f"{sentence}; the limit is {most // 2**20:,} MiB")
 
 
+SQLITE = b"SQLite format 3\0"
+
+
+class Database(Source):
+    """The tables of a SQLite database; raises `sqlite3.Error`.
+
+    A file is opened for reading alone, with the journal beside it; other content is in memory.
+    """
+
+    def __init__(self, name: str, opened: Opened) -> None:
+        super().__init__(name)
+        with opened() as file:
+            path = Path(str(getattr(file, "name", "")))
+            if path.is_file():
+                is_alone = not path.with_name(f"{path.name}-wal").exists()
+                how = "immutable=1" if is_alone else "mode=ro"  # an immutable one needs no files
+                self._database = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True)
+            else:
+                self._database = sqlite3.connect(":memory:")
+                # Bytes 18 and 19 say that there is a journal, which is not here.
+                content = file.read()
+                self._database.deserialize(content[:18] + b"\1\1" + content[20:])
+        weakref.finalize(self, self._database.close)
+        self._database.row_factory = sqlite3.Row
+        tables = self.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        self.tables = {str(row["name"]) for row in tables}
+
+    def outlines(self) -> Iterator[object]:
+        """Yield an empty list for each table."""
+        yield {table: [] for table in sorted(self.tables)}
+
+    def records(self) -> Iterator[Any]:
+        """Yield the outline."""
+        return self.outlines()
+
+    def rows(self, query: str, *values: object) -> Iterator[Record]:
+        """Yield the rows that a query gives; raises `OSError`."""
+        try:
+            yield from map(dict, self._database.execute(query, values))
+        except sqlite3.Error as error:
+            raise OSError(errno.EIO, f"SQLite: {error}") from error
+
+
 # Bytes of a document that is read as a whole; a larger one is streamed, which is slower.
 READ_WHOLE = 16 * 2**20
 
@@ -399,8 +445,13 @@ def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Sou
     A file that is not JSON is JSON lines of which none can be read.
     """
     with opened() as file:
-        if file.read(len(MAGIC)) == MAGIC:
+        head = file.read(len(SQLITE))
+        if head.startswith(MAGIC):
             return _archive(name, opened)
+        if head == SQLITE:
+            database = Database(name, opened)
+            database.bytes = file.seek(0, os.SEEK_END)
+            return database
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= read_whole:

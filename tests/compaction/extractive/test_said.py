@@ -129,20 +129,6 @@ def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
     assert group(later(first, user(rule)), Group.USER) == [f"- {rule}", "- Use port 8081."]
 
 
-def test_a_short_answer_is_kept_with_its_question_and_the_option_that_it_names() -> None:
-    asked = "Two ways:\nA) RabbitMQ with quorum queues\nB) Redis streams\nWhich one shall it be?"
-    assert told(user("Set up the queue."), said(asked), user("B"))[1:] == [
-        "- B [asked: Which one shall it be? B: Redis streams]",
-    ]
-
-
-def test_one_answer_to_two_questions_is_kept_twice() -> None:
-    talk = [said("Drop the index?"), user("yes"), said("Drop the view, too?"), user("yes")]
-    assert told(*talk) == [
-        "- yes [asked: Drop the index?]", "- yes [asked: Drop the view, too?]",
-    ]  # fmt: skip
-
-
 def test_a_long_answer_stands_alone() -> None:
     answer = "Drop neither of them before the auditors have been here."
     assert told(said("Drop the index?"), user(answer)) == [f"- {answer}"]
@@ -226,9 +212,10 @@ def test_of_a_long_earlier_answer_the_beginning_stands_in_one_line_that_is_marke
     assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
 
 
-def test_a_question_that_was_answered_stands_only_with_its_answer() -> None:
-    summary = summary_of(user("Mend it."), said("Shall I?"), user("yes"), said("It runs."))
-    assert group(summary, Group.AGENT) == []
+def test_a_short_answer_stands_behind_the_question_of_the_agent() -> None:
+    summary = summary_of(user("Mend it."), said("Shall I drop it?"), user("yes"), said("It runs."))
+    assert group(summary, Group.USER) == ["- Mend it.", "- yes"]
+    assert group(summary, Group.AGENT) == ["- Shall I drop it?"]
 
 
 def test_an_entry_of_a_list_is_one_piece() -> None:
