@@ -1,7 +1,6 @@
 """What a file looks like that no reader takes, and how its agent's sessions can be read."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -29,20 +28,6 @@ class Appearance(NamedTuple):
     """Whether this says more than that it is some text or some JSON document."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """The beginning of a file."""
-
-    text: str = ""
-    tables: frozenset[str] = frozenset()
-    records: int = 0
-    keys: tuple[str, ...] = ()
-    """Of the records, in the order in which they are found."""
-    types: frozenset[str] = frozenset()
-    """The values of `type`, also in the record of a provider inside a record."""
-    first: Record | None = None
-
-
 def appearance(opened: Opened, source: Source) -> Appearance:
     """Return what a file looks like."""
     with opened() as file:
@@ -51,34 +36,26 @@ def appearance(opened: Opened, source: Source) -> Appearance:
         if head.startswith(magic):
             return Appearance(what)
     if isinstance(source, Database):
-        sample = _Sample(tables=frozenset(source.tables))
-        return Appearance(
-            f"a SQLite database{_with('table', sorted(source.tables))}{_named(sample)}"
-        )
-    sample = _sampled(head.decode(errors="replace"), source)
-    agent, keys = _named(sample), _with("key", sample.keys)
+        agent = _named({f"table {name}" for name in source.tables})
+        return Appearance(f"a SQLite database{_with('table', sorted(source.tables))}{agent}")
+    found = list(islice(source.outlines(), _RECORDS))
+    records = [record for record in found if isinstance(record, dict)]
+    names = list(dict.fromkeys(key for record in records for key in record))
+    types = sorted({kind for record in records for kind in _types(record)})
+    marks = {f"key {name}" for name in names} | {f"type {kind}" for kind in types}
+    marks |= {f"schema {word(one.get('schema_version'))[:4]}" for one in records[:1]}
+    marks |= {f"first {' '.join(names[:2])}", f"text {head.lstrip()[:12].decode(errors='replace')}"}
+    agent, keys = _named(marks), _with("key", names)
     if isinstance(source, ZipArchive):
         return Appearance(f"an archive{keys}{agent}", is_seen=bool(agent))
-    if not sample.records:
+    if not found:
         is_binary = b"\0" in head
         what = "a binary file" if is_binary else "a text"
         return Appearance(f"{what}{agent}", is_seen=bool(agent) or is_binary)
     if isinstance(source, JsonLines):
-        types = _with("type", sorted(sample.types)).replace(" with ", ", of ")
-        return Appearance(f"JSON lines{keys}{types}{agent}")
+        of_types = _with("type", types).replace(" with ", ", of ")
+        return Appearance(f"JSON lines{keys}{of_types}{agent}")
     return Appearance(f"a JSON document{keys}{agent}", is_seen=bool(agent))
-
-
-def _sampled(text: str, source: Source) -> _Sample:
-    found = list(islice(source.outlines(), _RECORDS))
-    records = [record for record in found if isinstance(record, dict)]
-    return _Sample(
-        text,
-        records=len(found),
-        keys=tuple(dict.fromkeys(key for record in records for key in record)),
-        types=frozenset(kind for record in records for kind in _types(record)),
-        first=records[0] if records else None,
-    )
 
 
 def _types(record: Record) -> Iterator[str]:
@@ -90,76 +67,58 @@ def _types(record: Record) -> Iterator[str]:
             yield kind
 
 
-def _with(what: str, names: Iterator[str] | list[str] | tuple[str, ...]) -> str:
+def _with(what: str, names: list[str]) -> str:
     """Return ` with the tables a, b`; nothing without names."""
-    listed = list(names)
-    if not listed:
+    if not names:
         return ""
-    more = ", …" if len(listed) > _SHOWN else ""
-    many = "s" if len(listed) > 1 else ""
-    return f" with the {what}{many} {', '.join(listed[:_SHOWN])}{more}"
+    more = ", …" if len(names) > _SHOWN else ""
+    many = "s" if len(names) > 1 else ""
+    return f" with the {what}{many} {', '.join(names[:_SHOWN])}{more}"
 
 
-def _named(sample: _Sample) -> str:
+def _named(marks: set[str]) -> str:
     """Return whose file it is, and what of that agent can be read; nothing for an unknown one."""
-    said = next((said for is_it, said in _AGENTS if is_it(sample)), None)
-    return "" if said is None else f": {said}"
+    return next((f": {said}" for wanted, said in _AGENTS if wanted <= marks), "")
 
 
-def _has(*keys: str) -> Callable[[_Sample], bool]:
-    return lambda sample: {*keys} <= {*sample.keys}
-
-
-def _of(*types: str) -> Callable[[_Sample], bool]:
-    return lambda sample: {*types} <= sample.types
-
-
-def _tables(*names: str) -> Callable[[_Sample], bool]:
-    return lambda sample: {*names} <= sample.tables
-
-
-def _all(*tests: Callable[[_Sample], bool]) -> Callable[[_Sample], bool]:
-    return lambda sample: all(test(sample) for test in tests)
-
-
-def _is_atif(sample: _Sample) -> bool:
-    return word((sample.first or {}).get("schema_version")).startswith("ATIF")
-
-
-# Whose a file is, and how the same session can be read, if it can.
-_AGENTS: tuple[tuple[Callable[[_Sample], bool], str], ...] = (
-    (_tables("ItemTable"), "Cursor's or VS Code's state; it has no prompts as they were sent"),
-    (_tables("cursorDiskKV"), "Cursor's chats; they have no prompts as they were sent"),
-    (_tables("checkpoints", "writes"), "LangGraph's checkpoints; write the state's messages"),
-    (_tables("sessions", "messages", "files"), "Crush's sessions, which are not read"),
-    (_tables("sessions", "messages"), "sessions, perhaps of Goose, which are not read"),
-    (_is_atif, "a trajectory in ATIF, which is not read"),
-    (_has("resourceSpans"), "traces of OpenTelemetry, which are not read"),
+_CLINE = (
+    "the screen of Cline, Roo Code or Kilo Code; api_conversation_history.json beside it has the"
+    " messages"
+)
+# By what its tables, keys and types are: whose a file is, and how the session can be read, if so.
+_AGENTS: tuple[tuple[set[str], str], ...] = (
+    ({"table ItemTable"}, "Cursor's or VS Code's state; it has no prompts as they were sent"),
+    ({"table cursorDiskKV"}, "Cursor's chats; they have no prompts as they were sent"),
+    ({"table checkpoints", "table writes"}, "LangGraph's checkpoints; write the state's messages"),
+    ({"table sessions", "table messages", "table files"}, "Crush's sessions, which are not read"),
+    ({"table sessions", "table messages"}, "sessions, perhaps of Goose, which are not read"),
+    ({"schema ATIF"}, "a trajectory in ATIF, which is not read"),
+    ({"key resourceSpans"}, "traces of OpenTelemetry, which are not read"),
+    ({"key ts", "key type", "key say"}, _CLINE),
+    ({"key ts", "key type", "key ask"}, _CLINE),
     (
-        _all(_has("ts", "type"), lambda sample: bool({"say", "ask"} & {*sample.keys})),
-        "the screen of Cline, Roo Code or Kilo Code; api_conversation_history.json beside it has"
-        " the messages",
-    ),
-    (
-        _of("init", "tool_use", "tool_result"),
+        {"type init", "type tool_use", "type tool_result"},
         "stream-json of Gemini CLI or Qwen Code; the session that Gemini CLI saves in"
         " ~/.gemini/tmp/*/chats/ is read",
     ),
     (
-        _all(_has("session_id", "message"), _of("assistant")),
+        {"key session_id", "key message", "type assistant"},
         "stream-json of Claude Code; the session that it saves in ~/.claude/projects/ is read",
     ),
-    (_of("agent.tool_use"), "events of Claude Managed Agents, which are not read"),
-    (_has("uuid", "sessionId", "usageMetadata"), "a session of Qwen Code, which is not read"),
-    (_of("session_start", "message"), "a session of Droid, which is not read"),
-    (_of("context.append_message"), "a session of Kimi Code, which is not read"),
-    (_of("toolRequest"), "a session of Goose, which is not read"),
+    ({"type agent.tool_use"}, "events of Claude Managed Agents, which are not read"),
     (
-        lambda sample: sample.keys[:2] == ("role", "message"),
+        {"key uuid", "key sessionId", "key usageMetadata"},
+        "a session of Qwen Code, which is not read",
+    ),
+    ({"type session_start", "type message"}, "a session of Droid, which is not read"),
+    ({"type context.append_message"}, "a session of Kimi Code, which is not read"),
+    ({"type toolRequest"}, "a session of Goose, which is not read"),
+    (
+        {"first role message"},
         "a transcript of Cursor; it lacks usage and most results, so it cannot be replayed",
     ),
     (
-        lambda sample: sample.text.lstrip().startswith("# aider chat started at"),
+        {"text # aider chat"},
         "Aider's history; it has no prompts as they were sent, so it cannot be replayed",
     ),
 )
