@@ -28,7 +28,7 @@ from policyctx.compaction.extractive.fitting import (
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
+from policyctx.compaction.extractive.said import ASKED, HEAD, Quote, as_one, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -163,13 +163,16 @@ def _of_user(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote]:
 
 
 def _of_agent(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote]:
-    words = 0
+    words, end = 0, deque[Quote]()
     for one in quotes:
-        yield one
         words += words_in(one.text)
-        if room is not None and words > room:
-            break
-    yield from deque(quotes, maxlen=END_OF_LAST)
+        if room is None or words <= room:
+            yield one
+            continue
+        end.append(one)
+        if len(end) > END_OF_LAST and HEAD.match((old := end.popleft()).text):
+            yield old
+    yield from end
 
 
 def _once(quotes: Iterable[Quote], seen: set[str]) -> Iterator[Quote]:

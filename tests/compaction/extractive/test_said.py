@@ -345,3 +345,37 @@ def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> No
     lines = summary.split("\n")
     at = lines.index("- The compile error at line 171 is not fixed yet.")
     assert lines[at - 1] == "Agent, earlier, in order; later work may have settled it:"
+
+
+def test_of_a_long_earlier_answer_each_numbered_finding_begins() -> None:
+    long = "It happens at night, when nobody of the staff is in the hall to see it. " * 6
+    findings = "\n".join(f"{i}. **Pump {i} leaks.** {long}" for i in range(1, 5))
+    talk = [user("Why?"), said(f"Four findings, the worst first.\n\n{findings}")]
+    [line] = group(summary_of(*talk, user("Mend it."), said("It runs.")), Group.AGENT)
+    assert [i for i in range(1, 5) if f"{i}. **Pump {i} leaks.**" not in line] == []
+    assert line.count(" …") == 4
+
+
+def test_the_findings_of_a_long_last_answer_stand_before_its_other_pieces() -> None:
+    body = "\n".join(f"Note {i} says how the hall was heated that night." for i in range(12))
+    report = "\n\n".join(f"### S{i}. Pump {i} leaks.\n{body}{i}" for i in range(1, 8))
+    lines = group(summary_of(user("Review it."), said(report), max_words=300), Group.LAST)
+    assert [i for i in range(1, 8) if not any(f"### S{i}. Pump" in one for one in lines)] == []
+
+
+def test_of_a_template_the_rules_stay_before_its_headings() -> None:
+    steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
+    rules = "Tasks MUST be in order.\n\nThe label is REQUIRED for each of them."
+    found = told(user(f"Begin.\n\n{steps}\n\n{rules}\n\n{steps}"))
+    assert "- Tasks MUST be in order." in found
+    assert "- The label is REQUIRED for each of them." in found
+
+
+def test_titles_and_leads_without_a_list_are_left_out() -> None:
+    form = "## Comment 1\n\nThe lookup misses the explicit import of the package.\n\nComment:\n\n"
+    assert told(user(f"{form}It never looks at the alias.\n\nMy request:"), user("Fix it."))[
+        :2
+    ] == [
+        "- The lookup misses the explicit import of the package.",
+        "- It never looks at the alias.",
+    ]
