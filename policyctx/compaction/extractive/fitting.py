@@ -131,7 +131,7 @@ def _weighed(one: Quote, unit: Unit, position: int, count: int, cues: Cues) -> t
         user = unit.user and not one.minor
         return _LITTLE, unit._replace(weight=recency, minor=one.minor, user=user)
     weight, hard = weight_of(one.text, cues)
-    # A title, or a lead without a list, is the frame of what stands under it.
+    # A title, or a lead without a list, is the frame of the lines under it.
     is_frame = one.text.startswith("#") or one.text.endswith((":", "："))
     says_nothing = (is_frame and words_in(one.text) <= _LONGEST_TITLE) or (
         weight < 0 and FILLER.fullmatch(one.text)

@@ -49,7 +49,7 @@ _SHOWN_OF_PROGRAM = 80
 _MOST_OF_ANSWER, _LEAST_OF_FINDING, _MOST_PIECES = 800, 80, 400
 # How a numbered finding and a heading begin.
 HEAD = re.compile(r"(?:#+ |\*\*)?\(?[A-Z]?\d{1,2}[.)]|#+ \S")
-# What stands before the question of a tool behind its answer.
+# The words before the question of a tool behind its answer.
 ASKED = " [asked: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300

@@ -325,7 +325,7 @@ _ERROR = re.compile(
 )
 _MOST_LINES, _LAST_LINES = 4, 2
 _NOT_MADE, _NO_RESULT = re.compile(r"failed|exit code [1-9]"), "result not recorded"
-# What stands for a result of which nothing is quoted.
+# The words for a result of which nothing is quoted.
 _UNSAID = "printed more than is quoted here"
 
 
