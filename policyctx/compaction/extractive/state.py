@@ -249,7 +249,7 @@ def _step_in(call: Call) -> tuple[str, bool]:
     is_whole, checked, has_step = True, False, False
     for separator, plain, given in parts_in(call.command):
         keys = [key for part in command_parts(plain) if (key := _key_of(part))]
-        if checked and _PUTS_BACK.match(plain):
+        if checked and _PUTS_BACK.match(plain) and _COMMIT not in call.command:
             return "", True
         checked = checked or any(not _OF_GIT.match(key) or key == "git stash" for key in keys)
         has_step = has_step or bool(keys) or flagged

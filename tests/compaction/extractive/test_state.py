@@ -389,6 +389,11 @@ def test_what_is_run_on_files_that_are_put_back_is_no_step(command: str) -> None
     assert steps(summary_of(GO, *ran(command, "--- FAIL: TestPort\nexit code 1"))) == []
 
 
+def test_a_commit_beside_a_file_that_is_put_back_stays() -> None:
+    command = "make test; git checkout lock.json; git commit -qam x"
+    assert len(steps(summary_of(GO, *ran(command, "[main 1a2b3c4] x")))) == 1
+
+
 def test_a_stash_and_what_is_run_until_it_is_put_back_leave_together() -> None:
     stash, pop = ran("git stash", "Saved", "c1"), ran("git stash pop", "Dropped", "c3")
     failed = ran("go test ./...", "--- FAIL: TestPort\nexit code 1", "c2")
