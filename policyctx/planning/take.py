@@ -380,8 +380,9 @@ def _why_not(
         item = conversation.items[member]
         held = protection(conversation, member, step, at)
         if held is _THINKING and reason == Reason("with_call"):
-            # Reasoning that is a message of its own leaves with all that it led to.
-            held = None if conversation.reading.is_bound(member) else held
+            # Reasoning that is a message of its own leaves with the call that it led to.
+            led_to_call = any(conversation.items[i].kind == "tool_call" for i in unit)
+            held = None if led_to_call and conversation.reading.is_bound(member) else held
         if held is None and conversation.policy.pinned(item.type, item.tool) is not None:
             held = Reason("pinned")
         if held is None:
