@@ -23,7 +23,7 @@ from policyctx.policy.models import Policy
 from policyctx.policy.models.steps import Store
 from policyctx.session import Session
 from policyctx.store.opening import session_store
-from policyctx.turns.driving import Driver
+from policyctx.turns.driving import Driver, finished
 from policyctx.turns.effects import Turn
 from policyctx.turns.reporting import Reporting, Writes
 from policyctx.turns.result import Result
@@ -113,7 +113,7 @@ def report_of_nothing() -> Callable[[], object]:
         return result
 
     driver = Driver(store, Writes(), lambda: None)
-    return lambda: driver.run(reporting.turn("apply", turn()))
+    return lambda: finished(driver.in_steps(reporting.turn("apply", turn())))
 
 
 def compared_and_copied(messages: int) -> Callable[[], object]:

@@ -27,7 +27,7 @@ from benchmarks.runner import markdown_table
 from policyctx.replay.places import files
 from policyctx.replay.recording import Recording
 from policyctx.replay.report.page import write_report
-from policyctx.replay.running import Done, FailedRecording, PassedOver, replayed, worked
+from policyctx.replay.running import Done, FailedRecording, PartlyRead, PassedOver, replayed, worked
 from policyctx.replay.simulated import SimulatedSession
 
 TRACES = Path(__file__).parents[2] / "shared" / "traces"
@@ -82,7 +82,8 @@ def _replayed(folder: Path) -> list[SimulatedSession]:
         return replayed(POLICY, recording, path, excerpt=EXCERPT)
 
     outcomes = worked(files([folder]), work)
-    found = [one for one in outcomes if not isinstance(one, Done | FailedRecording | PassedOver)]
+    others = Done | FailedRecording | PassedOver | PartlyRead
+    found = [one for one in outcomes if not isinstance(one, others)]
     if not found:
         raise SystemExit(f"{folder}: no recording could be replayed")
     return found

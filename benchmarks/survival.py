@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.forty import forty_lines
 from policyctx.compaction.extractive import SummaryLine
+from policyctx.compaction.extractive.said import ASKED
 from policyctx.compaction.extractive.summary import summary_lines
 from policyctx.compaction.extractive.writing import Group
 from policyctx.compaction.rounds import SourcedLine, rounds
@@ -182,7 +183,7 @@ def fate_of(fact: Fact, lines: Sequence[SourcedLine]) -> Fate:
     for line in lines:
         if line.group not in _STATEMENTS or line.message is None:
             continue
-        text = _plain(line.text.partition("\n")[0])
+        text = _plain(line.text.partition(ASKED)[0])
         if any(_plain(value) in text for value in fact.values):
             newest = max(newest, line.message)
         elif any(_stands_in(_plain(value), text) for value in fact.superseded):

@@ -369,16 +369,24 @@ class UnreadableRecordingError(ReplayError):
 
     `path` is the file, `why` the reason; `format` is the format that was recognised, None if none
     was. `is_other` says that the file was read and its content is of no known format; it is False
-    for a file that could not be read.
+    for a file that could not be read. `is_seen` says that `why` tells what the file is instead:
+    JSON lines, a database, or what a known agent writes.
     """
 
     def __init__(
-        self, path: str, why: str, *, format_: str | None = None, is_other: bool = False
+        self,
+        path: str,
+        why: str,
+        *,
+        format_: str | None = None,
+        is_other: bool = False,
+        is_seen: bool = False,
     ) -> None:
         self.path = path
         self.why = why
         self.format = format_
         self.is_other = is_other
+        self.is_seen = is_seen
         super().__init__(f"{path}: {why}")
 
 

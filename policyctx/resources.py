@@ -31,7 +31,8 @@ def open_file(path: Path, *, allow_pipe: bool = False) -> BinaryIO:
     _require_regular(mode, path)
     # The path may be another file by now, so the open file is checked as well.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    file = os.fdopen(os.open(path, flags), "rb")
+    # Unlike `os.fdopen`, this keeps the name.
+    file = open(path, "rb", opener=lambda name, _: os.open(name, flags))  # noqa: SIM115
     try:
         _require_regular(os.fstat(file.fileno()).st_mode, path)
     except OSError:

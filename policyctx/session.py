@@ -29,10 +29,10 @@ from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, count
 from policyctx.tokens.usage import Correction, usage_of
 from policyctx.turns.before_compaction import BeforeCompaction
 from policyctx.turns.calls import Calls
-from policyctx.turns.driving import Driver, in_async, stepwise, verb
+from policyctx.turns.driving import Driver, finished, in_async, stepwise, verb
 from policyctx.turns.effects import SessionStore, Turn
 from policyctx.turns.knowledge import Knowledge
-from policyctx.turns.memory import Totals
+from policyctx.turns.memory import Memory, Totals
 from policyctx.turns.request import Request, moved_to_request
 from policyctx.turns.result import ContextItem, Result, context_items
 
@@ -198,7 +198,7 @@ class Session:
     @property
     def ledger(self) -> Ledger:
         """The decisions so far, also those that this session saved before a restart."""
-        return self._driver.run(self._knowledge.recall()).ledger
+        return self._memory().ledger
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
@@ -208,7 +208,7 @@ class Session:
         restart, and before the first `apply`, there are only these. With `state: none` the tuple is
         empty. Visits every item, but counts no tokens and reads no file.
         """
-        memory = self._driver.run(self._knowledge.recall())
+        memory = self._memory()
         conversation = memory.known.conversation if memory.known else None
         return context_items(conversation, memory.ledger, str(self.store.root))
 
@@ -298,7 +298,8 @@ class Session:
         decisions were made.
         """
         request = self._request(system, tools, request)
-        return self._calls.apply(messages, request, changed=changed)
+        turn = self._calls.apply(messages, request, changed=changed)
+        return self._calls.reporting.turn("apply", turn)
 
     apply_async = in_async(apply)
     """Edit a message list as `apply` does, with the files written in a thread."""
@@ -328,7 +329,8 @@ class Session:
         the store is offloaded again. `sources` are the files that the results were read
         from, by tool-use id; a placeholder may name them.
         """
-        return self._calls.arrive(message, call, sources)
+        turn = self._calls.arrive(message, call, sources)
+        return self._calls.reporting.turn("on_tool_result", turn)
 
     on_tool_result_async = in_async(on_tool_result)
     """Run the `arrival` steps as `on_tool_result` does, with the files written in a thread."""
@@ -356,7 +358,7 @@ class Session:
         It replaces the correction of this session. With `state: none` it has no effect, like
         `observe`.
         """
-        self._driver.run(self._knowledge.recall()).correction = correction
+        self._memory().correction = correction
 
     def totals(self) -> Totals:
         """Return what the session has sent, spared and stored so far.
@@ -364,14 +366,14 @@ class Session:
         Tokens are those of the calls whose usage was observed. With `state: none` all are 0 but
         `failed_writes`.
         """
-        memory = self._driver.run(self._knowledge.recall())
+        memory = self._memory()
         made, failed = len(memory.replacements.made), self.writes.failed
         return replace(memory.tallied.totals(memory.ledger, made), failed_writes=failed)
 
     @property
     def tokens_spared(self) -> int:
         """The `tokens_spared` of `totals`, which need not count the decisions for it."""
-        return self._driver.run(self._knowledge.recall()).tallied.spared
+        return self._memory().tallied.spared
 
     @property
     def stats(self) -> MemoStats:
@@ -428,6 +430,9 @@ class Session:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
+
+    def _memory(self) -> Memory:
+        return finished(self._driver.in_steps(self._knowledge.recall()))
 
     def _request(
         self, system: object = None, tools: object = None, given: Request | None = None

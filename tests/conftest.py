@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # ones all night. `HYPOTHESIS_PROFILE` chooses.
 SLOW = [HealthCheck.too_slow]
 settings.register_profile(
-    "ci", max_examples=25, deadline=None, derandomize=True, suppress_health_check=SLOW
+    "ci", max_examples=15, deadline=None, derandomize=True, suppress_health_check=SLOW
 )
 settings.register_profile(
     "quick", max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW
@@ -36,7 +36,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_collection_finish() -> None:
     """Look for garbage again, but not in what was collected."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

@@ -14,7 +14,7 @@ from policyctx.definitions.items import Message
 from policyctx.definitions.items import Path as Place
 from policyctx.messages.markers import markers_of, unmarked, with_markers
 from policyctx.testing.steps.messages import shared_parts
-from policyctx.turns.replacements import Replacement
+from policyctx.turns.replacement import Replacement
 from policyctx.turns.result import Result
 from tests.conversations import call, calls, picture, results, session_of, user
 from tests.policies import policy
@@ -266,7 +266,7 @@ def test_a_compaction_recorded_with_markers_in_its_hash_is_recognised(tmp_path: 
 
 
 def _earlier_digest(messages: list[Message], made: Replacement) -> str:
-    from policyctx.turns.replacements import _digest  # noqa: PLC0415 - what is recorded
+    from policyctx.turns.replacement import _digest  # noqa: PLC0415 - what is recorded
 
     return _digest(messages[made.skipped : made.skipped + made.count])
 

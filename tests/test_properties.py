@@ -12,7 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policyctx.definitions.items import Item, Message
-from policyctx.messages.editing import edited
 from policyctx.messages.reading import items_of
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compiled import OffloadPolicy
@@ -23,6 +22,7 @@ from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing import strategies
 from policyctx.testing.strategies import message_lists
+from tests.messages.edits import edited
 from tests.policy_strategies import named_policies, policies, random_policies
 from tests.sessions import session_under, tool_message
 

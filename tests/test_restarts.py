@@ -404,3 +404,72 @@ def test_a_list_that_is_whole_again_has_the_summary_that_was_made_of_it(tmp_path
     assert whole.compacted
     assert live.apply(full[:16]).compacted
     assert left_of(live, full) == whole.messages
+
+
+TRIM = """\
+  - name: trim
+    do: compact
+    when: {since_last: {messages: {over: 2}}}
+    compaction:
+      keep_recent: {messages: 1}
+      min_new: 0
+      summary: {by: none}
+      wording: {summary: "[trimmed]"}
+"""
+
+
+@in_all_shapes
+def test_no_step_drops_the_reply_to_a_summary(shape: str, tmp_path: Path) -> None:
+    compiled = policy(
+        "items: {assistant_message: {offload: true}}\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, select: {types: [assistant_message]}}\n" + TRIM
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    compacted = live.apply(full)
+    assert compacted.compacted
+    assert len(compacted.messages) == 3
+    for again in (live, opened(compiled, tmp_path, shape)):
+        result = again.apply(full)
+        assert list(result.messages) == list(compacted.messages)
+        assert result.plan.new == ()
+
+
+@in_all_shapes
+def test_words_that_a_summary_replaced_and_that_are_said_again_are_dropped_once(
+    shape: str, tmp_path: Path
+) -> None:
+    compiled = policy(
+        "items: {user_message: {offload: true}}\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, select: {types: [user_message], keep_recent: 1}}\n" + TRIM
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = ROUNDS[shape](0)
+    assert live.apply(list(full)).compacted
+    full += [full[0], ROUNDS[shape](1)[0]]
+    dropped = live.apply(full)
+    assert [one.item.text for one in dropped.plan.new] == ["question 0"]
+    again = opened(compiled, tmp_path, shape).apply(full)
+    assert list(again.messages) == list(dropped.messages)
+    assert again.plan.new == ()
+
+
+@in_all_shapes
+@pytest.mark.parametrize("do", ["offload", "clear", "drop"])
+def test_what_was_left_of_a_result_without_a_call_is_what_its_text_says(
+    do: str, shape: str, tmp_path: Path
+) -> None:
+    """The list begins behind the call, whose result becomes a text behind the summary."""
+    compiled = policy(
+        'items: {tool_result: {offload: true}}\nmin_chars: 0\nplaceholder: "[gone]"\n'
+        "store: {sync: never}\nsteps:\n"
+        f"  - {{name: old, do: {do}, select: {{types: [tool_result]}}}}\n" + TRIM
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*(ROUNDS[shape](i)[0] for i in range(3)), ROUNDS[shape](9)[-1]]
+    compacted = live.apply(full)
+    assert compacted.compacted
+    for again in (live, opened(compiled, tmp_path, shape)):
+        result = again.apply(full)
+        assert list(result.messages) == list(compacted.messages)
+        assert result.plan.new == ()

@@ -34,7 +34,7 @@ COMPACTING = """\
     """
 LARGE = "x" * 400
 # The long profile interrupts more turns.
-INTERRUPTS = 259 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 65
+INTERRUPTS = 259 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 30
 FULL = session_of(LARGE, LARGE)
 
 

@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ from policyctx.cli.output import console, counted
 from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, UnreadableRecordingError
 from policyctx.messages.asked import model_name
-from policyctx.messages.reading import RequestBody, request_of
-from policyctx.planning.facts import window_of
+from policyctx.messages.reading import Reading, RequestBody, request_of
+from policyctx.messages.shapes.built_in import BUILT_IN, RESPONSES
+from policyctx.planning.facts import has_unknown_window, window_of
 from policyctx.replay.cost import learnt
-from policyctx.replay.readers.registered import LISTS, readers
-from policyctx.replay.reading import recordings_of
+from policyctx.replay.readers.registered import LISTS
+from policyctx.replay.readers.source import SQLITE
+from policyctx.replay.reading import recordings_in, recordings_of, unread_in_words
 from policyctx.replay.recording import ModelCall, Recording
 from policyctx.replay.terms import called_window
 from policyctx.resources import open_file
@@ -33,6 +36,8 @@ class RecordedChoice:
     """Its name, the part of the name after `#`, or its number from 1 on."""
     call: int | None = None
     """Counted from 1."""
+    partial: bool = False
+    """Whether a file is read of which much is not understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class Given:
     """The number of recorded calls before the request."""
     whole: Recording | None = None
     """The recording with the calls from the chosen one on; None where it is `recording`."""
+    unread: Mapping[str, int] = field(default_factory=dict)
+    """What of the whole file is not understood: how often, by what it is."""
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -74,9 +81,16 @@ class Given:
         takes = self.request.takes_markers
         asked = Request(self.system, self.tools, name, window, takes_markers=takes)
         own = session.policy.model.context_window
-        if window != own and session.policy.asks_for_window and not quiet:
+        told = self._last is not None and self._last.window is not None
+        is_unknown = not told and has_unknown_window(session.policy.model, name)
+        if (is_unknown or window != own) and session.policy.asks_for_window and not quiet:
             console(stderr=True).print(
-                f"note: gates see the window of {name}, {window:,} tokens;"
+                (
+                    f"note: the window of {name} is not known: {window:,} tokens are assumed;"
+                    " model.context_window sets it"
+                )
+                if is_unknown
+                else f"note: gates see the window of {name}, {window:,} tokens;"
                 " model.context_window in the policy would replace it",
                 soft_wrap=True,
                 markup=False,
@@ -99,6 +113,14 @@ class Given:
             )
         return asked
 
+    def document_with(self, request: RequestBody, messages: Sequence[Message]) -> object:
+        """Return the new messages as a document; of a recording, with the name of its model."""
+        name = self._last and self._last.language_model
+        if not name:
+            return request.document_with(messages)
+        key = "input" if BUILT_IN.writing(messages) is RESPONSES else "messages"
+        return {"model": name, key: list(messages)}
+
     def report(self, session: Session) -> dict[str, Any]:
         """Return which recording was read as plain values, for `--json`."""
         recording = self.recording
@@ -116,6 +138,7 @@ class Given:
                 "largest_billed": max(sizes, default=None),
                 "context_window": window,
                 "calls_over_window": sum(size > window for size in sizes),
+                "not_understood": dict(self.unread),
             }
         }
 
@@ -161,7 +184,8 @@ def read_messages(
 
     The content shows which it is, not the name. Where the file holds several sessions and none was
     chosen, the first is read and stderr says so, unless all is to be `quiet`; so it does for a
-    request body of which a part of the history is not read. Raises
+    request body of which a part of the history is not read, for records that are not understood,
+    and for calls without a result and results without a call. Raises
     `MessagesError`, its text led by the file's name, also for a session or call that is not there.
     """
     name = "stdin" if messages == "-" else messages
@@ -169,9 +193,25 @@ def read_messages(
         given = _read(_content(messages), name, choice or RecordedChoice(), quiet=quiet)
     except MessagesError as error:
         raise MessagesError(f"{name}: {error}", index=error.index) from error
-    for note in () if quiet else given.request.notes:
+    if given.unread and not quiet:
+        sentence = f"note: {name}: not understood: {unread_in_words(given.unread)}"
+        console(stderr=True).print(sentence, soft_wrap=True, markup=False)
+    for note in () if quiet else (*given.request.notes, *_lone(given.messages)):
         console(stderr=True).print(f"note: {note}", soft_wrap=True, markup=False)
     return given
+
+
+def _lone(messages: Sequence[Message]) -> Iterator[str]:
+    """Say how many results have no call, and how many calls before the newest reply no result."""
+    reading = Reading()
+    reading.extend(messages)
+    lone = [item for i, item in enumerate(reading.items) if i not in reading.partners]
+    calls = [one for one in lone if one.kind == "tool_call" and one.message < reading.before_reply]
+    results = [one for one in lone if one.kind == "tool_result"]
+    if calls:
+        yield f"no result for {counted(len(calls), 'call')} of a tool in the list"
+    if results:
+        yield f"no call for {counted(len(results), 'result')} of a tool in the list"
 
 
 def _content(messages: str) -> bytes:
@@ -187,31 +227,57 @@ def _content(messages: str) -> bytes:
 
 
 def _read(content: bytes, name: str, choice: RecordedChoice, *, quiet: bool) -> Given:
-    recording = _recording(content, name, choice.session, quiet=quiet)
+    try:
+        recording, unread = _recording(content, name, choice, quiet=quiet)
+    except UnreadableRecordingError as error:
+        return _request_without(error, content, choice)
     if choice.call is not None:
-        return _at_call(recording, choice.call)
-    if recording is None:
-        return Given(_request(content))
-    whole = Given(RequestBody(recording.messages()), recording, len(recording.calls))
+        return _at_call(recording, choice.call, unread)
+    learns = len(recording.calls)
+    whole = Given(RequestBody(recording.messages()), recording, learns, unread=unread)
     if recording.format not in LISTS or choice.session is not None:
         return whole
     # A document that is a request by itself keeps what is around its messages.
     try:
-        return Given(_request(content), recording, len(recording.calls))
+        return replace(whole, request=_request(content))
     except _NotARequestError as error:
-        if error.is_json and recording.not_understood:
+        if error.is_json and unread and not choice.partial:
             raise
         return whole
 
 
-def _at_call(recording: Recording | None, call: int) -> Given:
-    if recording is None or not recording.calls:
-        raise MessagesError("--call needs a recording with calls of a model")
+def _request_without(
+    error: UnreadableRecordingError, content: bytes, choice: RecordedChoice
+) -> Given:
+    """Return the request in a document, or raise why it is neither that nor a recording."""
+    is_list = error.is_other or error.format in LISTS
+    if is_list and choice.session is not None:
+        raise MessagesError("--session needs a recording") from error
+    if is_list and choice.call is not None:
+        raise MessagesError(_NO_CALLS) from error
+    if not is_list or error.is_seen:
+        raise MessagesError(error.why) from error
+    try:
+        request = _request(content)
+    except _NotARequestError as other:
+        more = "" if other.index is not None else f"; nor is it a known recording: {error.why}"
+        raise MessagesError(f"{other}{more}", index=other.index) from error
+    if not error.is_other:
+        raise MessagesError(error.why) from error
+    return Given(request)
+
+
+_NO_CALLS = "--call needs a recording with calls of a model"
+
+
+def _at_call(recording: Recording, call: int, unread: Mapping[str, int]) -> Given:
+    if not recording.calls:
+        raise MessagesError(_NO_CALLS)
     calls = len(recording.calls)
     if not 1 <= call <= calls:
         raise MessagesError(f"{recording.name} has {counted(calls, 'call')}; there is no {call}")
     cut = recording.until(call)
-    return Given(RequestBody(cut.messages()), cut, call - 1, recording)
+    return Given(RequestBody(cut.messages()), cut, call - 1, recording, unread)
 
 
 class _NotARequestError(MessagesError):
@@ -230,41 +296,38 @@ def _request(content: bytes) -> RequestBody:
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
     except MessagesError as error:
-        more = f"; {_no_recording()}" if error.index is None else ""
-        raise _NotARequestError(f"{error}{more}", index=error.index) from error
+        raise _NotARequestError(str(error), index=error.index) from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        text = f"not JSON: {where}: {error.msg}; {_no_recording()}"
-        raise _NotARequestError(text, is_json=False) from error
+        raise _NotARequestError(f"not JSON: {where}: {error.msg}", is_json=False) from error
     except ValueError as error:
         raise MessagesError(f"not JSON: {error}") from error
 
 
-def _no_recording() -> str:
-    formats = ", ".join(reader.FORMAT for reader in readers())
-    return f"nor is it a recording that is known, of {formats}"
-
-
-def _recording(content: bytes, name: str, session: str | None, *, quiet: bool) -> Recording | None:
-    found = recordings_of(content, Path(name).name)
-    try:
-        if session is not None:
-            return _chosen(list(found), session)
-        first, second = next(found), next(found, None)
-    except UnreadableRecordingError as error:
-        if error.is_other or error.format in LISTS:
-            if session is not None:
-                raise MessagesError("--session needs a recording") from error
-            return None
-        of = "" if error.format is None else f"a recording of {error.format}: "
-        raise MessagesError(f"{of}{error.why}") from error
-    if second is not None and not quiet:
+def _recording(
+    content: bytes, name: str, choice: RecordedChoice, *, quiet: bool
+) -> tuple[Recording, Mapping[str, int]]:
+    """Return the chosen recording, and what of the whole file is not understood."""
+    if content.startswith(SQLITE) and name != "stdin":  # a journal may be beside it
+        found = recordings_in(Path(name), partial=choice.partial)
+    else:
+        found = recordings_of(content, Path(name).name, partial=choice.partial)
+    unread: Counter[str] = Counter()
+    kept: list[Recording] = []
+    for number, recording in enumerate(found):
+        unread += Counter(recording.not_understood)
+        if number == 0 or choice.session is not None:
+            kept.append(recording)
+    if choice.session is not None:
+        return _chosen(kept, choice.session), unread
+    [first] = kept
+    if number and not quiet:
         several = (
             f"{name} holds several recordings; this is the first, {first.name};"
             " --session NAME reads another, --session ? lists them"
         )
         console(stderr=True).print(several, soft_wrap=True)
-    return first
+    return first, unread
 
 
 def _chosen(found: list[Recording], session: str) -> Recording:

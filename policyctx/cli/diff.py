@@ -12,9 +12,9 @@ import typer
 
 from policyctx.cli import output
 from policyctx.cli.net_output import net_dollars
-from policyctx.cli.progress import gathered, replay_policy, tell
+from policyctx.cli.progress import gathered, interruptible, replay_policy, tell
 from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
-from policyctx.cli.replay_output import figures_report, outcome_report
+from policyctx.cli.replay_output import figures_report, outcome_report, unknown
 from policyctx.errors import visible
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared
 from policyctx.replay.executing.processes import executor
@@ -31,6 +31,7 @@ _INDENT = "    "
 _DIGITS = 6
 
 
+@interruptible()
 def diff(
     policy_a: Annotated[
         str, typer.Argument(metavar="POLICY_A", help="A preset's name or a policy file's path.")
@@ -45,6 +46,7 @@ def diff(
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     prices: Prices = "recorded",
+    in_part: output.Partial = False,
     as_json: output.Json = False,
 ) -> None:
     """Replay recorded sessions under two policies; show what differs, and why.
@@ -52,14 +54,15 @@ def diff(
     First the totals side by side, the net cost among them, then the items that have another fate.
 
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
-    130 after Ctrl-C, which shows what is done so far.
+    130 after Ctrl-C or SIGTERM, which show what is done so far.
 
     Example: policyctx diff coding-agent mine.yaml session.jsonl
     """
     named = policy_a, policy_b
     loaded = replay_policy(policy_a), replay_policy(policy_b)
     with executor(jobs, scheduler) as workers:
-        so_far = gathered(paths, partial(compared, loaded, prices=prices), workers)
+        work = partial(compared, loaded, prices=prices)
+        so_far = gathered(paths, work, workers, partial=in_part)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
         total(figures_of(one.first) for one in so_far.results),
@@ -109,6 +112,8 @@ def _show(
         most = max((out.width - _NUMBERS) // 2, _LABEL)
         made = _table([output.shortened(name, most) for name in named], rows)
     out.print(made)
+    for line in unknown(figures[1]):
+        out.print(line, soft_wrap=True)
 
 
 def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

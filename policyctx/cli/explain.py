@@ -49,6 +49,7 @@ def plan(
     session_id: output.SessionId = None,
     recorded: output.Recorded = None,
     call: output.Call = None,
+    partial: output.Partial = False,
     as_json: output.Json = False,
 ) -> None:
     """Show what a policy would do, and why; write nothing.
@@ -58,7 +59,7 @@ def plan(
     # No summary is made, so the policy's summarizer need not be there.
     nobody = ExtractiveSummarizer()
     session = Session(policy, root=root, session_id=session_id, summarizer=nobody)
-    given = read_messages(messages, RecordedChoice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call, partial))
     request = given.teach(session)
     planned = session.plan(given.messages, request=request)
     placed = session.breakpoints(given.messages, request=request)
@@ -114,18 +115,20 @@ def apply(
     session_id: output.SessionId = None,
     recorded: output.Recorded = None,
     call: output.Call = None,
+    partial: output.Partial = False,
     as_json: output.Json = False,
 ) -> None:
     """Apply a policy: new messages, and files for what left.
 
-    New messages go to stdout in the shape of the old, an array or the whole request body; a
-    summary goes to stderr, what is offloaded to files.
+    New messages go to stdout in the shape of the old, an array or the whole request body; those of
+    a recording in a body with the name of its model. A summary goes to stderr, what is offloaded
+    to files.
 
     Example: policyctx apply coding-agent session.jsonl -o smaller.json
     """
     session = Session(policy, root=root, session_id=session_id)
     # With `--json` stderr is a report for programs.
-    given = read_messages(messages, RecordedChoice(recorded, call), quiet=as_json)
+    given = read_messages(messages, RecordedChoice(recorded, call, partial), quiet=as_json)
     asked = given.teach(session, quiet=as_json)
     with _opened(path) as write:
         result = session.apply(given.messages, request=asked)
@@ -134,7 +137,7 @@ def apply(
         request = given.request
         if result.breakpoints:
             request = request.marked(result.system, result.tools)
-        write(output.json_text(request.document_with(result.messages)))
+        write(output.json_text(given.document_with(request, result.messages)))
     planned, placed = result.plan, result.breakpoints
     err = output.console(stderr=True)
     if as_json:
@@ -259,6 +262,7 @@ def explain(
     session_id: output.SessionId = None,
     recorded: output.Recorded = None,
     call: output.Call = None,
+    partial: output.Partial = False,
     as_json: output.Json = False,
 ) -> None:
     """Explain what a policy would do with each item, and which line says so; write nothing.
@@ -269,7 +273,7 @@ def explain(
     nobody = ExtractiveSummarizer()
     hints = dict(map(_hint, ephemeral or ()))
     session = Session(policy, root=root, session_id=session_id, summarizer=nobody, hints=hints)
-    given = read_messages(messages, RecordedChoice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call, partial))
     request = given.teach(session)
     planned = session.plan(given.messages, request=request)
     positions = _chosen(planned, item, why_not=why_not, largest=largest)
@@ -393,7 +397,7 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
         "compaction": output.compaction_report(planned),
         "items": [
             {
-                **output.item_report(planned, position),
+                **output.item_report(planned.items[position], position),
                 "tokens": planned.facts.tokens(planned.items[position]),
                 "decision": planned.decision(position).action,
                 "read_back": planned.decision(position).is_read_back,

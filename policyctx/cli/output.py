@@ -21,7 +21,7 @@ from rich.text import Text
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
-from policyctx.definitions.items import HostObject
+from policyctx.definitions.items import HostObject, Item
 from policyctx.errors import HIDDEN, Diagnostic, visible
 from policyctx.planning.anchors import Breakpoint, Breakpoints, Why
 from policyctx.planning.compiled import OffloadPolicy
@@ -243,9 +243,8 @@ def reason_report(reason: Reason) -> dict[str, Any]:
     return {"code": reason.code, **reason.values, "sentence": reason.sentence}
 
 
-def item_report(plan: Plan, position: int) -> dict[str, Any]:
+def item_report(item: Item, position: int) -> dict[str, Any]:
     """Return what an item is as plain values, for `--json`."""
-    item = plan.items[position]
     return {
         "position": position,
         "message": item.message,
@@ -258,14 +257,8 @@ def item_report(plan: Plan, position: int) -> dict[str, Any]:
 
 def decision_report(decision: Decision, policy: OffloadPolicy) -> dict[str, Any]:
     """Return one decision as plain values, for `--json`."""
-    item = decision.item
     return {
-        "position": decision.position,
-        "message": item.message,
-        "item_id": item.item_id,
-        "type": item.type,
-        "tool": item.tool,
-        "chars": len(item.text),
+        **item_report(decision.item, decision.position),
         "decision": decision.action,
         "step": decision.step,
         "rule": decision.rule,
@@ -453,6 +446,13 @@ Call: TypeAlias = Annotated[
         help="The list that call N of a recorded session was made with; by default the list at the"
         " session's end.",
         show_default=False,
+    ),
+]
+Partial: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--partial",
+        help="Read recordings also if more than a tenth of one is not understood.",
     ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]

@@ -3,27 +3,128 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from datetime import timedelta
+from threading import Event, Thread
+from typing import Generic, NoReturn, Self, TypeAlias, TypeVar
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from policyctx.cli.output import console, counted, table
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.replay.executing.executor import Executor
-from policyctx.replay.places import RecordingFile, RecordingOrigin, WorkPart, files, place_of
-from policyctx.replay.reading import PIPE_REFUSED
-from policyctx.replay.running import Done, FailedRecording, LoadedPolicy, PassedOver, Work, worked
+from policyctx.replay.places import (
+    RecordingFile,
+    RecordingOrigin,
+    WorkPart,
+    files,
+    place_of,
+)
+from policyctx.replay.reading import PIPE_REFUSED, unread_in_words
+from policyctx.replay.running import (
+    Done,
+    FailedRecording,
+    LoadedPolicy,
+    PartlyRead,
+    PassedOver,
+    Work,
+    worked,
+)
 
 T = TypeVar("T")
 # What came of one recording, or of a file that has none.
-Outcome: TypeAlias = "T | FailedRecording | PassedOver"
+Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead"
 
 INTERRUPTED = 130
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Take SIGTERM and the end of the terminal for Ctrl-C; what is ignored, as by nohup, stays so.
+
+    A second one of the same kind is ignored, so that what is done so far can be shown.
+    """
+    numbers = [getattr(signal, name, signal.SIGTERM) for name in ("SIGTERM", "SIGHUP")]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, _: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+class Bar:
+    """How far long work is: a bar on a terminal, elsewhere a line each `seconds`."""
+
+    def __init__(self, what: str, seconds: float = 10) -> None:
+        self._err = console(stderr=True)
+        self._seconds = seconds
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
+        times = TimeElapsedColumn(), TimeRemainingColumn()
+        is_shown = self._err.is_terminal
+        self._bars = Progress(
+            *columns, *times, console=self._err, transient=True, disable=not is_shown
+        )
+        self._task = self._bars.add_task(what, total=None)
+        self._is_over = Event()
+        self._lines = None if is_shown else Thread(target=self._print, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        if self._lines is not None:
+            self._lines.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        if self._lines is not None:
+            self._lines.join()
+        with suppress(OSError):  # the terminal may be closed
+            self._bars.stop()
+
+    def begin(self, total: float | None, what: str) -> None:
+        """Begin work of this size, unless there is none."""
+        if total:
+            self._bars.reset(self._task, total=total, description=what)
+
+    def advance(self, done: float) -> None:
+        """Say that so much of it is done."""
+        self._bars.advance(self._task, done)
+
+    def _print(self) -> None:
+        while not self._is_over.wait(self._seconds):
+            [task] = self._bars.tasks
+            line = f"{task.description}: {task.percentage:.0f} % in {_time(task.elapsed)}"
+            left = task.time_remaining
+            line += "" if left is None else f", about {_time(left)} left"
+            with suppress(OSError):
+                self._err.print(line, soft_wrap=True, highlight=False)
+
+
+def _time(seconds: float | None) -> str:
+    return str(timedelta(seconds=round(seconds or 0)))
 
 
 @dataclass(slots=True)
@@ -35,6 +136,10 @@ class Progressed(Generic[T]):
     """Where the recording of each result is."""
     failures: list[FailedRecording] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
+    unread: dict[str, Counter[str]] = field(default_factory=dict)
+    """By file, what is not understood: how often, by what it is."""
+    repeated: Counter[str] = field(default_factory=Counter)
+    """By file, how many of its calls an earlier file has, too; they are counted once."""
     files: int = 0
     """Files that are done, those included that gave nothing."""
     of_files: int = 0
@@ -42,13 +147,17 @@ class Progressed(Generic[T]):
     calls: int | None = None
     """Model calls in the results, where the command has counted them."""
 
-    def add(self, part: WorkPart, outcomes: Iterable[T | FailedRecording | PassedOver]) -> None:
+    def add(self, part: WorkPart, outcomes: Iterable[Outcome[T]]) -> None:
         """Add what came of a part, in the order of its recordings."""
         for index, outcome in enumerate(outcomes):
             if isinstance(outcome, FailedRecording):
                 self.failures.append(outcome)
             elif isinstance(outcome, PassedOver):
                 self.passed_over.append(outcome.path)
+            elif isinstance(outcome, PartlyRead):
+                if outcome.counts:
+                    self.unread.setdefault(outcome.path, Counter()).update(outcome.counts)
+                self.repeated[outcome.path] += outcome.repeated
             else:
                 self.results.append(outcome)
                 self.origins.append(RecordingOrigin(part, index))
@@ -85,34 +194,29 @@ def gathered(
     executor: Executor,
     *,
     of_part: Callable[[list[Outcome[T]]], list[Outcome[T]]] | None = None,
+    partial: bool = False,
 ) -> Progressed[T]:
     """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned.
 
     The order is that of the files, whoever does the work. `of_part` makes of the outcomes of each
-    part of a file what is kept of them. Raises `InputError` for a path that is a wrong URL.
+    part of a file what is kept of them. Files of which much is not understood are read if `partial`
+    is true. Raises `InputError` for a path that is a wrong URL.
     """
     kept = of_part or list
-    found = files(map(place_of, paths))
+    found = files(map(place_of, paths), partial=partial)
     so_far: Progressed[T] = Progressed(of_files=len(found))
     outcomes: list[Outcome[T]] = []
     by_file: dict[RecordingFile, list[tuple[WorkPart, list[Outcome[T]]]]] = {}
-    err = console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+    with Bar("recordings") as bar:
         # Large files take longer, so the bar goes by bytes.
-        bar = bars.add_task("recordings", total=sum(file.bytes for file in found) or None)
+        bar.begin(sum(file.bytes for file in found), "recordings")
         try:
             for outcome in worked(found, work, executor):
                 if isinstance(outcome, Done):
                     by_file.setdefault(outcome.part.file, []).append((outcome.part, kept(outcomes)))
                     outcomes = []
                     so_far.files += outcome.is_last
-                    bars.advance(bar, outcome.part.bytes)
+                    bar.advance(outcome.part.bytes)
                 else:
                     outcomes.append(outcome)
         except KeyboardInterrupt:
@@ -159,6 +263,17 @@ def _failed(failures: Iterable[FailedRecording]) -> Iterator[str]:
 
 def _left(so_far: Progressed[T]) -> Iterator[str]:
     """Yield what was skipped and left undone, and why there is nothing at all."""
+    unread = [*so_far.unread.items()]
+    for path, counts in unread[:_LISTED]:
+        yield f"note: {path}: not understood: {unread_in_words(counts)}"
+    if len(unread) > _LISTED:
+        whole = sum((counts for _, counts in unread[_LISTED:]), Counter[str]())
+        more = counted(len(unread) - _LISTED, "more file")
+        yield f"note: {more}: not understood: {unread_in_words(whole)}"
+    if calls := so_far.repeated.total():
+        in_files = counted(len(+so_far.repeated), "file")
+        again = counted(calls, "call")
+        yield f"note: {again} in {in_files} repeat calls of another file, and are counted once"
     skipped = so_far.passed_over
     yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
     if len(skipped) > _LISTED:

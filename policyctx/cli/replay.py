@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from policyctx.cli.output import Json, Policy, console, json_text
-from policyctx.cli.progress import Progressed, gathered, missing, replay_policy, tell
+from policyctx.cli.output import Json, Partial, Policy, console, json_text
+from policyctx.cli.progress import Progressed, gathered, interruptible, missing, replay_policy, tell
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.report.page import check_writable, write_report
@@ -57,6 +57,7 @@ Prices: TypeAlias = Annotated[
 _EXCERPT = 4_000
 
 
+@interruptible()
 def replay(
     policy: Policy,
     paths: Recordings,
@@ -81,6 +82,7 @@ def replay(
         typer.Option(metavar="N", min=0, help="Characters of each item that the report shows."),
     ] = _EXCERPT,
     prices: Prices = "recorded",
+    in_part: Partial = False,
     as_json: Json = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Report as CSV, one row for each session.")
@@ -94,7 +96,7 @@ def replay(
     error. Files are read more than once, so neither POLICY nor PATHS can be a pipe.
 
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
-    130 after Ctrl-C, which shows what is done so far.
+    130 after Ctrl-C or SIGTERM, which show what is done so far.
 
     Example: policyctx replay coding-agent ~/.claude/projects --report out.html
     """
@@ -110,15 +112,17 @@ def replay(
         in_short: Progressed[ShownSessions]
         with executor(jobs, scheduler) as workers:
             work = partial(shown, loaded, prices=prices)
-            in_short = gathered(paths, work, workers, of_part=one_line)
+            in_short = gathered(paths, work, workers, of_part=one_line, partial=in_part)
         in_short.calls = sum(one.figures.calls for one in in_short.results)
         _print(out, in_short.results, in_short, as_csv=as_csv, each=sessions, prices=prices)
         tell(in_short)
         raise typer.Exit(in_short.exit_code)
     with executor(jobs, scheduler) as workers:
         work_in_full = partial(replayed, loaded, excerpt=excerpt, prices=prices)
-        so_far = gathered(paths, work_in_full, workers)
+        so_far = gathered(paths, work_in_full, workers, partial=in_part)
     so_far.calls = sum(len(session.calls) for session in so_far.results)
+    if report is not None:  # before what is printed: the terminal may be closed
+        size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
     if as_json:
         values = replay_report(policy, so_far, details=regret_details, prices=prices)
         out.out(json_text(values), highlight=False)
@@ -129,7 +133,6 @@ def replay(
             print_regrets(out, so_far.results)
     tell(so_far)
     if report is not None:
-        size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
         console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
     raise typer.Exit(so_far.exit_code)
 

@@ -23,8 +23,9 @@ from policyctx.cli.output import (
     table_width,
 )
 from policyctx.cli.progress import Progressed
+from policyctx.errors import visible
 from policyctx.policy.models import Model
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.cost import LAYOUT_MEANINGS, Cost
@@ -51,7 +52,7 @@ _LAYOUTS = (tuple(range(12)), (0, 1, 2, 3, 4, 5, 8, 9, 10, 11), (0, 1, 2, 3, 10,
 _PRICED = ("layout", "read", "with it", "not read", "with it", "$", "with it", "change")
 _CHECKED = (
     *("format", "sessions", "calls", "tokens", "wrong", "unknown"),
-    *("error", "median", "unknown $"),
+    *("error", "median", "unknown $", "bias"),
 )
 _FOUND_CHARS = 100
 
@@ -213,13 +214,23 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         where = {
             "policy": "model.price of the policy",
             "recorded": "those of the recorded models on the day of each call",
-            "today": f"those of the recorded models as of {prices_date()}",
+            "today": f"those of the recorded models today, by {prices_source()}",
         }["policy" if whole.priced_by_policy else prices]
         output = whole.costs.unedited.dollars.output
         yield f"prices    {where}"
         yield (
             f"output    of the recorded calls cost ${output:,.2f}, which no other figure includes"
         )
+    yield from unknown(whole)
+    if whole.ttl_assumed:
+        calls = counted(whole.ttl_assumed, "call")
+        yield (
+            f"ttl       assumed for {calls}: the recording does not say how long cache entries live"
+        )
+
+
+def unknown(whole: Figures) -> Iterator[str]:
+    """Yield which prices and windows are not known, and whose prices are not the standard ones."""
     if whole.unpriced:
         models = sorted(whole.unpriced.items())
         calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in models)
@@ -230,11 +241,9 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         calls = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in unknown)
         assumed = f"{Model().context_window:,} tokens"
         yield f"window    {assumed} assumed for {calls}: model.context_window sets it"
-    if whole.ttl_assumed:
-        calls = counted(whole.ttl_assumed, "call")
-        yield (
-            f"ttl       assumed for {calls}: the recording does not say how long cache entries live"
-        )
+    for tier, number in sorted(whole.tiers.items()):
+        calls = counted(number, "call")
+        yield f"tier      {calls} at the service tier {visible(tier)} have the standard prices here"
 
 
 def _untouched(whole: Figures) -> Iterator[str]:
@@ -292,11 +301,11 @@ def _print_checks(out: Console, checks: Checks) -> None:
 def _check_cells(checks: Checks, name: str) -> tuple[str, ...]:
     """Return the numbers of a row, in the order of `_CHECKED`."""
     check = checks.together(name)
-    shares = (check.error, checks.median(name), check.unknown_share)
+    shares = (check.error, checks.median(name), check.unknown_share, check.bias)
     return (
         str(check.calls),
         *map(short, (check.tokens, check.off, check.unknown)),
-        *("-" if share is None else f"{share:.1%}".replace("%", " %") for share in shares),
+        *("-" if s is None else f"{s:.1%}".replace("%", " %").replace("-", "−") for s in shares),
     )
 
 
@@ -324,7 +333,7 @@ def replay_report(
     return {
         "policy": policy,
         "prices": prices,
-        "prices_of": prices_date(),
+        "prices_of": prices_source(),
         "answer": answer.values(),
         "sessions": [
             {
@@ -349,6 +358,8 @@ def outcome_report(so_far: Progressed[Any]) -> dict[str, Any]:
         "files": so_far.files,
         "failures": [asdict(failure) for failure in so_far.failures],
         "passed_over": so_far.passed_over,
+        "not_understood": so_far.unread,
+        "repeated_calls": +so_far.repeated,
         "interrupted": so_far.is_interrupted,
     }
 
@@ -396,6 +407,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
         "priced_sessions": figures.priced,
         "calls_without_prices": dict(figures.unpriced),
         "calls_with_assumed_ttl": figures.ttl_assumed,
+        "calls_with_tier": dict(figures.tiers),
         "calls_with_assumed_window": dict(figures.assumed_windows),
         "contradictions": contradicting(figures),
         "checks": {name: _check(figures.checks, name) for name in figures.checks.formats},
@@ -456,6 +468,7 @@ def _check(checks: Checks, name: str) -> dict[str, Any]:
         "tokens_unknown": check.unknown,
         "error": _rounded(check.error),
         "median_error": _rounded(checks.median(name)),
+        "bias": _rounded(check.bias),
         "unknown": _rounded(check.unknown_share),
         "causes": dict(check.causes),
     }

@@ -8,7 +8,16 @@ from pydantic import ValidationError
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from policyctx.cli.conversation import Given, RecordedChoice, read_messages
-from policyctx.cli.output import Call, Json, Messages, Recorded, console, counted, json_text
+from policyctx.cli.output import (
+    Call,
+    Json,
+    Messages,
+    Partial,
+    Recorded,
+    console,
+    counted,
+    json_text,
+)
 from policyctx.compaction.rounds import Round, SourcedLine, rounds
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models.compaction import Summary
@@ -56,6 +65,7 @@ def summary(
     ] = False,
     recorded: Recorded = None,
     call: Call = None,
+    partial: Partial = False,
     as_json: Json = False,
 ) -> None:
     """Print the summary that a compaction would leave of a conversation.
@@ -75,7 +85,7 @@ def summary(
         "max_share": max_share,
     }
     settings = _limited(compaction.summary, {k: v for k, v in limits.items() if v is not None})
-    given = read_messages(messages, RecordedChoice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call, partial))
     err = console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"))
     made: list[Round] = []

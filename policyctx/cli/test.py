@@ -89,7 +89,7 @@ def run(
         console(stderr=True).print(wanted, soft_wrap=True)
         raise typer.Exit(2)
     if mutate is not None:
-        from policyctx.cli.mutating import print_mutants  # noqa: PLC0415 - needs pytest  # noqa: PLC0415 - needs pytest
+        from policyctx.cli.mutating import print_mutants  # noqa: PLC0415 - needs pytest
 
         noticed = print_mutants(mutate, paths or (), jobs=jobs, accept=accept, as_json=as_json)
         raise typer.Exit(0 if noticed else 1)

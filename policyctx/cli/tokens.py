@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli.conversation import RecordedChoice, read_messages
-from policyctx.cli.output import Call, Json, Messages, Recorded, console, json_text, table
+from policyctx.cli.output import (
+    Call,
+    Json,
+    Messages,
+    Partial,
+    Recorded,
+    console,
+    json_text,
+    table,
+)
 from policyctx.definitions.items import HostObject, Item, Medium, Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.editing import request_content
@@ -37,6 +46,7 @@ def tokens(
     ] = None,
     recorded: Recorded = None,
     call: Call = None,
+    partial: Partial = False,
     as_json: Json = False,
 ) -> None:
     """Show what a conversation weighs, by type and by tool.
@@ -46,7 +56,7 @@ def tokens(
 
     Example: policyctx tokens session.jsonl
     """
-    given = read_messages(messages, RecordedChoice(recorded, call))
+    given = read_messages(messages, RecordedChoice(recorded, call, partial))
     recording = given.recording
     calls = [] if recording is None else [c for c in recording.calls if c.usage and c.usage.prompt]
     if language_model is None and calls:

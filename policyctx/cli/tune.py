@@ -8,14 +8,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 import policyctx
-from policyctx.cli.output import Json, console, counted, json_text, shortened, signed_dollars, table
-from policyctx.cli.progress import INTERRUPTED, Progressed, gathered, replay_policy, tell
+from policyctx.cli.output import (
+    Json,
+    Partial,
+    console,
+    counted,
+    json_text,
+    shortened,
+    signed_dollars,
+    table,
+)
+from policyctx.cli.progress import (
+    INTERRUPTED,
+    Bar,
+    Progressed,
+    gathered,
+    interruptible,
+    replay_policy,
+    tell,
+)
 from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
 from policyctx.cli.replay_output import outcome_report
 from policyctx.definitions.items import HostObject
@@ -23,7 +39,7 @@ from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import made_source
 from policyctx.policy.suggestions import resolved_yaml
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.replay.executing.executor import Executor
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.report.page import check_writable, write_page
@@ -106,6 +122,8 @@ def _sessions_line(shown: ShownStudy) -> str:
     if left_out := shown.known.without_price:
         models = ", ".join(sorted(shown.known.unpriced))
         line += f"; {counted(left_out, 'session')} without prices left out ({models})"
+    if assumed := sorted({what for one in tuned.incumbent.outcomes for what in one.assumed}):
+        line += f"; assumed: {', '.join(assumed)}"
     return line
 
 
@@ -215,7 +233,7 @@ def _prices(shown: ShownStudy) -> str:
     if (shown.incumbent.document.get("model") or {}).get("price"):
         return "prices of the policy"
     whose = "on the day of each call" if shown.prices == "recorded" else "of today"
-    return f"prices of the recorded models {whose}, as of {prices_date()}"
+    return f"prices of the recorded models {whose}, by {prices_source()}"
 
 
 def policy_diff(shown: ShownStudy) -> str:
@@ -273,7 +291,7 @@ def tuned_report(shown: ShownStudy) -> dict[str, Any]:
         "version": policyctx.__version__,
         "seed": shown.options.seed,
         "prices": shown.prices,
-        "prices_of": prices_date(),
+        "prices_of": prices_source(),
         "projects": tuned.projects,
         "sessions": [
             {"name": s.name, "path": s.path, "format": s.format, "project": s.project}
@@ -328,6 +346,7 @@ def _comparison(one: study.CandidateComparison) -> dict[str, Any]:
 _DEFAULT = "coding-agent"
 
 
+@interruptible()
 def tune(
     paths: Recordings,
     policy: Annotated[
@@ -368,6 +387,7 @@ def tune(
     ] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     prices: Prices = "recorded",
+    in_part: Partial = False,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     report: Annotated[
@@ -386,7 +406,7 @@ def tune(
     fewer than eight projects only the presets are ranked.
 
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when no session has prices;
-    130 after Ctrl-C, which shows the best so far.
+    130 after Ctrl-C or SIGTERM; these and a closed terminal keep the best so far.
 
     Example: policyctx tune ~/.claude/projects --policy mine.yaml -o tuned.yaml --jobs 2
     """
@@ -399,10 +419,13 @@ def tune(
     options = study.StudyOptions(seed=seed, folds=folds, constraints=constraints)
     shown = None
     with executor(jobs, scheduler) as workers:
-        so_far = gathered(paths, partial(read, by=project_by), workers)
+        work = partial(read, by=project_by)
+        so_far = gathered(paths, work, workers, partial=in_part)
         so_far.calls = sum(one.calls for one in so_far.results)
         if so_far.calls and not so_far.is_interrupted:
             shown = _studied(incumbent, so_far, options, workers, prices=prices)
+    # Written first: the terminal may be closed.
+    written = [] if shown is None else list(_written(shown, output, report))
     if shown is not None and as_json:
         values = outcome_report(so_far) | tuned_report(shown)
         console().out(json_text(values), highlight=False)
@@ -411,7 +434,8 @@ def tune(
     tell(so_far)
     if shown is None:
         raise typer.Exit(so_far.exit_code)
-    _write(shown, output, report)
+    for line in written:
+        console(stderr=True).print(line, soft_wrap=True)
     if shown.tuned.is_interrupted:
         console(stderr=True).print("interrupted: the best so far is shown, and not tested")
         raise typer.Exit(INTERRUPTED)
@@ -449,7 +473,7 @@ def _studied(
     found = zip(so_far.results, so_far.origins, strict=True)
     with_calls = [(one, origin) for one, origin in found if one.calls]
     recordings = [one for one, _ in with_calls]
-    with _Bar() as bar:
+    with _Batches() as bar:
         evaluator = Evaluator(
             [origin for _, origin in with_calls],
             [one.calls for one in recordings],
@@ -479,47 +503,30 @@ def _unpriced(known: Priced) -> str:
     return f"no session has prices: there are none for {models}; set model.price in the policy"
 
 
-def _write(shown: ShownStudy, output: Path | None, report: Path | None) -> None:
-    """Write the policy and the page that were asked for, and say so."""
-    err = console(stderr=True)
+def _written(shown: ShownStudy, output: Path | None, report: Path | None) -> Iterator[str]:
+    """Write the policy and the page that were asked for, and yield a line on each."""
     if output is not None:
         text = policy_file(shown, output)
         if text is None:
             why = "presets are ranked only" if shown.tuned.winner is None else "the incumbent stays"
-            err.print(f"policy: {output} is not written: {why}", soft_wrap=True)
+            yield f"policy: {output} is not written: {why}"
         else:
             output.write_text(text, encoding="utf-8")
-            err.print(f"policy: {output}", soft_wrap=True)
+            yield f"policy: {output}"
     if report is not None:
         size = write_page(report, page(tuned_report(shown)))
-        err.print(f"report: {report}, {size:,} bytes", soft_wrap=True)
+        yield f"report: {report}, {size:,} bytes"
 
 
-class _Bar:
-    """A bar on a terminal, by the model calls that are replayed; implements `Progress`."""
+class _Batches(Bar):
+    """The batches of settings, by the model calls that are replayed; implements `Progress`."""
 
     def __init__(self) -> None:
-        err = console(stderr=True)
-        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn()
-        self._bars = Progress(
-            *columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
-        )
-        self._task = self._bars.add_task("settings", total=None)
+        super().__init__("settings")
         self._batch = 0
 
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
-
-    def begin(self, calls: int) -> None:
+    def begin(self, total: float | None, what: str = "") -> None:
         """Begin the next batch of settings."""
-        if calls:
+        if total:
             self._batch += 1
-            self._bars.reset(self._task, total=calls, description=f"settings, batch {self._batch}")
-
-    def advance(self, calls: int) -> None:
-        """Move the bar on."""
-        self._bars.advance(self._task, calls)
+            super().begin(total, what or f"settings, batch {self._batch}")

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.fitting import Unit
 from policyctx.compaction.extractive.languages import cues_of
+from policyctx.compaction.extractive.said import ASKED
 from policyctx.compaction.extractive.summary import ranked_units
 from policyctx.compaction.extractive.texts import values_in
 from policyctx.compaction.extractive.writing import Group
@@ -68,7 +69,7 @@ class _Said:
 
     def lacks(self, unit: Unit) -> bool:
         """Return whether the text does not say what a unit says."""
-        line = unit.text.partition("\n")[0].removeprefix("- ")
+        line = unit.text.partition(ASKED)[0].removeprefix("- ")
         if unit.group is Group.FILES:
             return not self._has(line.partition(": ")[0])
         if unit.group is Group.TASKS:

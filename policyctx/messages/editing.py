@@ -1,4 +1,4 @@
-"""From decided edits back to messages: only messages that change are copied, or edited in place.
+"""From decided edits back to messages: what changes is copied, or edited in place.
 
 The input of a call is edited as a JSON text: long strings in it are replaced, and it stays an
 object.
@@ -6,7 +6,6 @@ object.
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,7 +25,7 @@ from policyctx.errors import MessagesError, ShapeError, SummaryError
 from policyctx.messages import markers
 from policyctx.messages.json_text import JSON, as_message, compact_json, text_of
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, blocks_of, medium_of
-from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.built_in import BUILT_IN, Shaped, Shapes
 from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT, OUTPUT_TYPES
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES
 
@@ -49,27 +48,6 @@ class Edit:
     """The text that replaces the item; None removes it."""
 
 
-def edited(
-    messages: Sequence[Message], edits: Sequence[Edit], shapes: Shapes = BUILT_IN
-) -> Sequence[Message]:
-    """Return the messages with the edits made.
-
-    The input is not changed. In the output a message without edits is the same object, one with
-    edits is a new one, and one of which nothing is left is missing. Without edits the list object
-    itself is returned. Raises the errors of `edited_message`.
-    """
-    if not edits:
-        return messages
-    by_message: dict[int, list[Edit]] = defaultdict(list)
-    for edit in edits:
-        by_message[edit.item.message].append(edit)
-    new = [
-        edited_message(message, by_message[i], shapes) if i in by_message else message
-        for i, message in enumerate(messages)
-    ]
-    return [message for message in new if message is not None]
-
-
 def edited_message(
     message: Message, edits: Sequence[Edit], shapes: Shapes = BUILT_IN
 ) -> Message | None:
@@ -81,13 +59,17 @@ def edited_message(
     thinking a new text, changes a block of an unknown type, or gives a call an input that is not
     JSON.
     """
+    return edited_shaped(shapes.shaped(message), edits)
+
+
+def edited_shaped(shaped: Shaped, edits: Sequence[Edit]) -> Message | None:
+    """Return what `edited_message` returns for a message whose shape is known."""
     for item, text in ((edit.item, edit.text) for edit in edits):
         if item.kind == UNKNOWN or (item.kind == "thinking" and text is not None):
             raise ValueError(f"an item of kind {item.kind} keeps its bytes: {item.item_id}")
-    shape, shaped = shapes.shaped(message)
     index = edits[0].item.message
     try:
-        return shape.replaced(shaped, {edit.item.path: edit.text for edit in edits})
+        return shaped.shape.replaced(shaped.message, {edit.item.path: edit.text for edit in edits})
     except ShapeError as error:
         raise error.at(index) from error.__cause__
     except RecursionError as error:

@@ -66,13 +66,17 @@ class Reading:
         self._named: dict[object, object] = {}  # the key of a call by its second id
         self._replaced: dict[object, list[int]] = {}  # calls whose id came again before an answer
         self._bonds: dict[int, list[int]] = {}  # by item, what it is bound to beside its partner
-        self._newest: dict[int, Shaped] = {}  # what was read last, by position
+        self._shapes: list[Shape] = []  # by message
 
     def shaped(self, message: int, given: Message) -> Shaped:
-        """Return a message of the list with its shape; the object may be an equal one by now."""
-        found = self._newest.get(message)
-        is_same = found is not None and found.message is given
-        return found if found is not None and is_same else self.shapes.shaped(given)
+        """Return a message of the list, or what an edit left of it, with its shape.
+
+        The object may be an equal one by now. Its shape stays, so that only the objects of an SDK
+        or a host, of which either form may be given, are recognised again.
+        """
+        shape = self._shapes[message]
+        is_known = type(given) is dict and shape not in self.shapes.host
+        return Shaped(shape, given) if is_known else self.shapes.shaped(given)
 
     @property
     def pending(self) -> int | None:
@@ -224,14 +228,14 @@ class Reading:
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
         reading is then unchanged.
         """
-        new, newest = _New(self), dict[int, Shaped]()
+        new = _New(self)
         for index, given in enumerate(listed(messages), self.message_count):
             try:
-                newest[index] = shape, message = self.shapes.checked(given, index)
+                shape, message = self.shapes.checked(given, index)
                 new.read(shape, message, index)
             except ShapeError as error:
                 raise error.at(index) from error.__cause__
-        self._newest = newest
+        self._shapes += new.shapes
         self._take(new.items)
         self._newest_reply = new.newest_reply
         self._running_from, self._asked = new.running_from, new.asked
@@ -312,6 +316,7 @@ class _New:
         self.items: list[Item] = []
         self.starts: list[int] = []
         self.turn_starts: list[int] = []
+        self.shapes: list[Shape] = []
         self.roles: list[str] = []
         self.opening_roles: list[str] = []
         self.staying: list[int] = []
@@ -335,6 +340,7 @@ class _New:
         """Read the message at a position; raises `MessagesError` if it is not JSON."""
         role, parts = shape.role(message), _parts(shape, message, index)
         self.starts.append(self._before + len(self.items))
+        self.shapes.append(shape)
         self.roles.append(role)
         self.takes_markers = self.takes_markers and shape.takes_markers
         if not self.shows_markers and shape is ANTHROPIC:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from policyctx.definitions.items import UNKNOWN, Item, Message
 from policyctx.messages.json_text import Text, json_text
 from policyctx.messages.reading import Reading, items_of, unsigned
-from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.built_in import BUILT_IN, Shaped, Shapes
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape, call_key, call_keys
 
 
@@ -68,9 +68,9 @@ class _Seen(NamedTuple):
     items: Sequence[Item]
 
     @classmethod
-    def of(cls, given: Message, items: Sequence[Item], shapes: Shapes) -> _Seen:
+    def of(cls, shaped: Shaped, items: Sequence[Item]) -> _Seen:
         """Return a message as its shape sees it."""
-        shape, message = shapes.shaped(given)
+        shape, message = shaped
         return cls(shape, message, shape.role(message), items)
 
     @property
@@ -121,7 +121,7 @@ def _seen(messages: Sequence[Message], items: Sequence[Item], shapes: Shapes) ->
     for item in items:
         found[item.message].append(item)
     pairs = zip(messages, found, strict=True)
-    return [_Seen.of(message, its_items, shapes) for message, its_items in pairs]
+    return [_Seen.of(shapes.shaped(message), its_items) for message, its_items in pairs]
 
 
 class _Stretch(NamedTuple):
@@ -330,7 +330,7 @@ class _Around:
     def before(self, i: int) -> _Seen:
         if (seen := self._seen.get(i)) is None:
             items = [self._items[position] for position in self._in.items_of(i)]
-            seen = self._seen[i] = _Seen.of(self._before[i], items, self._shapes)
+            seen = self._seen[i] = _Seen.of(self._in.shaped(i, self._before[i]), items)
         return seen
 
     def after(self, i: int) -> _Seen | None:
@@ -338,7 +338,7 @@ class _Around:
         if message is None or message is self._before[i]:
             return None if message is None else self.before(i)
         if (seen := self._edited.get(i)) is None:
-            seen = _Seen.of(message, items_of([message], self._shapes), self._shapes)
+            seen = _Seen.of(self._shapes.shaped(message), items_of([message], self._shapes))
             self._edited[i] = seen
         return seen
 

@@ -258,12 +258,17 @@ class Conversation:
         return tuple(map(self._identities.key, held))
 
     def known_keys(self, messages: Iterable[int]) -> tuple[ItemKey, ...]:
-        """Return the keys of the items in these messages that the ledger may know."""
+        """Return the keys of the items in these messages that the ledger may know.
+
+        With those of words: the same words, said again, are counted from there on.
+        """
         return tuple(
             self._identities.key(i)
             for message in messages
             for i in self.items_of(message)
-            if self.ledger.may_know(self.items[i]) or self._identities.replaced(i)
+            if self.items[i].tool_use_id is None
+            or self.ledger.may_know(self.items[i])
+            or self._identities.replaced(i)
         )
 
     @property
@@ -497,11 +502,16 @@ class Conversation:
 
     def _is_written(self, position: int) -> bool:
         item = self.items[position]
-        if item.text in self._written or self.policy.left_by_compaction(item) is not None:
-            return True
-        is_reply = item.role == "assistant" and self.policy.compaction_forms.is_reply(item.text)
+        is_left = self.policy.left_by_compaction(item) is not None
+        return is_left or item.text in self._written or self.is_scripted_reply(position)
+
+    def is_scripted_reply(self, position: int) -> bool:
+        """Return whether an item is the assistant's reply that a compaction wrote."""
+        item = self.items[position]
+        if item.role != "assistant" or not self.policy.compaction_forms.is_reply(item.text):
+            return False
         # The same words are a reply only to what a compaction wrote.
-        return is_reply and item.message > 0 and self.is_written(item.message - 1)
+        return item.message > 0 and self.is_written(item.message - 1)
 
     def _is_judged(self, item: Item) -> bool:
         arrived = item.kind, item.tool_use_id, content_hash(item.text)

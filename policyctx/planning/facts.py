@@ -224,6 +224,11 @@ class Facts:
         """Tokens of `beside`; raises `MessagesError` for a value that is not JSON."""
         return sum([self.parts.tokens(part, self._tokens_of_part) for part in self.beside])
 
+    @property
+    def chars_beside(self) -> int:
+        """Characters of `beside`; raises `MessagesError` for a value that is not JSON."""
+        return sum(len(_text(part)) for part in self.beside)
+
     def _tokens_of_part(self, part: object) -> int:
         return self.length(_text(part), "tokens")
 

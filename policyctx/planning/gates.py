@@ -69,11 +69,14 @@ class GateVerdict(NamedTuple):
     kind: Kind
     alternative: int = 0
     note: str = ""
+    is_one_of: bool = False
+    """Whether `when` has several alternatives."""
 
     @property
     def rule(self) -> RulePath:
-        """The key that gives the limit."""
-        return ("steps", self.step, "when", *self.gate.split("."), self.comparison)
+        """The key that gives the limit, below the index of one of several alternatives."""
+        index = (str(self.alternative),) if self.is_one_of else ()
+        return ("steps", self.step, "when", *index, *self.gate.split("."), self.comparison)
 
     @property
     def sentence(self) -> str:
@@ -194,6 +197,7 @@ class Measures:
     def verdicts(self, gates: Sequence[StepGate]) -> tuple[GateVerdict, ...]:
         """Compare every gate of the step with its limits; a step without gates has no verdicts."""
         found = list[GateVerdict]()
+        is_one_of = len(self._candidates.step.when) > 1
         for name, given, alternative, kind, limits in gates:
             measured: Measured = getattr(self, name.replace(".", "_"))(given)
             number: Number | None
@@ -206,7 +210,16 @@ class Measures:
                 holds = number is not None and _holds(number, how, limit)
                 found.append(
                     GateVerdict(
-                        self._step, name, comparison, number, limit, holds, kind, alternative, note
+                        self._step,
+                        name,
+                        comparison,
+                        number,
+                        limit,
+                        holds,
+                        kind,
+                        alternative,
+                        note,
+                        is_one_of,
                     )
                 )
         return tuple(found)

@@ -1,5 +1,6 @@
 """`Outlook`: the message list as the decisions that a plan has made so far would leave it."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.definitions.items import Item
@@ -22,7 +23,6 @@ class Outlook:
         """Messages that are empty after the plan."""
         self.gone = 0
         """Number of decisions after which other items may become free: those that leave no item."""
-        self._paths = FreePaths(beyond=conversation.paths)
         self._lost: dict[Unit, int] = {}
 
     def take(self, decision: Decision) -> None:
@@ -103,6 +103,10 @@ class Outlook:
             self.conversation.note_named_files()
             path = self._paths.take(wanted_path)
         return File(path, f"{self.facts.root}/{path}")
+
+    @cached_property
+    def _paths(self) -> FreePaths:
+        return FreePaths(beyond=self.conversation.paths)
 
     def _is_inside_of_taken(self, decision: Decision) -> bool:
         return decision.item.inside is not None and decision.item.inside in self.taken

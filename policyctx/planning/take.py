@@ -89,6 +89,7 @@ def _bare_unit(message: int, unit: RemovedUnit, reading: Reading) -> range:
 _NEWEST = Reason("protected", {"why": "the newest user message stays"})
 _THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
 _BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
+_REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
 _PENDING = Reason("answer_pending")
 _UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
 _ONLY_WHOLE = Reason(
@@ -102,10 +103,11 @@ def protection(
     """Return why the item cannot be taken yet, None when it can.
 
     The loop still needs the newest user message, a pending call with all after it, any call without
-    an answer, and the thinking of the current turn. A call is pending while it has no answer and no
-    later assistant message shows that the agent went on without one; an abandoned call stays, but
-    nothing after it does. While results arrive one by one, calls made together with them still run,
-    so on arrival only the calls themselves stay.
+    an answer, and the thinking of the current turn. The reply to a summary stays with the summary.
+    A call is pending while it has no answer and no later assistant message shows that the agent
+    went on without one; an abandoned call stays, but nothing after it does. While results arrive
+    one by one, calls made together with them still run, so on arrival only the calls themselves
+    stay.
     """
     item = conversation.items[position]
     if item.kind == UNKNOWN:  # it goes with something that a step would remove
@@ -120,7 +122,8 @@ def protection(
         return _NEWEST
     if item.kind == "thinking" and item.turn == at.turns:
         return _THINKING
-    return None
+    is_reply = item.kind == "assistant_message" and conversation.is_scripted_reply(position)
+    return _REPLY if is_reply else None
 
 
 NO_FILE = File("", "")
@@ -376,6 +379,9 @@ def _why_not(
     for member, reason in unit.items():
         item = conversation.items[member]
         held = protection(conversation, member, step, at)
+        if held is _THINKING and reason == Reason("with_call"):
+            # Reasoning that is a message of its own leaves with all that it led to.
+            held = None if conversation.reading.is_bound(member) else held
         if held is None and conversation.policy.pinned(item.type, item.tool) is not None:
             held = Reason("pinned")
         if held is None:

@@ -85,7 +85,7 @@ class Node:
         """Return where the policy says what `names` lead to, steps by their names; else None."""
         node: Node = self
         for name in names:
-            child = node.child(name) if node.is_map else node.named(name) or node.holding(name)
+            child = node.child(name) if node.is_map else node.element(name)
             if child is None:
                 return None
             node = child
@@ -100,11 +100,17 @@ class Node:
                 return found
         return None
 
-    def holding(self, key: object) -> Node | None:
-        """Return what the first map of a list has under a key, such as a gate of `when`."""
-        elements = self.value if isinstance(self.value, list) else ()
-        found = (child for one in elements if one.is_map and (child := one.child(key)) is not None)
-        return next(found, None)
+    def element(self, name: str | int) -> Node | None:
+        """Return what a part of a path leads to in a list: the map of this name, or at this index.
+
+        The index of an only map is left out, such as that of an only alternative of `when`.
+        """
+        if (found := self.named(name)) is not None:
+            return found
+        if isinstance(name, str) and name.isdecimal():
+            return self.child(int(name))
+        only = self.child(0) if isinstance(self.value, list) and len(self.value) == 1 else None
+        return None if only is None else only.child(name)
 
     def leaves(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
         """Yield every scalar, empty map and empty list with its path, in order."""

@@ -92,7 +92,8 @@ the store. It refines `tool_result`: it is selected where that is and inherits i
 Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest
 user message, and a pending call with all after it. A call is pending while it has no answer and
 no later assistant message shows that the agent went on without one; an abandoned call stays, and
-holds nothing else. Thinking can only be dropped, and not that of the current turn.
+holds nothing else. Thinking can only be dropped, and that of the current turn only where it is
+an item of the Responses API that leaves with the call it led to.
 
 Of a call that is offloaded or cleared, every string of its input that is longer than the
 placeholder gives way to it, in the unit of the threshold. An input that is not an object, or has no

@@ -1,19 +1,20 @@
 """`ModelRow`: the prices of a language model at one time, its window and the rules of its cache.
 
-The rows are in `models.json` beside this module: facts with a date and a source, and nothing that
-this library decides. `scripts/prices.py` writes the file anew.
+Prices and most windows are those of the package genai-prices (MIT), which collects what the
+providers publish and needs no network; it is imported with the first row, in about 0.2 s. What it
+lacks is here, with its source: how each prompt cache works, and some windows.
 """
 
-import importlib.resources
-import json
 import re
 from calendar import timegm
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import Annotated, Any, Literal, TypeAlias
+from importlib.metadata import version
+from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-
+from policyctx.definitions.items import HostObject
 from policyctx.pricing.dollars import CallPrices, Rates
 
 CacheKind: TypeAlias = Literal["anthropic", "breakpoints", "prefix"]
@@ -62,88 +63,159 @@ class ModelRow:
     """The day on which the next period begins; empty for the one in force."""
 
 
-_Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_Day = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+_ANTHROPIC_DOCS = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
+_OPENAI_DOCS = "https://developers.openai.com/api/docs/guides/prompt-caching"
 
+# The pages that a provider names for its prices and its cache, and the prefixes under which a
+# gateway sells its models at the same price.
+_PROVIDERS: dict[str, HostObject] = {
+    "anthropic": {
+        "sources": [
+            "https://platform.claude.com/docs/en/about-claude/pricing",
+            _ANTHROPIC_DOCS,
+        ],
+        "hosts": ["anthropic", "openrouter", "vertex_ai", "vertex", "bedrock", "azure_ai"],
+    },
+    "aws": {
+        "sources": ["https://aws.amazon.com/bedrock/pricing/", _ANTHROPIC_DOCS],
+        "hosts": ["bedrock", "converse", "invoke"],
+    },
+    "openai": {
+        "sources": ["https://developers.openai.com/api/docs/pricing", _OPENAI_DOCS],
+        "hosts": ["openai", "openrouter", "azure"],
+    },
+    "google": {
+        "sources": [
+            "https://ai.google.dev/gemini-api/docs/pricing",
+            "https://ai.google.dev/gemini-api/docs/caching",
+        ],
+        "hosts": ["google", "gemini", "vertex_ai", "openrouter", "models"],
+    },
+    "x-ai": {
+        "sources": ["https://docs.x.ai/docs/models"],
+        "hosts": ["x-ai", "xai", "openrouter"],
+    },
+    "zai": {
+        "sources": ["https://docs.z.ai/guides/overview/pricing"],
+        "hosts": ["zai", "z-ai"],
+    },
+    "deepseek": {
+        "sources": ["https://api-docs.deepseek.com/quick_start/pricing"],
+        "hosts": ["deepseek"],
+    },
+    "moonshotai": {
+        "sources": ["https://platform.kimi.ai/docs/pricing/chat.md"],
+        "hosts": ["moonshotai", "moonshot"],
+    },
+    "mistral": {
+        "sources": ["https://mistral.ai/pricing/api"],
+        "hosts": ["mistral", "mistralai"],
+    },
+    "openrouter": {
+        "sources": ["https://openrouter.ai/models"],
+        "hosts": ["openrouter", "meta-llama"],
+    },
+}
 
-class _Written(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+# Sizes and steps: the caching guides among the sources of each provider. Providers that publish
+# neither are taken to match like OpenAI's older models, whose API they copy. OpenAI says "5 to 10
+# minutes", and recorded bills of OpenAI's and Z.ai's models fit 10 and more.
+_CACHES = {
+    **{f"claude-{n}": CacheRules("anthropic", n) for n in (512, 1024, 2048, 4096)},
+    "openai-prefix": CacheRules("prefix", 1024, 600, 128, bills_writes=False),
+    "openai-breakpoints": CacheRules("breakpoints", 1024, 1800),
+    "gemini-1024": CacheRules("prefix", 1024, bills_writes=False),
+    "gemini-4096": CacheRules("prefix", 4096, bills_writes=False),
+    "prefix-64": CacheRules("prefix", 64, 3600, 64, bills_writes=False),
+    "prefix-128": CacheRules("prefix", 1024, 600, 128, bills_writes=False),
+    "prefix-billed": CacheRules("prefix", 1024, step=128),
+}
 
+# The first pattern that is found in a model's name decides. For Opus 5.5, Sonnet 5.5, Haiku 5.5 and
+# the later Fables no page was at hand; they are taken to have the minimum of the model before.
+_RULES: dict[str, tuple[tuple[str, str], ...]] = {
+    "anthropic": (
+        (r"(opus|fable|mythos)-5(-\d)?$", "claude-512"),
+        (r"opus-4-7", "claude-2048"),
+        (r"opus-4-[56]|haiku-[45]-5", "claude-4096"),
+        (r"haiku", "claude-2048"),
+        (r"", "claude-1024"),
+    ),
+    "openai": (
+        (r"^gpt-(5\.[6-9]|[6-9])", "openai-breakpoints"),
+        (r"", "openai-prefix"),
+    ),
+    "google": (
+        (r"flash", "gemini-1024"),
+        (r"", "gemini-4096"),
+    ),
+    "deepseek": ((r"", "prefix-64"),),
+    "moonshotai": (
+        (r"kimi-k[3-9]", "prefix-billed"),
+        (r"", "prefix-128"),
+    ),
+}
+_OTHERS = ((r"", "prefix-128"),)
 
-class _Prices(_Written):
-    input: _Price
-    write_5m: _Price
-    write_1h: _Price
-    read: _Price
-    output: _Price
-
-    def rates(self) -> Rates:
-        return Rates(self.input, self.write_5m, self.write_1h, self.read, self.output)
-
-
-class _Tier(_Prices):
-    tokens: Annotated[int, Field(gt=0)]
-
-
-class _Period(_Prices):
-    since: _Day | None = Field(None, alias="from")
-    until: _Day | None = None
-    context_window: Annotated[int, Field(gt=0)] | None = None
-    above: tuple[_Tier, ...] = ()
-
-
-class _Cache(_Written):
-    kind: CacheKind
-    min_tokens: Annotated[int, Field(gt=0)]
-    ttl: Annotated[int, Field(gt=0)]
-    step: Annotated[int, Field(gt=0)] = 1
-    lookback: Annotated[int, Field(gt=0)] = 20
-    most_breakpoints: Annotated[int, Field(gt=0)] = 4
-    bills_writes: bool = True
-
-
-class _Provider(_Written):
-    sources: Annotated[tuple[str, ...], Field(min_length=1)]
-    hosts: tuple[str, ...]
-    """What may come before `/` in a name that is billed at these prices."""
-
-
-class _Model(_Written):
-    name: Annotated[str, Field(min_length=1)]
-    provider: str
-    also: tuple[str, ...] = ()
-    context_window: Annotated[int, Field(gt=0)]
-    cache: str | None
-    periods: Annotated[tuple[_Period, ...], Field(min_length=1)]
-
-
-class _File(_Written):
-    date: _Day
-    providers: dict[str, _Provider]
-    caches: dict[str, _Cache]
-    models: tuple[_Model, ...]
+# Windows that genai-prices leaves out: the providers' pages of models.
+_WINDOWS = {
+    "gemini-2.5-pro": 1_048_576, "gemini-3-pro-preview": 1_048_576,
+    "gemini-3.1-pro-preview": 1_048_576, "gemini-2.5-flash-preview": 1_048_576,
+    "GLM-4.5": 131_072, "GLM-4.5-Air": 131_072, "GLM-4.6": 200_000, "GLM-4.7": 200_000,
+    "GLM-5": 200_000, "GLM-5.1": 200_000, "meta-llama/llama-4-maverick": 1_048_576,
+    "meta-llama/llama-4-scout": 327_680, "meta-llama/llama-3.3-70b-instruct": 131_072,
+    "mistral-large": 131_072, "mistral-medium-3-1": 131_072, "mistral-medium-latest": 131_072,
+    "mistral-small-latest": 131_072, "devstral-small": 131_072, "kimi-k2": 131_072,
+}  # fmt: skip
+# Until that day a longer window was a beta that a request had to ask for.
+_EARLIER_WINDOWS = {
+    "claude-opus-4-6": ("2026-03-13", 200_000),
+    "claude-sonnet-4-6": ("2026-03-13", 200_000),
+}
+_ALSO = {
+    "claude-sonnet-4-0": ["claude-sonnet-4"],
+    "gemini-2.5-pro": ["gemini-2.5-pro-preview"],
+    "gemini-2.5-flash": ["gemini-2.5-flash-preview-09"],
+    "kimi-k2-turbo-preview": ["kimi-k2-turbo-preview"],
+}
+_WANTED = {
+    "anthropic": r"^claude-(?!2|v1)",
+    "openai": (
+        r"^(gpt-4o(-mini)?$|gpt-4o-2024-05-13|chatgpt-4o|gpt-4\.1|gpt-4-turbo|gpt-[5-9]|o\d|codex)"
+    ),
+    "google": r"^gemini-",
+    "x-ai": r"^grok-(?!voice)",
+    "zai": r"^GLM-(?!OCR)",
+    "deepseek": r"",
+    "moonshotai": r"^kimi",
+    "mistral": r"^(mistral-(large|medium|small)-|mistral-large$|devstral|codestral|magistral)",
+    "openrouter": r"^meta-llama/llama-(4|3\.3)[^:]*$",
+}
+_NOT_TEXT = re.compile(
+    r"image|tts|live|audio|embed|search|deep-research|ocr|realtime|robot|comput", re.IGNORECASE
+)
+_DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     """The periods of one model, the oldest first, and where its name may come from."""
 
+    names: tuple[str, ...]
+    """As they are spelt, its own first."""
     hosts: frozenset[str]
     rows: tuple[ModelRow, ...]
 
     def row(self, at: float | None) -> ModelRow:
-        if at is not None:
-            for row in self.rows:
-                if not row.until or at < _seconds(row.until):
-                    return row
-        return self.rows[-1]
+        at = datetime.now(UTC).timestamp() if at is None else at
+        return next(row for row in self.rows if not row.until or at < _seconds(row.until))
 
 
 def row_of(name: str | None, *, at: float | None = None) -> ModelRow | None:
     """Return the row of a language model, as a request or a recording spells its name.
 
-    `at` is a time in seconds since 1970, whose prices are wanted; without it they are those of
-    `prices_date`. Prefixes of gateways (`openai/gpt-4o`, `us.anthropic.claude-…-v1:0`), dates
+    `at` is a time in seconds since 1970, whose prices are wanted; without it they are today's.
+    Prefixes of gateways (`openai/gpt-4o`, `us.anthropic.claude-…-v1:0`), dates
     (`-20250929`, `@20250929`, `-2025-08-07`) and upper case make no difference. None for a model
     that is not known, and for one that another host sells at a price of its own.
     """
@@ -151,20 +223,24 @@ def row_of(name: str | None, *, at: float | None = None) -> ModelRow | None:
         return None
     hosts, keys = _spelt(name)
     known = next((found for key in keys if (found := _table().get(key)) is not None), None)
-    return known.row(at) if known is not None and hosts <= known.hosts else None
+    if known is None or not hosts <= known.hosts:
+        return None
+    row = known.row(at)
+    is_long = "[1m]" in name.lower() and row.context_window < _LONG
+    return replace(row, context_window=_LONG) if is_long else row
 
 
-def prices_date() -> str:
-    """Return the day on which the prices were read, such as `2026-11-23`."""
-    return _file().date
+def prices_source() -> str:
+    """Return where the prices are from, such as `genai-prices 0.2.3`."""
+    return f"genai-prices {version('genai-prices')}"
 
 
 def rows() -> tuple[ModelRow, ...]:
-    """Return all rows, in the order of the file."""
-    file = _file()
-    return tuple(row for model in file.models for row in _periods(model, file))
+    """Return all rows, by provider, name and time."""
+    return tuple(row for known in _models() for row in known.rows)
 
 
+_LONG = 1_000_000
 _BEDROCK = re.compile(r"^(?:(?P<region>[a-z-]+)\.)?anthropic\.(?P<model>claude.*)$")
 _VERSION = re.compile(r"(-v\d+)?(:\d+)?$")
 _DATES = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-\d{2}-\d{2,4})$")
@@ -196,42 +272,134 @@ def _key(name: str) -> str:
 
 @cache
 def _table() -> dict[str, _Known]:
-    file = _file()
     table: dict[str, _Known] = {}
-    for model in file.models:
-        known = _Known(
-            frozenset(file.providers[model.provider].hosts), tuple(_periods(model, file))
-        )
-        for name in (model.name, *model.also):
-            if table.setdefault(_key(name), known) is not known:
-                raise ValueError(f"two rows of models.json have the name {name!r}")
+    for known in _models():
+        for name in known.names:
+            table.setdefault(_key(name), known)
     return table
 
 
-def _periods(model: _Model, file: _File) -> list[ModelRow]:
-    rules = None if model.cache is None else CacheRules(**file.caches[model.cache].model_dump())
+@cache
+def _models() -> tuple[_Known, ...]:
+    """Return the models that reply in text, sorted by provider and name."""
+    from genai_prices.data import providers  # noqa: PLC0415 - it takes 0.2 s
+
+    models = {one.id: one.models for one in providers}
+    found = {
+        known.names[0]: known
+        for provider, wanted in _WANTED.items()
+        for model in models.get(provider, ())
+        if re.search(wanted, model.id) and not _NOT_TEXT.search(model.id)
+        if (known := _known(provider, model)) is not None
+    }
+    for model in models["aws"]:
+        if model.id.startswith("regional.anthropic."):
+            _add_regional(model, found)
+    return tuple(sorted(found.values(), key=lambda one: (one.rows[0].provider, one.names[0])))
+
+
+def _known(provider: str, model: HostObject) -> _Known | None:
+    window = model.context_window or _WINDOWS.get(model.id)
+    if not window:
+        return None
+    name = model.id.removeprefix("meta-llama/").removesuffix("-latest").lower()
+    also = {_bare(one) for one in [*_names(model.match), *_ALSO.get(model.id, [])]}
+    rules = _RULES.get(provider, _OTHERS)
+    cached = next(_CACHES[rule] for pattern, rule in rules if re.search(pattern, name))
+    rows = _rows(ModelRow(name, provider, (), window, cached, _FREE), model.prices)
+    until, earlier = _EARLIER_WINDOWS.get(model.id, ("", 0))
+    rows = [replace(r, context_window=earlier) if "" < r.until <= until else r for r in rows]
+    hosts = frozenset(_PROVIDERS[provider]["hosts"])
+    return _Known((name, *sorted(also - {name})), hosts, tuple(rows)) if rows else None
+
+
+def _add_regional(model: HostObject, found: dict[str, _Known]) -> None:
+    """Add a regional endpoint of Bedrock; one at the common price is another name of its model."""
+    bare = _bare(re.sub(r"-v\d+(:\d+)?$", "", model.id.removeprefix("regional.anthropic.")))
+    base = next((one for one in found.values() if _key(bare) in map(_key, one.names)), None)
+    if base is None:
+        return
+    name, common = f"regional.anthropic.{bare}", base.rows[-1]
+    rows = _rows(replace(common, name=name, provider="aws"), model.prices)
+    if rows[-1].prices.base.input == common.prices.base.input:
+        found[base.names[0]] = replace(base, names=(*base.names, name))
+    else:
+        found[name] = _Known((name,), frozenset(_PROVIDERS["aws"]["hosts"]), tuple(rows))
+
+
+def _rows(row: ModelRow, published: HostObject) -> list[ModelRow]:
+    """Return a row for each period in which its price was another one."""
+    prices: dict[str, CallPrices] = {}
+    for one in published if isinstance(published, list) else [None]:
+        start = getattr(one and one.constraint, "start_date", None)
+        price = published if one is None else one.prices
+        hours = None if one is None else _hours(one.constraint)
+        # Of prices by the hour, the one of most hours of the day is taken.
+        if price.input_mtok is not None and (hours is None or hours > _HALF_A_DAY):
+            prices["" if start is None else start.isoformat()] = _prices(price)
+    periods = sorted(prices.items())
+    first = [one for i, one in enumerate(periods) if not i or one[1] != periods[i - 1][1]]
+    ends = [begins for begins, _ in first[1:]]
+    sources = tuple(_PROVIDERS[row.provider]["sources"])
     return [
-        ModelRow(
-            name=model.name,
-            provider=model.provider,
-            sources=file.providers[model.provider].sources,
-            context_window=period.context_window or model.context_window,
-            cache=rules if period.read < period.input else None,
-            prices=CallPrices(
-                period.rates(), tuple((tier.tokens, tier.rates()) for tier in period.above)
-            ),
-            since=period.since or "",
-            until=period.until or "",
+        replace(
+            row,
+            sources=sources,
+            prices=price,
+            cache=row.cache if price.base.read < price.base.input else None,
+            since=begins,
+            until=end,
         )
-        for period in model.periods
+        for (begins, price), end in zip(first, [*ends, ""], strict=False)
     ]
 
 
-@cache
-def _file() -> _File:
-    path = importlib.resources.files(__package__) / "models.json"
-    written: Any = json.loads(path.read_text(encoding="utf-8"))
-    return _File.model_validate(written)
+def _hours(constraint: HostObject) -> float | None:
+    """Return for how many hours of a day a price is valid, None where it is for all of them."""
+    start, end = (getattr(constraint, name, None) for name in ("start_time", "end_time"))
+    if start is None or end is None:
+        return None
+    return float((end.hour - start.hour) % 24 + (end.minute - start.minute) / 60)
+
+
+_HALF_A_DAY = 12
+_FREE = CallPrices(Rates(0, 0, 0, 0, 0))
+
+
+def _prices(published: HostObject) -> CallPrices:
+    """Return all prices of one period; where nothing is cached apart it costs what input costs."""
+    names = ("input", "cache_write", "cache_write_1h", "cache_read", "output")
+    given = {name: getattr(published, f"{name}_mtok", None) for name in names}
+    plain, write, hour, read, output = given.values()
+    write = plain if write is None else write
+    kinds = plain, write, write if hour is None else hour, plain if read is None else read, output
+    sizes = sorted({tier.start for kind in kinds for tier in getattr(kind, "tiers", ())})
+    at = [(size, Rates(*(_at(kind, size) for kind in kinds))) for size in [0, *sizes]]
+    return CallPrices(at[0][1], tuple(at[1:]))
+
+
+def _at(kind: HostObject, size: int) -> float:
+    price = getattr(kind, "base", kind)
+    for tier in getattr(kind, "tiers", ()):
+        if tier.start <= size:
+            price = tier.price
+    return float(price or 0)
+
+
+def _names(match: HostObject) -> Iterator[str]:
+    """Yield the names that a model is found by, those without a number and open ones apart."""
+    for one in getattr(match, "or_", None) or getattr(match, "and_", None) or ():
+        yield from _names(one)
+    for key in ("equals", "starts_with", "ends_with", "contains"):
+        name = getattr(match, key, None) or ""
+        is_open = name.endswith(("-", "@", "-2025"))
+        if re.search(r"\d", name) and not is_open and not _NOT_TEXT.search(name):
+            yield name
+
+
+def _bare(name: str) -> str:
+    name = name.rpartition("/")[2].lower().removesuffix("-latest")
+    return name if name == "gpt-4o-2024-05-13" else _DATED.sub("", name)
 
 
 @cache

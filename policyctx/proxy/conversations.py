@@ -239,6 +239,8 @@ class ProxyConversation:
     """Tokens that the session had spared when its last usage was observed."""
     failed_writes: int = 0
     """The session's number of failed writes after the last turn."""
+    unmarked: str = ""
+    """Why the policy set no cache markers in the last turn; empty if it did, or sets none."""
     at: float = 0.0
     """The time of the last request, in seconds since 1970."""
     model: str = ""

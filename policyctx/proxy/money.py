@@ -24,6 +24,8 @@ class Spent:
     """Tokens that the prompts would have had in addition without the policy."""
     priced: int = 0
     """Calls of models with a known price; the dollars are theirs."""
+    tiered: int = 0
+    """Calls of these at another service tier, whose dollars are standard prices all the same."""
     billed: float = 0.0
     without: float = 0.0
     """An estimate; see `without_policy`."""
@@ -41,6 +43,7 @@ class Spent:
             self.usage + other.usage,
             self.spared + other.spared,
             self.priced + other.priced,
+            self.tiered + other.tiered,
             self.billed + other.billed,
             self.without + other.without,
             self.summaries + other.summaries,
@@ -77,7 +80,8 @@ class Meter:
         one = Spent(1, usage, spared)
         if row is not None:
             bill, instead = (dollars(each, row.prices).prompt for each in (usage, other))
-            one = replace(one, priced=1, billed=bill, without=instead)
+            is_tiered = int(bool(usage.tier))
+            one = replace(one, priced=1, tiered=is_tiered, billed=bill, without=instead)
         self.spent += one
         return one
 

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote
 
 from policyctx.errors import CorruptContentError, StoreError, visible
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.proxy.conversations import ProxyConversation, Registry
 from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_sessions
 from policyctx.proxy.metrics import metrics
@@ -71,6 +71,8 @@ class Overview:
     """Sessions whose journal could not be read."""
     stopped: Mapping[str, str] = field(default_factory=dict)
     """Why offloading has stopped, by the name of the session."""
+    unmarked: Mapping[str, str] = field(default_factory=dict)
+    """Why the policy sets no cache markers, by the name of the session."""
 
 
 def page(shown: Overview) -> str:
@@ -156,7 +158,9 @@ def _of_net(spent: Spent, *, is_dry: bool) -> str:
     told = f"billed {_dollars(spent.billed + spent.summaries)}"
     told += f", about {_dollars(spent.without)} without the policy"
     unpriced = spent.calls - spent.priced
-    return told + (f"; {unpriced:,} calls have no known price" if unpriced else "")
+    told += f"; {_number(unpriced, 'call')} without a known price" if unpriced else ""
+    tiered = _number(spent.tiered, "call")
+    return told + (f"; {tiered} of another service tier at standard prices" if spent.tiered else "")
 
 
 def _health(shown: Overview) -> Iterator[str]:
@@ -183,6 +187,7 @@ def _health(shown: Overview) -> Iterator[str]:
         for name, what in _PASSED.items()
         if counts.requests[name]
     ]
+    passed += [f"no cache markers in session {name}: {why}" for name, why in shown.unmarked.items()]
     if shown.reloads:
         passed.append(f"{_number(shown.reloads, 'reading')} of the policies on SIGHUP")
     yield '<section aria-labelledby="health"><h2 id="health">Health</h2>\n<ul class="health">'
@@ -299,7 +304,7 @@ def _footer() -> Iterator[str]:
     )
     yield (
         '<p class="muted">The net is what providers billed for prompts, at the list prices of'
-        f" {_text(prices_date())}, less an estimate without the policy: the same prompts with all"
+        f" {_text(prices_source())}, less an estimate without the policy: the same prompts with all"
         " that left them, in a cache that no edit changed. Below 0 the policy saves. Reload the"
         " page for new figures.</p>"
     )
@@ -426,6 +431,7 @@ class Pages:
             texts=self._texts(shown) if self._show_content else {},
             unreadable=unreadable,
             stopped={one.name: why for one in live if (why := _problem(one))},
+            unmarked={one.name: one.unmarked for one in live if one.unmarked},
         )
 
     def _all_decisions(self, session: str) -> dict[str, Any]:

@@ -153,8 +153,8 @@ class Turning:
     ) -> None:
         self._registry, self._policies, self._root = registry, policies, root
         self._dry_run, self._limits, self._clock = dry_run, limits, clock
-        self._unpriced: set[str] = set()
-        """The models without a price that the log has named."""
+        self._unpriced: set[tuple[str, str]] = set()
+        """The models, with their service tier, without a price that the log has named."""
         self.counts = Counts()
 
     def warm_up(self) -> None:
@@ -230,15 +230,19 @@ class Turning:
         model, at = conversation.model, self._clock()
         spent = conversation.meter.observe(read, spared=spared, model=model, at=at)
         self.counts.spend(spent)
-        if not spent.priced:
-            self._name_unpriced(model)
+        if read.tier or not spent.priced:
+            self._name_unpriced(model, read.tier if spent.priced else "")
 
-    def _name_unpriced(self, model: str) -> None:
-        """Log once that a model has no price, so that its dollars are missing."""
-        if model in self._unpriced or len(self._unpriced) >= _MOST_NAMED:
+    def _name_unpriced(self, model: str, tier: str) -> None:
+        """Log once that a model has no price, or none for a service tier."""
+        if (model, tier) in self._unpriced or len(self._unpriced) >= _MOST_NAMED:
             return
-        self._unpriced.add(model)
+        self._unpriced.add((model, tier))
         name = f"model {model[:_NAME_CHARS]!r}" if model else "a request without a model"
+        if tier:
+            tier = tier[:_NAME_CHARS]
+            _log.warning("%s at the service tier %r: the dollars are standard prices", name, tier)
+            return
         _log.warning("%s has no known price: its calls are left out of the dollars", name)
 
     def _turned(self, request: ListRequest) -> Steps[Turned]:
@@ -316,6 +320,7 @@ class Turning:
             failed = session.writes.failed
             self.counts.fail_writes(failed - conversation.failed_writes)
             conversation.failed_writes = failed
+        conversation.unmarked = result.breakpoints.why_none
         for warning in result.warnings:
             _log.warning("session %s: %s", conversation.name, warning)
         yield from self._record(conversation, session, body, result)

@@ -108,6 +108,13 @@ class Check:
     """The $ of `unknown`, which are not in `billed_off`."""
     causes: tuple[tuple[Cause, int], ...] = ()
     """Why they differ, and by how many tokens in all, the most first."""
+    believed: float = 0.0
+    """The $ of the prompts in the costs of the replay, which believe what the bills say."""
+
+    @property
+    def bias(self) -> float | None:
+        """The share of the billed $ by which the costs of the replay are above them."""
+        return self.believed / self.billed - 1 if self.billed else None
 
     @property
     def error(self) -> float | None:
@@ -132,6 +139,7 @@ class Check:
             self.billed_off + other.billed_off,
             self.billed_unknown + other.billed_unknown,
             tuple(causes.most_common()),
+            self.believed + other.believed,
         )
 
 
@@ -209,11 +217,11 @@ def _compared(one: BilledCall, usage: Usage) -> Check:
     causes["cached before"] = unknown
     causes[_cause(one, off)] += abs(off)
     known = tuple((cause, tokens) for cause, tokens in causes.most_common() if tokens > _UNTOLD)
-    bills = (usage, foreseen.usage, expected.usage)
+    bills = (usage, foreseen.usage, expected.usage, one.costs.unedited.usage)
     priced = [d.prompt for bill in bills if (d := one.call.terms.dollars(bill)) is not None]
     if not priced:
         return Check(1, usage.prompt, abs(off), unknown, causes=known)
-    paid, alone, warmed = priced
+    paid, alone, warmed, believed = priced
     return Check(
         1,
         usage.prompt,
@@ -223,6 +231,7 @@ def _compared(one: BilledCall, usage: Usage) -> Check:
         abs(warmed - paid),
         abs(alone - warmed),
         known,
+        believed,
     )
 
 

@@ -6,9 +6,9 @@ is a whole file, or a range of a large one.
 
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -30,6 +30,10 @@ class RecordingFile:
     path: Place
     named: bool
     bytes: int = 0
+    partial: bool = False
+    """Whether it is read if much of it is not understood."""
+    repeated: frozenset[str] = field(default=frozenset(), compare=False)
+    """The ids of calls that an earlier file has, too."""
 
 
 def place_of(text: str) -> Place:
@@ -48,7 +52,7 @@ def place_of(text: str) -> Place:
     return ObjectUrl(f"{parts.scheme}://{parts.netloc}", parts.path.strip("/"))
 
 
-def files(places: Iterable[Place]) -> list[RecordingFile]:
+def files(places: Iterable[Place], *, partial: bool = False) -> list[RecordingFile]:
     """Return the files at the places and in the folders among them, sorted within each folder.
 
     A file that is found in two ways is there once. Raises `MissingExtraError` for a URL without the
@@ -61,7 +65,7 @@ def files(places: Iterable[Place]) -> list[RecordingFile]:
             earlier = found.setdefault(identity, each)
             if each.named and not earlier.named:
                 found[identity] = replace(earlier, named=True)
-    return list(found.values())
+    return [replace(file, partial=partial) for file in found.values()]
 
 
 def _at(place: Place) -> Iterator[RecordingFile]:
@@ -129,11 +133,13 @@ class WorkPart:
     def recordings(self) -> Iterator[Recording]:
         """Yield its recordings. Raises `UnreadableRecordingError`."""
         path = self.file.path
-        return (
-            reading.recordings_in(path)
+        found = (
+            reading.recordings_in(path, partial=self.file.partial)
             if self.of is None
             else reading.recordings_in_range(path, self.of)
         )
+        seen = set(self.file.repeated)
+        return (recording.counted_once(seen) for recording in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +173,40 @@ def parts(
         keys = [(i, j) for j in range(len(ranges.get(i, ())))]
         named = None
         if keys and all(key in surveys for key in keys):
-            named = reading.named_ranges(file.path.name, ranges[i], [surveys[key] for key in keys])
+            found_in = [surveys[key] for key in keys]
+            named = reading.named_ranges(file.path.name, ranges[i], found_in, partial=file.partial)
         # A file that cannot be read in ranges is read as a whole, which says why if it fails.
         made += [WorkPart(file)] if named is None else map(partial(WorkPart, file), named)
     return made
+
+
+def told_apart(found: Sequence[RecordingFile], executor: Executor) -> Iterator[RecordingFile]:
+    """Yield the files, each with the ids of its calls that an earlier one has, too.
+
+    This process reads each file for that when its turn comes, and another executor all before.
+    """
+    if len(found) < 2:  # noqa: PLR2004 - a file alone repeats nothing of another
+        yield from found
+        return
+    results = executor.results(_call_ids, [*map(Job, found)])
+    if not executor.is_here:
+        of_file = {job.argument: (job, result) for job, result in results}
+        results = (of_file[file] for file in found)
+    seen: set[str] = set()
+    for job, result in results:
+        ids = frozenset() if isinstance(result, LostJob) else result
+        yield replace(job.argument, repeated=ids & seen)
+        seen |= ids
+
+
+def _call_ids(file: RecordingFile) -> frozenset[str]:
+    """Return the ids of the calls in a file, in any process; none if it cannot be read."""
+    try:
+        recordings = reading.recordings_in(file.path, partial=file.partial)
+        calls = chain.from_iterable(recording.calls for recording in recordings)
+        return frozenset(call.id for call in calls if call.id)
+    except Exception:  # noqa: BLE001 - what is wrong with a file is reported when it is replayed
+        return frozenset()
 
 
 def _ranges(file: RecordingFile, format_: str, part_bytes: int) -> list[reading.ByteRange]:

@@ -1,20 +1,24 @@
 """From files and ranges of lines to recordings: which reader knows a file, by what is in it."""
 
+from __future__ import annotations
+
 import errno
 import io
-from collections import Counter
+import sqlite3
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from policyctx.errors import MissingExtraError, ReaderError, UnreadableRecordingError
 from policyctx.replay.objects import ObjectUrl, Opener
+from policyctx.replay.readers.appearance import PAGE, appearance
 from policyctx.replay.readers.building import RecordingNames
 from policyctx.replay.readers.registered import Reader, readers
 from policyctx.replay.readers.source import BOM, JsonLines, Opened, Source, source_of
-from policyctx.replay.recording import Recording
+from policyctx.replay.recording import NOTHING_UNREAD, Recording, Unread
 from policyctx.resources import open_file
 
 
@@ -27,6 +31,43 @@ class ByteRange:
     end: int
 
 
+@dataclass(slots=True)
+class Understanding:
+    """How much of a file a reader understands: it is the one place that decides."""
+
+    records: int = 0
+    not_understood: Counter[str] = field(default_factory=Counter)
+    unread: Unread = NOTHING_UNREAD
+
+    def add(self, other: Recording | Source | Understanding) -> None:
+        """Add what one of the recordings, the file itself, or another range of it says."""
+        missed = Counter(other.not_understood)
+        self.records += missed.total() if isinstance(other, Source) else other.records
+        self.not_understood += missed
+        self.unread += other.unread
+
+    def is_enough(self, size: int) -> bool:
+        """Whether no more than a tenth of the records, and of `size` bytes, is not understood."""
+        return self.unread.records <= MOST_UNREAD * self.records and (
+            not size or self.unread.bytes <= MOST_UNREAD * size
+        )
+
+    def in_words(self, size: int) -> str:
+        """Say how much is not understood, by kind."""
+        unread, of = self.unread, []
+        if self.records:
+            of.append(f"{unread.records / self.records:.0%} of the records")
+        if size:
+            of.append(f"{min(1, unread.bytes / size):.0%} of the bytes")
+        return f"{' and '.join(of)} are not understood: {unread_in_words(self.not_understood)}"
+
+
+def unread_in_words(counts: Mapping[str, int]) -> str:
+    """Return the counts of what is not understood, the most frequent first."""
+    most = Counter(counts).most_common()
+    return ", ".join(f"{number:,} × {what}" for what, number in most)
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What was found in a range."""
@@ -35,6 +76,7 @@ class Survey:
     """For each recording what follows `#` in its name; None for its number in the file."""
     missed: Counter[str]
     """What was found that is not a record, as `Source.not_understood`."""
+    understanding: Understanding
     stand_alone: bool
     """Whether each record is a recording by itself, or part of none."""
 
@@ -76,20 +118,29 @@ def surveyed(name: str, opened: Opened, of: ByteRange, reader: Reader) -> Survey
     noted = _NotedNames()
     source = _SurveyedLines(name, opened, of, noted)
     source.stands_alone = getattr(reader, "stands_alone", None)
-    for _ in reader.recordings(source):
+    found = Understanding()
+    for recording in reader.recordings(source):
+        found.add(recording)
         if not source.stand_alone:
             break
-    return Survey(tuple(noted.noted), source.not_understood, source.stand_alone)
+    found.add(source)
+    return Survey(tuple(noted.noted), source.not_understood, found, source.stand_alone)
 
 
 def named_ranges(
-    name: str, ranges: Sequence[ByteRange], surveys: Sequence[Survey]
+    name: str, ranges: Sequence[ByteRange], surveys: Sequence[Survey], *, partial: bool = False
 ) -> list[NamedRange] | None:
     """Return the ranges that have recordings, named as in the whole file.
 
-    None if the file cannot be read in ranges, or has no recordings.
+    None if the file cannot be read in ranges, or has no recordings, or is not understood enough.
     """
+    found_in_all = Understanding()
+    for survey in surveys:
+        found_in_all.add(survey.understanding)
+    size = max((of.end for of in ranges), default=0)
     if not all(survey.stand_alone for survey in surveys):
+        return None
+    if not partial and not found_in_all.is_enough(size):
         return None
     names, missed = RecordingNames(name), Counter[str]()
     found: list[NamedRange] = []
@@ -166,15 +217,25 @@ class _SurveyedLines(LineRange):
 PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
 
 
-def recordings_in(path: Path | ObjectUrl, *, name: str | None = None) -> Iterator[Recording]:
+MOST_UNREAD = 0.1
+"""The share of a file's records, and of its bytes, that may be without meaning to its reader."""
+# So many records show whether a reader understands a file; until then no recording is handed out.
+_ENOUGH = 2_000
+
+
+def recordings_in(
+    path: Path | ObjectUrl, *, name: str | None = None, partial: bool = False
+) -> Iterator[Recording]:
     """Yield the recordings of a file or an object; their names begin with `name`.
 
     By default that is its own name.
 
     The format shows in the content. A recording is read more than once, so pipes, such as a
-    shell's `<(…)`, are refused without waiting for a writer. Raises `UnreadableRecordingError`.
+    shell's `<(…)`, are refused without waiting for a writer. Raises `UnreadableRecordingError`,
+    also for a file of which more than `MOST_UNREAD` is not understood, unless it is to be read in
+    part. A file with many recordings may yield some of them before.
     """
-    yield from _recordings(str(path), name or path.name, _opener(path))
+    yield from _recordings(str(path), name or path.name, _opener(path), partial=partial)
 
 
 def recordings_in_range(path: Path | ObjectUrl, of: NamedRange) -> Iterator[Recording]:
@@ -202,7 +263,7 @@ def format_in_lines(path: Path | ObjectUrl) -> str | None:
     opened = _opener(path)
     try:
         source = _source(str(path), path.name, opened)
-        reader = _reader(str(path), source) if isinstance(source, JsonLines) else None
+        reader = next(_recognising(source), None) if isinstance(source, JsonLines) else None
     except (OSError, UnreadableRecordingError):
         return None  # reading it as a whole says why
     return None if reader is None or not hasattr(reader, "stands_alone") else reader.FORMAT
@@ -213,9 +274,9 @@ def survey(path: Path | ObjectUrl, of: ByteRange) -> Survey:
     return surveyed(path.name, _opener(path), of, _reader_of(of.format))
 
 
-def recordings_of(content: bytes, name: str) -> Iterator[Recording]:
+def recordings_of(content: bytes, name: str, *, partial: bool = False) -> Iterator[Recording]:
     """Yield the recordings of what was read already, as `recordings_in` does of a file."""
-    yield from _recordings(name, name, lambda: io.BytesIO(content))
+    yield from _recordings(name, name, lambda: io.BytesIO(content), partial=partial)
 
 
 def _opener(path: Path | ObjectUrl) -> Opened:
@@ -228,29 +289,66 @@ def _opened(path: Path) -> BinaryIO:
     return open_file(path)
 
 
-def _recordings(path: str, name: str, opened: Opened) -> Iterator[Recording]:
-    last: Recording | None = None
-    try:
-        source = _source(path, name, opened)
-        reader = _reader(path, source)
-        for recording in reader.recordings(source):
-            if last is not None:
-                yield last
-            last = recording
-    except OSError as error:
-        raise UnreadableRecordingError(path, error.strerror or str(error)) from error
-    if last is None:
-        raise UnreadableRecordingError(path, "no message is in it", format_=reader.FORMAT)
-    yield _with_missed(last, source.not_understood)
-
-
 def _source(path: str, name: str, opened: Opened) -> Source:
     try:
         return source_of(name, opened)
     except MissingExtraError as error:
         raise UnreadableRecordingError(path, str(error)) from error
-    except ValueError as error:
+    except (ValueError, sqlite3.Error) as error:
         raise UnreadableRecordingError(path, str(error), is_other=True) from error
+
+
+def _recordings(path: str, name: str, opened: Opened, *, partial: bool) -> Iterator[Recording]:
+    refusal: UnreadableRecordingError | None = None
+    given = 0
+    try:
+        source = _source(path, name, opened)
+        for reader in _recognising(source):
+            try:
+                for recording in _claimed(path, source, reader, partial=partial):
+                    yield recording
+                    given += 1
+            except _NotUnderstoodError as error:
+                refusal = refusal or error
+                if given:
+                    break
+            else:
+                return
+        looks = appearance(opened, source)
+    except OSError as error:
+        raise UnreadableRecordingError(path, error.strerror or str(error)) from error
+    if refusal is not None:
+        why = f"{looks.sentence}; read as {refusal.format}, {refusal.why}; --partial reads the rest"
+        raise UnreadableRecordingError(
+            path, f"{why}; {PAGE}", format_=refusal.format, is_seen=looks.is_seen
+        )
+    why = _unknown(source, looks.sentence)
+    raise UnreadableRecordingError(path, why, is_other=True, is_seen=looks.is_seen)
+
+
+class _NotUnderstoodError(UnreadableRecordingError):
+    """A reader does not understand enough of a file."""
+
+
+def _claimed(path: str, source: Source, reader: Reader, *, partial: bool) -> Iterator[Recording]:
+    """Yield the recordings of a file that a reader understands; raises `_NotUnderstoodError`."""
+    source.begin()
+    held: deque[Recording] = deque()
+    found = Understanding()
+    for recording in reader.recordings(source):
+        held.append(recording)
+        found.add(recording)
+        if partial or (found.records > _ENOUGH and found.is_enough(0)):
+            while len(held) > 1:
+                yield held.popleft()
+    found.add(source)
+    if not (partial or found.is_enough(source.bytes)):
+        raise _NotUnderstoodError(path, found.in_words(source.bytes), format_=reader.FORMAT)
+    if not held:
+        raise UnreadableRecordingError(path, "no message is in it", format_=reader.FORMAT)
+    last = held.pop()
+    yield from held
+    yield _with_missed(last, source.not_understood)
 
 
 def _with_missed(recording: Recording, missed: Counter[str]) -> Recording:
@@ -262,18 +360,13 @@ def _with_missed(recording: Recording, missed: Counter[str]) -> Recording:
     )
 
 
-def _reader(path: str, source: Source) -> Reader:
-    known = readers()
-    is_empty = True
+def _recognising(source: Source) -> Iterator[Reader]:
+    """Yield the readers that know a record, in the order of the records."""
+    known = [*readers()]
     for outline in source.outlines():
-        is_empty = False
-        for reader in known:
-            if reader.recognises(outline):
-                return reader
-    if is_empty:
-        raise UnreadableRecordingError(path, _no_json(source), is_other=True)
-    formats = ", ".join(reader.FORMAT for reader in known)
-    raise UnreadableRecordingError(path, f"none of the known formats: {formats}", is_other=True)
+        for reader in [reader for reader in known if reader.recognises(outline)]:
+            known.remove(reader)
+            yield reader
 
 
 def _reader_of(format_: str) -> Reader:
@@ -284,8 +377,13 @@ def _reader_of(format_: str) -> Reader:
     raise ReaderError(format_, "is not installed where its files are read")
 
 
-def _no_json(source: Source) -> str:
-    return "neither JSON nor JSON lines" if source.not_understood else "it is empty"
+def _unknown(source: Source, looks: str) -> str:
+    """Say what a file is that no reader knows a record of."""
+    if any(True for _ in source.outlines()):
+        formats = ", ".join(reader.FORMAT for reader in readers())
+        return f"{looks}; none of the known formats: {formats}; {PAGE}"
+    found_any = source.not_understood
+    return f"{looks}; neither JSON nor JSON lines; {PAGE}" if found_any else "it is empty"
 
 
 def files_in(paths: Iterable[Path]) -> Iterator[Path]:

@@ -62,6 +62,8 @@ class ModelCall:
     """Why the context is another one; None for the first call and where it only grew."""
     window: int | None = None
     """The context window that the client counted on, in tokens, where the recording tells."""
+    id: str = ""
+    """By which another file that repeats the call is known; empty where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,22 @@ class SummedBill:
     """How many, from the first of the session on."""
     beside: int = 0
     """Tokens of each prompt that no message shows, such as the schemas of tools."""
+
+
+class Unread(NamedTuple):
+    """How much of a file is not understood."""
+
+    records: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: object) -> Unread:
+        """Return the sum of both."""
+        if not isinstance(other, Unread):
+            return NotImplemented
+        return Unread(self.records + other.records, self.bytes + other.bytes)
+
+
+NOTHING_UNREAD = Unread()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +120,40 @@ class Recording:
     """Records that are known to be no part of a prompt: how many, by what they are."""
     not_understood: Mapping[str, int] = field(default_factory=dict)
     """What was skipped because no reader knows what it means: how often, by what it is."""
+    unread: Unread = NOTHING_UNREAD
+    """How many records those are, and how much they and such parts of messages hold."""
+    repeated: int = 0
+    """How many calls `counted_once` took out."""
     project: str = ""
     """What it was recorded in, such as the working directory; empty where it does not say."""
+
+    def counted_once(self, seen: set[str]) -> Recording:
+        """Return the recording without the calls that were `seen`, and add its own to them.
+
+        A resumed or forked session repeats the calls of its parent. Their messages stay.
+        """
+        kept: list[ModelCall] = []
+        before: list[Message] = []
+        anew, why = False, None
+        for call in self.calls:
+            if call.anew:
+                before, anew, why = [], True, call.why_anew
+            before += call.new
+            if not call.id or call.id not in seen:
+                why = why if kept else None
+                kept.append(replace(call, new=tuple(before), anew=anew, why_anew=why))
+                before, anew, why = [], False, None
+            seen.add(call.id)
+        if len(kept) == len(self.calls):
+            return self
+        after = self.after if self.after_anew else (*before, *self.after)
+        return replace(
+            self,
+            calls=tuple(kept),
+            after=after,
+            after_anew=self.after_anew or anew,
+            repeated=len(self.calls) - len(kept),
+        )
 
     def until(self, call: int) -> Recording:
         """Return the recording as it was when a call, counted from 1, was made.

@@ -6,7 +6,8 @@ holds `ShownSessions`, without calls, removals and regrets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypeAlias, TypeVar
@@ -16,7 +17,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Step
 from policyctx.replay.common import Common
 from policyctx.replay.executing.executor import Executor, Here, Job, LostJob, unexpected
-from policyctx.replay.places import PART_BYTES, RecordingFile, WorkPart, parts
+from policyctx.replay.places import PART_BYTES, RecordingFile, WorkPart, parts, told_apart
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
@@ -123,6 +124,17 @@ class PassedOver:
 
 
 @dataclass(frozen=True, slots=True)
+class PartlyRead:
+    """What of a file, or of a part of it, is not understood or not counted again."""
+
+    path: str
+    counts: Mapping[str, int]
+    """What is not understood: how often, by what it is."""
+    repeated: int = 0
+    """How many calls an earlier file has, too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """A part that was worked on to its end."""
 
@@ -131,7 +143,7 @@ class Done:
     """Whether all parts of the file are done."""
 
 
-Outcome: TypeAlias = "T | FailedRecording | PassedOver | Done"
+Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead | Done"
 
 
 def worked(
@@ -144,20 +156,20 @@ def worked(
     """Yield what `work` makes of each recording, what failed, and each part when it is done.
 
     The outcomes of a part are consecutive: one for each of its recordings, in their order, then
-    what failed of the part itself, then its `Done`. This process takes the files in their order;
-    with another executor, the part that is done first comes first, and large files are read in
-    ranges. No file stops the others: a file that cannot be read, an exception of any class that it
-    causes, and the end of its process, as when the memory is full, are each a `FailedRecording`.
+    what of it is not understood or failed, then its `Done`. This process takes the files in their
+    order; with another executor, the part that is done first comes first, and large files are read
+    in ranges. No file stops the others: a file that cannot be read, an exception of any class that
+    it causes, and the end of its process, as when the memory is full, are each a `FailedRecording`.
     Raises `ReaderError` for a registered reader that cannot be loaded, which concerns every file.
     Closing the generator cancels the work.
     """
     executor = executor or Here()
     if executor.is_here:
-        for file in found:
+        for file in told_apart(found, executor):
             yield from _of_part(work, WorkPart(file))
             yield Done(WorkPart(file))
         return
-    made = parts(found, executor, part_bytes=part_bytes)
+    made = parts(list(told_apart(found, executor)), executor, part_bytes=part_bytes)
     left: dict[RecordingFile, int] = {}
     for part in made:
         left[part.file] = left.get(part.file, 0) + 1
@@ -171,15 +183,26 @@ def worked(
         yield Done(part, is_last=not left[part.file])
 
 
-def _listed(work: Work[T], part: WorkPart) -> list[T | FailedRecording | PassedOver]:
+def _listed(work: Work[T], part: WorkPart) -> list[T | FailedRecording | PassedOver | PartlyRead]:
     return list(_of_part(work, part))
 
 
-def _of_part(work: Work[T], part: WorkPart) -> Iterator[T | FailedRecording | PassedOver]:
+def _of_part(
+    work: Work[T], part: WorkPart
+) -> Iterator[T | FailedRecording | PassedOver | PartlyRead]:
     path = str(part.file.path)
+    unread: Counter[str] = Counter()
+    repeated = 0
     try:
         for recording in part.recordings():
+            unread += Counter(recording.not_understood)
+            if recording.repeated and not recording.calls:
+                yield PartlyRead(path, {}, recording.repeated)
+                continue
+            repeated += recording.repeated
             yield _outcome(work, recording, path)
+        if unread or repeated:
+            yield PartlyRead(path, unread, repeated)
     except UnreadableRecordingError as error:
         if error.is_other and not part.file.named:
             yield PassedOver(path)
@@ -232,7 +255,7 @@ def shown(
     return ShownSessions.of(replayed(policy, recording, path, prices=prices))
 
 
-ShownOutcome: TypeAlias = "ShownSessions | FailedRecording | PassedOver"
+ShownOutcome: TypeAlias = "ShownSessions | FailedRecording | PassedOver | PartlyRead"
 
 
 def in_one_line(outcomes: list[ShownOutcome]) -> list[ShownOutcome]:

@@ -435,6 +435,12 @@ class Figures:
     """Sessions whose prices are those of the policy."""
     unpriced: Mapping[str, int] = _figure(lambda s: _unpriced(s.session), _counts, none=dict)
     """Calls without prices, by language model."""
+    tiers: Mapping[str, int] = _figure(
+        lambda s: Counter(c.usage.tier for c in s.session.calls if c.usage and c.usage.tier),
+        _counts,
+        none=dict,
+    )
+    """Calls that were billed at other than standard prices, by service tier."""
     bill: Dollars = _figure(lambda s: _bill(s.session), none=Dollars)  # noqa: RUF009 - makes a field
     """What the usage of these sessions' calls comes to, as it was recorded."""
     writes: int = _figure(

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, NamedTuple, Protocol, Self, TypeAlias
 
 from policyctx.definitions.names import SCHEMES, is_url, url_problem
@@ -132,12 +131,7 @@ class ExclusiveLock(Protocol):
 
     def __enter__(self) -> None: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class WriteBatch(Protocol):
@@ -149,12 +143,7 @@ class WriteBatch(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def stage(self, path: str, content: bytes) -> str:
         """Write `content` to a temporary file beside `path`; return the temporary path."""

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -246,7 +247,7 @@ def _add_counts(counts: list[int], parts: list[tuple[int, str]], tokenizer: str)
     """
     import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - only when a count is needed
 
-    encoding, texts = getattr(toktok, "_encoding", None), [text for _, text in parts]
+    encoding, texts = getattr(toktok, "_encoding", None), list(map(itemgetter(1), parts))
     if encoding is None or len(texts) >= _MANY:
         found = toktok.batch_count(texts, tokenizer, threads=1)
     else:

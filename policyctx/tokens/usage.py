@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from policyctx.errors import UsageError
@@ -38,6 +38,8 @@ class Usage:
 
     None where the provider does not say for how long.
     """
+    tier: str = field(default="", compare=False, kw_only=True)
+    """`priority`, `batch` and the like, where the call was billed at other than standard prices."""
 
     @property
     def write_ttl(self) -> int | None:
@@ -68,6 +70,15 @@ class Usage:
 _HOUR, _MINUTES = "ephemeral_1h_input_tokens", "ephemeral_5m_input_tokens"
 
 
+_STANDARD = {"", "auto", "default", "standard", "standard_only"}
+
+
+def tier_of(fields: Mapping[str, Any]) -> str:
+    """Return the tier that a request, a response or its usage names, empty for a standard one."""
+    named = (fields.get(key) for key in ("service_tier", "serviceTier", "speed"))
+    return next((one for one in named if isinstance(one, str) and one not in _STANDARD), "")
+
+
 def usage_of(usage: object) -> Usage:
     """Read a response's `usage`, a map or an object of the provider's SDK.
 
@@ -80,6 +91,11 @@ def usage_of(usage: object) -> Usage:
     if isinstance(usage, Usage):
         return usage
     fields = _fields(usage)
+    found = _counted(fields, usage)
+    return replace(found, tier=tier) if (tier := tier_of(fields)) else found
+
+
+def _counted(fields: Mapping[str, Any], usage: object) -> Usage:
     if "prompt_tokens" in fields:
         return _with_cached_inside(fields, ("prompt_tokens",), ("completion_tokens",))
     if "input_tokens_details" in fields:
@@ -336,19 +352,19 @@ class BodyUsage:
         if not isinstance(value, dict):
             return None
         for holder in (value, value.get("message"), value.get("response")):
-            found = _of_prompt(holder.get("usage")) if isinstance(holder, dict) else None
+            found = _of_prompt(holder) if isinstance(holder, dict) else None
             if found is not None:
                 self._is_found = True
                 return found
         return None
 
 
-def _of_prompt(usage: object) -> Usage | None:
+def _of_prompt(response: Mapping[str, Any]) -> Usage | None:
     """Return the usage of a prompt, None without one: the first events of a stream have none."""
-    if not isinstance(usage, dict):
+    if not isinstance(usage := response.get("usage"), dict):
         return None
     try:
-        found = usage_of(usage)
+        found = usage_of({"service_tier": response.get("service_tier"), **usage})
     except UsageError:
         return None
     return found if found.prompt > 0 else None

@@ -36,6 +36,8 @@ class SessionOutcome:
     acted: bool
     """Whether the policy removed anything."""
     calls: int
+    assumed: tuple[str, ...] = ()
+    """What is not known of its models and taken for something: windows, and prices of a tier."""
 
     @property
     def margin(self) -> float:
@@ -127,6 +129,10 @@ def outcome_of(
         over_window_with=figures.edited.over_window,
         acted=figures.removed > 0 or figures.compactions > 0,
         calls=figures.calls,
+        assumed=(
+            *(f"the window of {name}" for name in sorted(figures.assumed_windows)),
+            *(f"standard prices for the service tier {tier}" for tier in sorted(figures.tiers)),
+        ),
     )
 
 

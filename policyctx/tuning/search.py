@@ -102,14 +102,17 @@ def is_beyond_one_error(
 
 
 def chosen(candidates: Sequence[Candidate], projects: Sequence[str]) -> Candidate:
-    """Return the candidate nearest to the incumbent of those as good as the cheapest.
+    """Return the incumbent, or the one nearest to it on the front, that is as good as the cheapest.
 
     As good is within one standard error of the paired difference. Of those with as few changes the
-    cheapest is chosen, then the one with less regret.
+    cheapest is chosen.
     """
-    best = min(candidates, key=lambda one: (*one.point, one.setting.changes, str(one.setting)))
-    as_good = [
-        one for one in candidates if not is_beyond_one_error(best.outcomes, one.outcomes, projects)
+    incumbents = [one for one in candidates if not one.setting.changes]
+    best, *others = front(candidates)
+    as_good = [best] + [
+        one
+        for one in [*incumbents, *others]
+        if not is_beyond_one_error(best.outcomes, one.outcomes, projects)
     ]
     return min(as_good, key=lambda one: (one.setting.changes, *one.point, str(one.setting)))
 

@@ -235,7 +235,7 @@ class Study:
 
     def _known(self) -> list[search.Candidate]:
         """Return the settings that were tried in all the sessions so far."""
-        found = map(self._known_candidate, [*self._policies])
+        found = map(self._known_candidate, dict.fromkeys([Setting(), *self._policies]))
         return [one for one in found if one is not None]
 
     def _tested(self) -> Tested:

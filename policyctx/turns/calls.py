@@ -50,23 +50,8 @@ class Calls:
         self._reader, self._before_compaction = reader, before_compaction
         self._expects_usage = expects_usage and knowledge.keeps_state
         self._notices = Notices(knowledge.store)
-        self._reporting = Reporting(knowledge.session_id, self._policy.name)
+        self.reporting = Reporting(knowledge.session_id, self._policy.name)
         self.writes = self._notices.writes
-
-    def apply(
-        self, messages: Sequence[Message], request: Request, *, changed: bool
-    ) -> Turn[Result]:
-        """Edit a whole list, and report it."""
-        return self._reporting.turn("apply", self._apply(messages, request, changed=changed))
-
-    def arrive(
-        self,
-        message: Message,
-        call: Message | None,
-        sources: Mapping[str, FileLines] | None,
-    ) -> Turn[Result]:
-        """Edit a message with new results, and report it."""
-        return self._reporting.turn("on_tool_result", self._arrive(message, call, sources))
 
     def plan(self, messages: Sequence[Message], request: Request) -> Turn[Plan]:
         """Return the plan of `apply`."""
@@ -91,7 +76,7 @@ class Calls:
     def observe(self, usage: Usage) -> Turn[None]:
         """Learn from the usage of a model call, and report it."""
         memory = yield from self._knowledge.recall()
-        self._reporting.usage(usage)
+        self.reporting.usage(usage)
         memory.observe(usage)
         if self._knowledge.keeps_state and memory.has_decided:
             yield from note(memory.usage_record())
@@ -105,12 +90,13 @@ class Calls:
         facts = self._knowledge.facts(memory, request)
         return known, known.planner.plan(facts, comes_back=known.comes_back), memory
 
-    def _arrive(
+    def arrive(
         self,
         message: Message,
         call: Message | None,
         sources: Mapping[str, FileLines] | None,
     ) -> Turn[Result]:
+        """Edit a message with new results."""
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
         found = memory.call_of(message, self._knowledge.shapes) if call is None else None
@@ -137,13 +123,10 @@ class Calls:
         every = (*notices, *warnings, *result.warnings, *self.writes.news())
         return replace(result, warnings=every) if every else result
 
-    def _apply(
-        self,
-        messages: Sequence[Message],
-        request: Request,
-        *,
-        changed: bool,
+    def apply(
+        self, messages: Sequence[Message], request: Request, *, changed: bool
     ) -> Turn[Result]:
+        """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
@@ -218,7 +201,7 @@ class Calls:
             hook=self._before_compaction,
             writes_fail=bool(self.writes.problem),
         )
-        made = yield from self._reporting.compaction(replacing, compacting.run())
+        made = yield from self.reporting.compaction(replacing, compacting.run())
         warnings = (*result.warnings, *made.warnings)
         replacements = memory.replacements
         if isinstance(made, NotCompacted):

@@ -31,7 +31,8 @@ from policyctx.store.content import Content, Origin
 from policyctx.turns.before_compaction import AskBefore, BeforeCompaction, CompactionAhead
 from policyctx.turns.effects import ReadFiles, Remember, Save, Turn
 from policyctx.turns.known_list import KnownList
-from policyctx.turns.replacements import Replaced, Replacement, Replacements, digest_of_traces
+from policyctx.turns.replacement import Replaced, Replacement, digest_of_traces
+from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
 from policyctx.turns.sources import Sources, indices, joined, within
 from policyctx.turns.summarising import Summarised, Summarising

@@ -97,10 +97,6 @@ class Driver:
     ) -> None:
         self._store, self._interrupted = LockedStore(store, writes), interrupted
 
-    def run(self, turn: Turn[T]) -> T:
-        """Run a turn to its end in this thread."""
-        return finished(self.in_steps(turn))
-
     def in_steps(self, turn: Turn[T]) -> Steps[T]:
         """Run a turn to its end, and stop before each part that may block."""
         if is_traced():
@@ -169,7 +165,7 @@ def verb(body: Method[D, P, Turn[T]]) -> Method[D, P, T]:
     """Return the method that runs the turn of `body`, and returns what the turn returns."""
 
     def form(self: D, /, *args: P.args, **options: P.kwargs) -> T:
-        return self._driver.run(body(self, *args, **options))
+        return finished(self._driver.in_steps(body(self, *args, **options)))
 
     return _described(form, body, _returned(body))
 

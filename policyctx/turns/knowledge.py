@@ -168,7 +168,8 @@ class Knowledge:
         """
         if changed:
             memory.replacements.forget()
-        messages = memory.replacements.seen(listed(messages), memory.ledger, self.policy)
+        messages = messages if type(messages) is list else listed(messages)
+        messages = memory.replacements.seen(messages, memory.ledger, self.policy)
         known = memory.known
         if known is None or changed or not known.continue_with(messages):
             return self._read_anew(messages, memory)

@@ -13,10 +13,10 @@ from typing import NamedTuple, cast
 
 from policyctx.definitions.items import Item, Message, Path, Ttl
 from policyctx.errors import InvalidResultError, MessagesError
-from policyctx.messages.editing import Edit, block_of, edited_message, keep_structure
+from policyctx.messages.editing import Edit, block_of, edited_shaped, keep_structure
 from policyctx.messages.markers import markers_of, places_of, with_markers
 from policyctx.messages.reading import items_of
-from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.built_in import Shaped, Shapes
 from policyctx.messages.shapes.shape import call_keys
 from policyctx.messages.validity import new_problems_around
 from policyctx.planning.conversation import Conversation
@@ -187,7 +187,7 @@ class KnownList:
         new = {}
         for message in self._edited:
             if message in differing:
-                new[message] = markers_of(self._dict(beginning[message]))
+                new[message] = markers_of(self._dict(message, beginning[message]))
             if self.comes_back:
                 given[message] = self.given[message]
             else:
@@ -205,9 +205,9 @@ class KnownList:
     def _places_left(self, message: int, fates: Mapping[int, Decision]) -> Mapping[Path, Path]:
         """Return where these fates leave each place of a message as it was given at first."""
         edits = list(self._edits(message, fates))
-        given = self._dict(self.given[message])
+        shape, given = self.conversation.reading.shaped(message, self.given[message])
         named = with_markers(given, {path: path for path in places_of(given)})
-        left = edited_message(named, edits, self._shapes) if edits else named
+        left = edited_shaped(Shaped(shape, named), edits) if edits else named
         return {} if left is None else {before: after for after, before in markers_of(left).items()}
 
     def gone_from(self, messages: Sequence[Message]) -> tuple[frozenset[ItemKey], bool] | None:
@@ -313,7 +313,7 @@ class KnownList:
         given, after = [*self.given, *more], [*self.left, *more]
         edits = self._edits_by_message(fates)
         changes = {
-            message: edited_message(given[message], found, self._shapes)
+            message: self._edited_as(message, given[message], found)
             for message, found in edits.items()
         }
         for message, new in changes.items():
@@ -434,9 +434,12 @@ class KnownList:
                 staying.remove(i)
         return [message for message in after if message is not None], staying.sources
 
-    def _dict(self, message: Message) -> Message:
+    def _dict(self, message: int, given: Message) -> Message:
         """Return the dict of a message that is an SDK's object; any other message unchanged."""
-        return self._shapes.shaped(message).message
+        return self.conversation.reading.shaped(message, given).message
+
+    def _edited_as(self, message: int, given: Message, edits: Sequence[Edit]) -> Message | None:
+        return edited_shaped(self.conversation.reading.shaped(message, given), edits)
 
     def previewed(self, plan: Plan) -> Sequence[Message]:
         """Return the list that `apply` would return after this plan, without the changes.
@@ -508,7 +511,7 @@ class KnownList:
         if self.forgets:
             return {message: self._made_again(message, edits[message]) for message in edits}
         return {
-            message: edited_message(self.given[message], edits[message], self._shapes)
+            message: self._edited_as(message, self.given[message], edits[message])
             for message in edits
         }
 
@@ -516,7 +519,7 @@ class KnownList:
         """Return the message with these edits; that of the plan before if nothing differs."""
         given, known = self.given[message], self._made.get(message)
         if known is None or known.given is not given or known.edits != edits:
-            new = edited_message(given, edits, self._shapes)
+            new = self._edited_as(message, given, edits)
             self._made[message] = known = _Made(given, edits, new)
         return known.new
 

@@ -37,7 +37,8 @@ from policyctx.planning.ledger import (
 from policyctx.tokens.usage import Correction, Usage, correction_of
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.known_list import KnownList
-from policyctx.turns.replacements import Replacement, Replacements
+from policyctx.turns.replacement import Replacement
+from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
 
 

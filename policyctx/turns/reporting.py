@@ -10,18 +10,19 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from logging import Logger
 from typing import TYPE_CHECKING
 
+from policyctx.definitions.items import Item
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import StoreError
 from policyctx.messages.shapes.shape import call_key
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.decisions import IN_VAIN
+from policyctx.planning.decisions import IN_VAIN, Decision
 from policyctx.planning.facts import Facts, Unit, has_unknown_window
 from policyctx.planning.plan import Plan, step_reports
 from policyctx.tokens.usage import Usage
@@ -224,8 +225,7 @@ class Notices:
         if not conversation.policy.asks_for_request_size:
             if isinstance(model.tokenizer, str) and model.tokenizer in _REMOTE:
                 return
-            beside = sum(len(part) for part in facts.beside if isinstance(part, str))
-            if (conversation.tally("chars").total + beside) * _TOKENS_PER_CHAR < window:
+            if (conversation.tally("chars").total + facts.chars_beside) * _TOKENS_PER_CHAR < window:
                 self._is_over_window = False
                 return
         tokens = conversation.counted(facts)
@@ -284,7 +284,7 @@ class Notices:
 
         The warning includes the store's own notices, so the store reads its records again for it.
         """
-        if known is None:
+        if known is None or not (memory.ledger.newest_path or self._files):
             return ()
         before, self._root = self._root, (yield from FindRoot().ask())
         if before in {None, self._root}:
@@ -381,7 +381,11 @@ def fullness_ahead(planned: Plan) -> str:
 
 
 def _over_window(
-    tokens: int, window: int, conversation: Conversation, fates: Container[int], facts: Facts
+    tokens: int,
+    window: int,
+    conversation: Conversation,
+    fates: Mapping[int, Decision],
+    facts: Facts,
 ) -> str:
     size = (
         f"the request has about {tokens:,} tokens, more than the context window of {window:,}: the"
@@ -396,31 +400,44 @@ def _over_window(
             f"{size}; the system prompt and the tool schemas have {facts.tokens_beside:,} tokens,"
             " and no step can take them"
         )
+    texts = [fate.placeholder for fate in fates.values() if fate.placeholder]
+    if (out := sum(facts.length(text, "tokens") for text in texts)) > most:
+        return (
+            f"{size}; the placeholders of {len(texts):,} items have {out:,} tokens, more than each"
+            " item that stays: only a drop or a compaction takes them"
+        )
     name = " ".join(filter(None, (largest.type, largest.item_id, largest.tool)))
-    what = f"{size}; the largest item that stays is {name} in message {largest.message}"
+    return (
+        f"{size}; the largest item that stays is {name} in message {largest.message}, with"
+        f" {most:,} tokens{_advice(largest, most, conversation)}"
+    )
+
+
+def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
+    """Return what takes the largest item that stays, as the end of a sentence; empty if nothing."""
     if largest.kind == "user_message" and largest.message == conversation.checkpoint().newest_user:
         return (
-            f"{what}, with {most:,} tokens: no step takes the newest user message; save its text to"
-            " a file, and name the file in the message"
+            ": no step takes the newest user message; save its text to a file, and name the file in"
+            " the message"
         )
     if largest.kind not in _OFFLOADED:
-        return f"{what}, with {most:,} tokens"
-    sizes: dict[Unit, int] = {"tokens": most, "chars": largest.chars}
+        return ""
+    sizes: dict[Unit, int] = {"tokens": tokens, "chars": largest.chars}
     kept = conversation.policy.keeping_rule(largest.type, largest.tool, sizes)
     if kept is not None:
-        return f"{what}, with {most:,} tokens; `{'.'.join(kept)}` of the policy keeps it"
+        return f"; `{'.'.join(kept)}` of the policy keeps it"
     if not largest.takes_text:
         of_tool = f", tools: [{json.dumps(largest.tool)}]" if largest.tool else ""
         chosen = f"types: [{largest.type}]{of_tool}, keep_recent: 0"
         return (
-            f"{what}, with {most:,} tokens; no text may take its place: only a compaction takes it,"
-            f" or a drop, such as the step `{{do: drop, select: {{{chosen}}}}}`"
+            "; no text may take its place: only a compaction takes it, or a drop, such as the step"
+            f" `{{do: drop, select: {{{chosen}}}}}`"
         )
     # Only results arrive, and what was read back is not offloaded then.
     is_recalled = "recalled" in conversation.policy.types.lineage(largest.type)
     on = "on: arrival, " if largest.kind == "tool_result" and not is_recalled else ""
     recent = ", keep_recent: 0" if is_recalled else ""
     return (
-        f"{what}, with {most:,} tokens; with `items: {{{largest.type}: {{offload: true}}}}`, the"
-        f" step `{{{on}do: offload, select: {{types: [{largest.type}]{recent}}}}}` takes it"
+        f"; with `items: {{{largest.type}: {{offload: true}}}}`, the step"
+        f" `{{{on}do: offload, select: {{types: [{largest.type}]{recent}}}}}` takes it"
     )

@@ -171,6 +171,8 @@ class TurnSpan:
         span.set_attribute("policyctx.items", sum(sum(s.items.values()) for s in steps))
         span.set_attribute("policyctx.tokens.freed", sum(step.freed_tokens for step in steps))
         span.set_attribute("policyctx.warnings", len(result.warnings))
+        if why := result.breakpoints.why_none:
+            span.set_attribute("policyctx.breakpoints.why_none", why)
         for step in steps:
             attributes: dict[str, Any] = {
                 STEP: step.step,

@@ -51,6 +51,30 @@ def report(*arguments: str | Path) -> Any:
     return json.loads(run.stdout)
 
 
+@pytest.mark.parametrize(
+    ("when", "rule", "lines"),
+    [
+        (
+            "[{tokens: {over: 100000}},\n           {messages: {over: 9}, tokens: {over: 200000}}]",
+            "steps.room.when.0.tokens.over",
+            {(0, "tokens"): 12, (1, "messages"): 13, (1, "tokens"): 13},
+        ),
+        ("[{tokens: {over: 100000}}]", "steps.room.when.tokens.over", {(0, "tokens"): 12}),
+        ("{tokens: {over: 100000}}", "steps.room.when.tokens.over", {(0, "tokens"): 12}),
+    ],
+    ids=["two alternatives", "one alternative", "a map"],
+)
+def test_a_gate_is_named_with_its_line_among_alternatives(
+    when: str, rule: str, lines: dict[tuple[int, str], int], policy: Path, messages: Path
+) -> None:
+    policy.write_text(POLICY.replace("{tokens: {over: 100000}}", when), encoding="utf-8")
+    found = report(policy, messages)
+    places = {(gate["alternative"], gate["gate"]): gate["place"] for gate in found["gates"]}
+    assert places == {name: f"{policy}:{line}" for name, line in lines.items()}
+    [named] = {v["rule"] for one in found["items"] for v in one["verdicts"] if "when" in v["rule"]}
+    assert named == rule
+
+
 @pytest.mark.slow
 def test_each_step_reports_its_verdict_on_an_item_and_the_policy_line(
     policy: Path, messages: Path, tmp_path: Path

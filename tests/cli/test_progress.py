@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from policyctx.cli.progress import Progressed, gathered, tell
+from policyctx.cli.progress import Bar, Progressed, gathered, interruptible, tell
 from policyctx.replay.executing.executor import Here
 from policyctx.replay.running import FailedRecording
 from tests.cli.running import policyctx
@@ -50,3 +53,26 @@ def test_a_wrong_scheduler_is_a_wrong_use(tmp_path: Path) -> None:
     run = policyctx("replay", "small-context", tmp_path, "--scheduler", "10.0.0.1:8786")
     assert run.returncode == 2
     assert "an address such as tcp://" in " ".join(run.stderr.split())
+
+
+def test_off_a_terminal_each_while_a_line_says_how_far_the_work_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Bar("settings", seconds=0.05) as bar:
+        bar.begin(200, "settings, batch 1")
+        bar.advance(90)
+        time.sleep(0.2)
+    first, *_ = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"settings, batch 1: 45 % in 0:00:00(, about [\d:]+ left)?", first)
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interruptible():
+            signal.raise_signal(signal.SIGHUP)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

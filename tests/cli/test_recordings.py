@@ -99,6 +99,7 @@ def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: st
         "name": "s.json", "format": "mini-swe-agent", "calls": 6, "calls_with_usage": 6,
  "calls_with_summed_usage": 0,
         "largest_billed": 210_000, "context_window": 200_000, "calls_over_window": 1,
+        "not_understood": {},
     }  # fmt: skip
 
 
@@ -206,10 +207,79 @@ def test_billed_tokens_are_shown_for_every_format_with_usage(tmp_path: Path) -> 
     assert report["request_tokens"] > report["item_tokens"] + 300
 
 
-def test_an_unknown_format_error_lists_the_known_formats(tmp_path: Path) -> None:
-    for content in ('{"pages": []}', "dear diary"):
-        path = tmp_path / "diary"
-        path.write_text(content, encoding="utf-8")
-        run = policyctx("explain", "small-context", path)
-        assert (run.returncode, run.stdout) == (1, "")
-        assert "nor is it a recording that is known, of claude-code, codex," in run.stderr
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"pages": []}', "a JSON document with the key pages; none of the known formats: claude-"),
+        ("dear diary", "a text; neither JSON nor JSON lines; docs/recordings.md"),
+    ],
+)
+def test_an_unknown_document_is_an_error_with_what_it_looks_like(
+    tmp_path: Path, content: str, why: str
+) -> None:
+    path = tmp_path / "diary"
+    path.write_text(content, encoding="utf-8")
+    run = policyctx("explain", "small-context", path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert f"; nor is it a known recording: {why}" in run.stderr
+
+
+def with_model(path: Path, name: str) -> Path:
+    document = json.loads(billed_session(path, *SIZES).read_text(encoding="utf-8"))
+    document["info"] = {"config": {"model": {"model_name": name}}}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_the_output_of_apply_names_the_recorded_model(tmp_path: Path) -> None:
+    path, new = with_model(tmp_path / "s.json", "gpt-4o"), tmp_path / "new.json"
+    run = policyctx("apply", "small-context", path, "-o", new, "--root", tmp_path / "r")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(new.read_text(encoding="utf-8"))["model"] == "gpt-4o"
+    again = policyctx("plan", "small-context", new)
+    assert "gates see the window of gpt-4o, 128,000 tokens" in again.stderr
+
+
+def test_the_output_of_apply_is_a_body_of_the_responses_api_for_its_items(tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl"
+    lines = [beside("turn_context", model="gpt-5"), *TURN, counted(9, 900)]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    body = json.loads(policyctx("apply", "context-offload", path, cwd=tmp_path).stdout)
+    assert (body["model"], len(body["input"])) == ("gpt-5", len(TURN))
+
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "note"),
+    [
+        (
+            [{"role": "tool", "tool_call_id": "c1", "content": "done"}],
+            "note: no call for 1 result of a tool in the list\n",
+        ),
+        (
+            [{"role": "assistant", "content": "", "tool_calls": [CALL]}],
+            "note: no result for 1 call of a tool in the list\n",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content":
+            "x"}, {"type": "text", "text": "y"}]}],
+            "note: no call for 1 result of a tool in the list\n",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["plan", "explain", "apply", "tokens"])
+def test_a_half_of_a_pair_is_reported(
+    command: str, messages: list[dict[str, Any]], note: str, tmp_path: Path
+) -> None:
+    given = [{"role": "user", "content": "go"}, *messages, {"role": "assistant", "content": "so"}]
+    policy = () if command == "tokens" else ("context-offload",)
+    run = policyctx(command, *policy, "-", stdin=json.dumps(given).encode(), cwd=tmp_path)
+    assert (run.returncode, note in run.stderr) == (0, True), run.stderr
+
+
+def test_a_call_that_still_runs_is_no_half_of_a_pair(tmp_path: Path) -> None:
+    given = [{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": [CALL]}]
+    run = policyctx("plan", "context-offload", "-", stdin=json.dumps(given).encode(), cwd=tmp_path)
+    assert "note" not in run.stderr

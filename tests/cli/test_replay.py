@@ -55,13 +55,19 @@ def test_output_has_one_line_per_session_and_a_total(folder: Path, keep_five: Pa
     assert "regret    needed again: 0 of 2 removed items" in run.stdout
 
 
+def _errors(stderr: str) -> list[str]:
+    """Return the lines without those of progress, which a slow machine prints."""
+    return [line for line in stderr.splitlines() if line.startswith("error: ")]
+
+
 def test_lines_keep_the_order_of_the_files_with_several_processes(folder: Path) -> None:
     (folder / "broken.jsonl").write_text('[{"role": "user", "content": 5}]', encoding="utf-8")
     one = policyctx("replay", "small-context", folder, "--csv")
     two = policyctx("replay", "small-context", folder, "--csv", "--jobs", "2")
     names = [[row["name"] for row in csv.DictReader(io.StringIO(run.stdout))] for run in (one, two)]
     assert names == [["long.jsonl", "short.jsonl"]] * 2
-    assert one.stderr == two.stderr == f"error: {folder / 'broken.jsonl'}: no message is in it\n"
+    error = f"error: {folder / 'broken.jsonl'}: no message is in it"
+    assert _errors(one.stderr) == _errors(two.stderr) == [error]
 
 
 def test_an_unreadable_file_is_not_counted_as_replayed(folder: Path) -> None:
@@ -80,7 +86,7 @@ def test_a_path_that_is_not_a_regular_file_is_reported_and_the_rest_replayed(
     (folder / "zero.jsonl").symlink_to("/dev/zero")
     run = policyctx(*command, folder, "--jobs", jobs)
     assert run.returncode == 1
-    assert sorted(run.stderr.splitlines()) == [
+    assert sorted(_errors(run.stderr)) == [
         f"error: {folder / 'broken.jsonl'}: No such file or directory",
         f"error: {folder / 'zero.jsonl'}: not a regular file: it is a device",
     ]
@@ -357,11 +363,18 @@ def test_an_unknown_policy_is_reported_before_anything_is_read(folder: Path) -> 
     assert "did you mean 'coding-agent'" in run.stderr
 
 
-def test_an_interrupt_shows_the_finished_files(tmp_path: Path) -> None:
+INTERRUPTS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", INTERRUPTS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_interrupt_shows_the_finished_files(
+    command: tuple[str, ...], number: signal.Signals, tmp_path: Path
+) -> None:
     done = claude_code(tmp_path / "a.jsonl", *TEXTS)
-    run, out, err = interrupted(done, tmp_path / "b.jsonl")
+    run, out, err = interrupted(done, tmp_path / "b.jsonl", command=command, number=number)
     assert run == 130
-    assert "a.jsonl" in out
+    assert out
     assert "interrupted: 1 of 2 files are done" in err
 
 
@@ -387,7 +400,9 @@ def recordings(source):
 
 
 def interrupted(
-    *arguments: Path | str, command: Sequence[str] = ("replay", "small-context")
+    *arguments: Path | str,
+    command: Sequence[str] = ("replay", "small-context"),
+    number: signal.Signals = signal.SIGINT,
 ) -> tuple[int, str, str]:
     """Interrupt a command whose reader waits for ever at each path that is not there yet."""
     missing = [path for path in arguments if not isinstance(path, str) and not path.exists()]
@@ -409,7 +424,7 @@ def interrupted(
     )
     # Opening a pipe waits for its reader, who comes when what is before it is done.
     writers = [pipe.open("wb") for pipe in pipes]
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     out, err = run.communicate(timeout=60)
     for writer in writers:
         writer.close()

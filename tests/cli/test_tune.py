@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +14,7 @@ import pytest
 
 from policyctx import OffloadPolicy
 from tests.cli.running import policyctx
-from tests.cli.test_replay import interrupted
+from tests.cli.test_replay import INTERRUPTS, interrupted
 from tests.replay.test_running import claude_code
 
 pytestmark = pytest.mark.slow
@@ -142,8 +147,32 @@ def test_the_incumbent_is_never_overwritten(tmp_path: Path) -> None:
     assert "it is the policy that is tuned" in run.stderr
 
 
-def test_an_interrupt_while_recordings_are_read_ends_with_130(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", INTERRUPTS)
+def test_an_interrupt_while_recordings_are_read_ends_with_130(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     done = claude_code(tmp_path / "a.jsonl", "text")
-    run, _, err = interrupted(done, tmp_path / "b.jsonl", command=("tune",))
+    run, _, err = interrupted(done, tmp_path / "b.jsonl", command=("tune",), number=number)
     assert run == 130
     assert "interrupted: 1 of 2 files are done" in err
+
+
+def test_the_end_of_the_terminal_keeps_the_best_so_far(tmp_path: Path) -> None:
+    recorded(tmp_path, 8)
+    master, slave = pty.openpty()
+    # Who opens a terminal as the first of a session is ended with it.
+    program = 'exec "$@" <"$0" >"$0" 2>&1'
+    command = [sys.executable, "-c", "from policyctx.cli import main; main()", "tune", "sessions"]
+    options = ["--policy", "mine.yaml", "--report", "out.html"]
+    run = subprocess.Popen(
+        ["/bin/sh", "-c", program, os.ttyname(slave), *command, *options],
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    shown = b""
+    while b"batch 2" not in shown:
+        shown += os.read(master, 4096)
+    os.close(slave)
+    os.close(master)
+    assert run.wait(60) != 0
+    assert '"interrupted":true' in (tmp_path / "out.html").read_text(encoding="utf-8")

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import pickle
 import random
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from http.server import ThreadingHTTPServer
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -261,16 +263,23 @@ def share_of_sdk(by: str, messages: list[Message], root: Path) -> int:
         return peak_of(lambda: create(**request))
 
 
-BY = pytest.mark.parametrize("by", ["anthropic", "openai", "callable"])
-LETTERS_OF = pytest.mark.parametrize("letters", LETTERS)
-CONVERSATION = pytest.mark.parametrize(
-    "conversation", [strings, lines, results, lists, lists_of_four]
-)
+CLIENTS = ("anthropic", "openai", "callable")
+BY = pytest.mark.parametrize("by", CLIENTS)
+IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
 
-@BY
-@LETTERS_OF
-@CONVERSATION
+def each(*conversations: Callable[..., list[Message]]) -> pytest.MarkDecorator:
+    """Combine clients, letters and conversations; in CI a third, which has every pair of two."""
+    combined = [
+        (CLIENTS[i], letters, conversation)
+        for (i, (j, letters)) in product(range(3), enumerate(LETTERS))
+        for k, conversation in enumerate(conversations)
+        if IS_LONG or (i + j + k) % 3 == 0
+    ]
+    return pytest.mark.parametrize(("by", "letters", "conversation"), combined)
+
+
+@each(strings, lines, results, lists, lists_of_four)
 @pytest.mark.usefixtures("_traced")
 def test_one_huge_text_takes_at_most_twice_its_memory(
     by: str,
@@ -282,9 +291,7 @@ def test_one_huge_text_takes_at_most_twice_its_memory(
     assert times_of(by, conversation(LETTERS[letters], 300_000), url, tmp_path) < 2
 
 
-@BY
-@LETTERS_OF
-@pytest.mark.parametrize("conversation", [strings, results, lists_of_four])
+@each(strings, results, lists_of_four)
 @pytest.mark.usefixtures("_traced")
 def test_many_messages_take_at_most_twice_their_memory(
     by: str,
@@ -313,9 +320,7 @@ def test_small_messages_take_at_most_twice_their_memory(by: str, url: str, tmp_p
     assert times_of(by, messages, url, tmp_path) < 2
 
 
-@BY
-@LETTERS_OF
-@pytest.mark.parametrize("conversation", [many_blocks, parallel_results, many_inputs])
+@each(many_blocks, parallel_results, many_inputs)
 @pytest.mark.usefixtures("_traced")
 def test_many_blocks_results_or_inputs_take_at_most_twice_their_memory(
     by: str, letters: str, conversation: Callable[[str], list[Message]], url: str, tmp_path: Path

@@ -337,7 +337,7 @@ class History:
 
 def left_by(session: Session, messages: list[Message]) -> list[Message]:
     """Return what the decisions of earlier turns leave of a list, before new ones are made."""
-    memory = session._driver.run(session._knowledge.recall())
+    memory = session._memory()
     left = session._knowledge.list_of(messages, memory).left
     return [message for message in left if message is not None]
 

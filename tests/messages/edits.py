@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from policyctx.definitions.items import UNKNOWN, Item
-from policyctx.messages.editing import Edit
+from policyctx.definitions.items import UNKNOWN, Item, Message
+from policyctx.messages.editing import Edit, edited_message
 
 
 def some_edits(items: Sequence[Item]) -> st.SearchStrategy[list[Edit]]:
@@ -22,3 +22,11 @@ def some_edits(items: Sequence[Item]) -> st.SearchStrategy[list[Edit]]:
 
 def _edit(item: Item, text: str | None) -> Edit:
     return Edit(item, None if item.kind == "thinking" else text)
+
+
+def edited(messages: Sequence[Message], edits: Sequence[Edit]) -> Sequence[Message]:
+    """Return the messages with the edits made; a message without edits is the same object."""
+    by_message = [[edit for edit in edits if edit.item.message == i] for i in range(len(messages))]
+    pairs = zip(messages, by_message, strict=True)
+    new = [edited_message(message, its) if its else message for message, its in pairs]
+    return [message for message in new if message is not None]

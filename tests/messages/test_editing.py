@@ -8,8 +8,9 @@ from pydantic import BaseModel
 
 from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError
-from policyctx.messages.editing import Edit, edited, edited_message, keep_structure
+from policyctx.messages.editing import Edit, edited_message, keep_structure
 from policyctx.messages.reading import items_of
+from tests.messages.edits import edited
 from tests.messages.odd_lists import (
     IMAGE,
     LEGACY_ANSWER,
@@ -46,11 +47,6 @@ def conversation() -> list[Message]:
             ],
         },
     ]
-
-
-def test_without_edits_the_same_list_object_is_returned() -> None:
-    messages = conversation()
-    assert edited(messages, []) is messages
 
 
 def test_the_text_of_a_string_message_is_replaced() -> None:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from policyctx.cli.conversation import read_messages
 from policyctx.definitions.items import UNKNOWN, Item, Message, Path
 from policyctx.errors import MessagesError
-from policyctx.messages.editing import Edit, edited, edited_message, shortened_input
+from policyctx.messages.editing import Edit, edited_message, shortened_input
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.chat import input_path
 from policyctx.messages.shapes.shape import call_key
 from policyctx.testing.strategies import message_lists
-from tests.messages.edits import some_edits
+from tests.messages.edits import edited, some_edits
 from tests.messages.odd_lists import odd_lists
 from tests.openai_rules import role_of, type_of
 from tests.recordings import each_recording

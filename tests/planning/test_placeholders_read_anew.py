@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from policyctx.definitions.actions import Action
-from policyctx.messages.editing import edited
 from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.planning.planner import Planner
 from tests.conversations import Message, calls, picture, results, user
+from tests.messages.edits import edited
 from tests.planning.plans import FACTS, adopt, planner
 
 DATA = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import NoReturn
 
 import pytest
 
 from policyctx.pricing.dollars import Rates
-from policyctx.pricing.rows import ModelRow, prices_date, row_of, rows
+from policyctx.pricing.rows import ModelRow, _models, prices_source, row_of, rows
 
 ROWS = rows()
 
@@ -24,8 +26,8 @@ def found(name: str, day: str | None = None) -> ModelRow:
     return row
 
 
-def test_the_file_has_a_date() -> None:
-    assert re.fullmatch(r"20\d\d-\d\d-\d\d", prices_date())
+def test_the_source_of_the_prices_has_a_version() -> None:
+    assert re.fullmatch(r"genai-prices \d+\.\d+\.\d+", prices_source())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.name} {row.since}")
@@ -33,7 +35,6 @@ def test_a_row_is_complete(row: ModelRow) -> None:
     assert row.sources
     assert all(source.startswith("https://") for source in row.sources)
     assert row.context_window >= 8_000
-    assert row.since <= prices_date()
     for rates in (row.prices.base, *(rates for _, rates in row.prices.above)):
         assert 0 < rates.read <= rates.input <= rates.write_5m <= rates.write_1h
         assert rates.output >= rates.input
@@ -111,6 +112,8 @@ def test_a_model_is_found_as_recordings_spell_it(name: str, row: str) -> None:
         "groq/llama-4-maverick",
         "fireworks_ai/accounts/fireworks/models/glm-5.2",
         "gpt-4o:free",
+        "gpt-5.3-codex-spark",
+        "gpt-6.2-sol",
         "<synthetic>",
         "haiku",
         "/",
@@ -131,6 +134,25 @@ def test_a_long_window_counts_from_the_day_on_which_it_was_sold_to_all() -> None
     beta, sold = found("claude-opus-4-6", "2026-02-12"), found("claude-opus-4-6", "2026-03-13")
     assert (beta.context_window, sold.context_window) == (200_000, 1_000_000)
     assert (len(beta.prices.above), len(sold.prices.above)) == (1, 0)
+
+
+def test_a_price_that_is_announced_counts_from_its_day_on() -> None:
+    before, after = found("gemini-3.6-flash", "2026-12-31"), found("gemini-3.6-flash", "2027-01-01")
+    assert (before.prices.base.input, after.prices.base.input) == (0.75, 1.5)
+
+
+def test_a_long_window_may_be_asked_for_in_the_name() -> None:
+    assert found("claude-sonnet-4-5-20250929").context_window == 200_000
+    assert found("claude-sonnet-4-5-20250929[1m]").context_window == 1_000_000
+
+
+def test_no_row_needs_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> NoReturn:
+        raise OSError
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    _models.cache_clear()
+    assert rows() == ROWS
 
 
 def test_prices_are_absolute() -> None:

@@ -18,6 +18,7 @@ from policyctx.proxy.page import Pages
 from policyctx.proxy.turning import Counts, Turning
 from policyctx.testing.world import FULL, refusing_writes
 from tests.conversations import session_of
+from tests.proxy.running import OFFLOADS_OLD
 from tests.proxy.test_turning import TEXTS, Proxied
 
 HOSTILE = "</style><script>alert(1)</script>&amp;\"'"
@@ -84,6 +85,16 @@ def test_the_page_has_the_tokens_the_dollars_and_the_reasons(tmp_path: Path) -> 
     assert f"about ${spent.without:,.4f} without the policy" in text
     assert ">= 20 tokens; 2nd newest of Bash" in text
     assert "No failures" in text
+
+
+def test_the_page_says_what_the_dollars_leave_out(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    for model in ("claude-sonnet-4-5", "gpt-6.2-sol"):
+        raw = json.dumps({"model": model, "messages": session_of(TEXTS[0])}).encode()
+        proxied.turning.observe(proxied.turned(raw, model), {**USAGE, "service_tier": "batch"})
+    text = Read(shown(pages_of(proxied))).text
+    assert "1 call without a known price" in text
+    assert "1 call of another service tier at standard prices" in text
 
 
 def test_failures_and_errors_of_upstreams_are_in_the_health(tmp_path: Path) -> None:
@@ -215,6 +226,16 @@ def test_a_disk_that_fails_shows_on_the_page_in_the_metrics_and_once_in_the_log(
     assert "policyctx_proxy_sessions_stopped 0\n" in shown(pages, "metrics")
     said = [one.partition(": ")[2][:24] for one in caplog.messages if ": offloading" in one]
     assert said == ["offloading has stopped: ", "offloading works again: "]
+
+
+def test_the_page_says_why_auto_sets_no_cache_markers(tmp_path: Path) -> None:
+    auto = f"{OFFLOADS_OLD}model: {{cache: {{breakpoints: auto}}}}\n"
+    proxied = Proxied(tmp_path, auto)
+    proxied.turn(session_of("one"), session="marked", model="claude-sonnet-4-5")
+    proxied.turn(session_of("one"), session="bare", model="gpt-5.1", path="/v1/chat/completions")
+    page = Read(shown(pages_of(proxied))).text
+    assert "no cache markers in session claude-code-bare" in page
+    assert "session claude-code-marked:" not in page
 
 
 def test_a_label_of_any_text_is_one_label() -> None:

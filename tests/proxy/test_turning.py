@@ -361,6 +361,21 @@ def test_the_log_names_each_model_without_a_price_once(
     assert "\n" not in lines[1]
 
 
+def test_the_log_says_once_that_a_service_tier_counts_at_standard_prices(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxied = Proxied(tmp_path)
+    usage = {"input_tokens": 5000, "output_tokens": 1, "service_tier": "priority"}
+    raw = json.dumps({"model": "gpt-5.5", "messages": session_of(TEXTS[0])}).encode()
+    for _ in range(2):
+        proxied.turning.observe(proxied.turned(raw), usage)
+    lines = [one.getMessage() for one in caplog.records if "service tier" in one.getMessage()]
+    assert lines == [
+        "model 'gpt-5.5' at the service tier 'priority': the dollars are standard prices"
+    ]
+    assert proxied.turning.counts.spent.tiered == 2
+
+
 def test_a_usage_is_observed_for_its_own_turn_alone(tmp_path: Path) -> None:
     proxied = Proxied(tmp_path)
     first = proxied.turned(json.dumps({"messages": session_of(*TEXTS[:2])}).encode())

@@ -288,6 +288,28 @@ def _openhands_sdk() -> Iterator[Record]:
     )
 
 
+def _opencode() -> Record:
+    def message(role: str, number: int, parts: list[Record], **more: Any) -> Record:
+        created = 1_767_225_600_000 + 1_000 * number
+        info = {"id": f"{role}{number}", "sessionID": "ses_1", "role": role}
+        return {"info": {**info, "time": {"created": created}, **more}, "parts": parts}
+
+    messages = [message("user", 0, [{"type": "text", "text": "Read the files."}])]
+    for turn in range(TURNS):
+        cache = {"read": 800 * turn, "write": 0}
+        tokens = {"input": 900, "output": 20, "reasoning": 3, "cache": cache}
+        state = {"status": "completed", "input": _input(turn), "output": _result(turn)}
+        parts: list[Record] = [
+            {"type": "step-start"},
+            {"type": "text", "text": _answer(turn)},
+            {"type": "tool", "callID": f"c{turn}", "tool": "read", "state": state},
+            {"type": "step-finish", "tokens": tokens},
+        ]
+        messages.append(message("assistant", turn + 1, parts, modelID="gpt-x", tokens=tokens))
+    info = {"id": "ses_1", "directory": "/srv", "title": "Files"}
+    return {"info": info, "messages": messages}
+
+
 def _tau2() -> Record:
     messages: list[Record] = []
     for turn, message in enumerate(_chat()[1:]):
@@ -348,6 +370,7 @@ def documents() -> dict[str, object]:
         "copilot-chat": _copilot_chat(),
         "swe-agent": _swe_agent(),
         "mini-swe-agent": _mini_swe(),
+        "opencode": _opencode(),
         "openhands": _openhands(),
         "tau2": _tau2(),
         "tau-bench": _tau_bench(),

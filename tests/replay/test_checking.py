@@ -53,6 +53,7 @@ def test_a_cache_lost_before_the_ttl_is_named() -> None:
     assert found is not None
     assert found.causes == (("missed", GROWN[3]),)
     assert found.billed_off == pytest.approx(WRITE_NOT_READ * GROWN[3])
+    assert found.bias == pytest.approx(0, abs=0.01)  # the costs believe the bill
 
 
 def test_a_cache_present_after_the_ttl_is_named() -> None:

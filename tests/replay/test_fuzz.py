@@ -40,7 +40,7 @@ OUTPUTS = (
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 # Files of one replay; a replay for each number below.
 FILES = 20 if IS_LONG else 2
-ROUNDS = 1_000 if IS_LONG else 40
+ROUNDS = 1_000 if IS_LONG else 20
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ def line(**more: Any) -> str:
 
 
 def read(*lines: str) -> Recording:
-    (recording,) = recordings_of("\n".join(lines).encode(), "session")
+    (recording,) = recordings_of("\n".join(lines).encode(), "session", partial=True)
     return recording
 
 

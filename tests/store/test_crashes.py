@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 # `POLICYCTX_KILLS=2000` and the long profile look longer.
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-RUNS = int(os.environ.get("POLICYCTX_KILLS", "2000" if IS_LONG else "60"))
+RUNS = int(os.environ.get("POLICYCTX_KILLS", "2000" if IS_LONG else "30"))
 
 
 def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:

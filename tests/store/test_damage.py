@@ -23,7 +23,7 @@ from tests.store.playing import TURNS_MADE, Clock, played, session
 
 # `POLICYCTX_DAMAGES=10000` and the long profile look longer.
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-RUNS = int(os.environ.get("POLICYCTX_DAMAGES", "2000" if IS_LONG else "60"))
+RUNS = int(os.environ.get("POLICYCTX_DAMAGES", "2000" if IS_LONG else "30"))
 
 
 @pytest.mark.slow

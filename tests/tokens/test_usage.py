@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from policyctx.errors import UsageError
-from policyctx.tokens.usage import Usage, usage_of
+from policyctx.tokens.usage import BodyUsage, Usage, usage_of
 
 
 @pytest.mark.parametrize(
@@ -154,3 +155,23 @@ def test_anything_else_is_rejected(wrong: object) -> None:
 def test_a_rejected_usage_error_lists_its_keys() -> None:
     with pytest.raises(UsageError, match="got the keys 'total', 'cost'"):
         usage_of({"total": 5, "cost": 1})
+
+
+@pytest.mark.parametrize(
+    ("more", "tier"),
+    [
+        ({"service_tier": "priority"}, "priority"),
+        ({"service_tier": "batch", "speed": "standard"}, "batch"),
+        ({"service_tier": "standard", "speed": "fast"}, "fast"),
+        ({"serviceTier": {"type": "flex"}}, ""),
+        ({"service_tier": None}, ""),
+    ],
+)
+def test_a_service_tier_with_prices_of_its_own_is_read(more: dict[str, Any], tier: str) -> None:
+    assert usage_of({"input_tokens": 4, "output_tokens": 7, **more}).tier == tier
+    body = BodyUsage("application/json")
+    body.after(json.dumps({"usage": {"prompt_tokens": 4}, **more}))
+    assert (found := body.at_end()) is not None
+    assert found.tier == (
+        tier if "speed" not in more else more["service_tier"].replace("standard", "")
+    )

@@ -39,8 +39,16 @@ def test_the_incumbent_is_chosen_within_one_error() -> None:
 def test_of_settings_within_one_error_the_one_with_fewer_changes_is_chosen() -> None:
     incumbent = candidate(5, 5, 5, 5)
     near = candidate(-2, -2, -2, -2, min_tokens=1)
-    best = candidate(-5, -1, -1, -1.5, min_tokens=1, keep_recent=2)
+    best = candidate(-5, -1, -1, -1.5, regret=1, min_tokens=1, keep_recent=2)
     assert chosen([incumbent, best, near], PROJECTS) is near
+
+
+def test_no_setting_of_the_front_beats_the_choice() -> None:
+    incumbent = candidate(5, 5, 5, 5)
+    near = candidate(-2, -2, -2, -2, regret=9, min_tokens=1)
+    cheapest = candidate(-5, -1, -1, -1.5, regret=8, min_tokens=1, keep_recent=2, gate="none")
+    calm = candidate(-4, -1, -1, -2.2, regret=1, min_tokens=1, keep_recent=2)
+    assert chosen([incumbent, near, cheapest, calm], PROJECTS) is calm
 
 
 def test_the_error_is_that_of_projects_and_not_of_sessions() -> None:

@@ -47,7 +47,7 @@ def study(**more: Any) -> dict[str, Any]:
         "incumbent": "/a/long/folder/mine.yaml",
         "version": "1",
         "seed": 0,
-        "prices_of": "2026-11-23",
+        "prices_of": "genai-prices 0.2.3",
         "projects": 10,
         "sessions": [{"name": "a"}] * 20,
         "sessions_without_prices": 3,

@@ -175,10 +175,9 @@ def test_an_interrupt_keeps_the_best_so_far(incumbent: Incumbent) -> None:
 
 def test_an_early_interrupt_keeps_the_incumbent(incumbent: Incumbent) -> None:
     landscape = Landscape(cheapest_at_1500)
-    study = Study(incumbent, sessions(10), landscape, StudyOptions())
-    study.of([Setting()], range(20))
+    Study(incumbent, sessions(10), landscape, StudyOptions()).of([Setting()], range(20))
     landscape.interrupt_after = landscape.replays + 1
-    tuned = study.tuned()
+    tuned = Study(incumbent, sessions(10), landscape, StudyOptions()).tuned()
     assert tuned.is_interrupted
     assert tuned.winner is not None
     assert tuned.winner.setting == Setting()

@@ -53,7 +53,7 @@ def driver(store: SessionStore) -> driving.Driver:
 
 
 def run(turn: Turn[T], store: SessionStore) -> T:
-    return driver(store).run(turn)
+    return driving.finished(driver(store).in_steps(turn))
 
 
 async def run_async(turn: Turn[T], store: SessionStore) -> T:

@@ -103,6 +103,22 @@ def test_the_drop_that_the_warning_names_takes_a_screenshot(tmp_path: Path) -> N
     assert result.messages == messages[:1]
 
 
+@pytest.mark.parametrize("calls_made", [1, 3])
+def test_a_drop_takes_a_screenshot_of_the_current_turn_with_its_reasoning(
+    calls_made: int, tmp_path: Path
+) -> None:
+    picture = {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    messages: list[Message] = [user()]
+    for i in range(calls_made + 1):
+        messages += [
+            {"type": "reasoning", "id": f"r{i}", "summary": [], "encrypted_content": "gAAA"},
+            {"type": "computer_call", "call_id": f"c{i}", "action": {"type": "screenshot"}},
+            {"type": "computer_call_output", "call_id": f"c{i}", "output": picture},
+        ]
+    named = policy("steps: [{name: s, do: drop, select: {types: [tool_result], keep_recent: 1}}]")
+    assert session(tmp_path, named).apply(messages).messages == [messages[0], *messages[-3:]]
+
+
 @pytest.mark.parametrize(
     "rule", ["pin: true", "offload: false", "min_tokens: 900000", "min_chars: 9000000"]
 )
@@ -155,9 +171,39 @@ def test_the_largest_item_that_stays_is_named(
     assert named in warning
 
 
-def test_a_system_prompt_larger_than_the_window_gives_a_warning(tmp_path: Path) -> None:
-    (warning,) = session(tmp_path).apply([user()], system=LARGE).warnings
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"system": LARGE},
+        {"system": [{"type": "text", "text": LARGE}]},
+        {"tools": [{"name": "query", "description": LARGE, "input_schema": {}}]},
+    ],
+    ids=["system", "system in blocks", "tools"],
+)
+def test_a_system_prompt_larger_than_the_window_gives_a_warning(
+    beside: dict[str, Any], tmp_path: Path
+) -> None:
+    (warning,) = session(tmp_path).apply([user()], **beside).warnings
     assert "the system prompt and the tool schemas have" in warning
+
+
+@pytest.mark.parametrize("shown", [1000, 20_000])
+def test_a_list_that_its_placeholders_fill_is_not_blamed_on_an_item(
+    shown: int, tmp_path: Path
+) -> None:
+    text = f"""\
+    model: {{tokenizer: approximate, context_window: 1500}}
+    items: {{tool_result: {{offload: true}}}}
+    placeholder: {{text: "{{head}}", head: {{chars: {shown}}}}}
+    steps: [{{name: retire, do: offload}}]
+    """
+    messages = [user(), calls(*[(f"c{i}", "Bash") for i in range(8)])]
+    messages.append(results(*[(f"c{i}", LARGE[:30_000]) for i in range(8)]))
+    running = session(tmp_path, policy(text))
+    (warning,) = running.apply(messages).warnings
+    assert "the placeholders of 8 items have" in warning
+    assert "user_message" not in warning
+    assert fullness_ahead(session(tmp_path / "b", policy(text)).plan(messages)) == warning
 
 
 def test_a_plan_gives_the_same_warning(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from policyctx.definitions.items import Message
 from policyctx.definitions.items import Path as Place
 from policyctx.messages.markers import markers_of, unmarked, with_markers
 from policyctx.planning.ledger import Ledger
-from policyctx.turns.replacements import Places, Replaced, Replacement, Replacements
+from policyctx.turns.replacement import Places, Replaced, Replacement
+from policyctx.turns.replacements import Replacements
 from tests.conversations import user
 from tests.policies import policy
 

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from policyctx import Session, StoreError
+from policyctx import Request, Session, StoreError
 from tests.compaction.compacting import compacting, conversation
 from tests.conversations import calls, results, session_of, user
 from tests.policies import policy
@@ -82,6 +82,16 @@ def points(metric: str, policy_name: str) -> list[Any]:
         for point in one.data.data_points
         if (point.attributes or {})["policyctx.policy"] == policy_name
     ]
+
+
+@pytest.mark.parametrize(("model", "is_marked"), [("claude-sonnet-4-5", True), ("gpt-5.1", False)])
+def test_a_span_says_why_auto_sets_no_cache_markers(
+    model: str, tmp_path: Path, spans: InMemorySpanExporter, *, is_marked: bool
+) -> None:
+    auto = policy(POLICY.replace("approximate}", "approximate, cache: {breakpoints: auto}}"))
+    Session(auto, root=tmp_path, session_id="s").apply(MESSAGES, request=Request(model=model))
+    said = attributes(named(spans, "policyctx.apply")).get("policyctx.breakpoints.why_none", "")
+    assert (said == "") == is_marked
 
 
 def test_a_turn_is_a_span_with_an_event_for_each_step_and_item(

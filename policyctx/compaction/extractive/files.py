@@ -42,7 +42,7 @@ _HERE_DOCUMENT = re.compile(
 _QUOTED_LINES = re.compile(r"'[^'\n]*\n[^']*'|\"[^\"\n]*\n[^\"]*\"")
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
 _OPEN_QUOTE = re.compile(r"(?<!['\"])['\"](?!['\"])[^'\"]*\Z")
-_COMMAND_END = re.compile(r"&&|\|\|?|;|\n")
+_COMMAND_END = re.compile(r"&&|\|\||;|\n")
 
 
 class Call(NamedTuple):
@@ -158,20 +158,34 @@ def begins_failure(line: str, cues: Cues) -> bool:
     )
 
 
-def bare_command(command: str) -> str:
-    """Return a text for a shell without here documents and quoted lines, which name no files."""
-    return _QUOTED_LINES.sub("''", _HERE_DOCUMENT.sub(r"<<\2\3", command))
+def parts_in(command: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the commands that a text for a shell is put together from, pipelines whole.
 
-
-def without_here_documents(command: str) -> str:
-    """Return a text for a shell as it is quoted, without the text of here documents."""
-    return _HERE_DOCUMENT.sub(r"<<\2 …\3", command)
+    Each has what is before it, its text without quoted texts, and as it was given, except for the
+    text of here documents.
+    """
+    given = _HERE_DOCUMENT.sub(r"<<\2 …\3", command)
+    plain = given
+    for quoted in (_QUOTED_LINES, _QUOTED, _OPEN_QUOTE):
+        # A mask is as long as what it hides.
+        plain = quoted.sub(lambda found: "''".ljust(len(found[0])), plain)
+    at, separator = 0, ""
+    for end in (*_COMMAND_END.finditer(plain), None):
+        stop = len(plain) if end is None else end.start()
+        if plain[at:stop].strip():
+            yield separator, plain[at:stop].strip(), given[at:stop].strip()
+        if end is not None:
+            at, separator = end.end(), end[0].replace("\n", ";")
 
 
 def command_parts(command: str) -> list[str]:
     """Return the commands that a text for a shell is put together from, without quoted texts."""
-    plain = _OPEN_QUOTE.sub("", _QUOTED.sub("''", bare_command(command)))
-    return [part.strip() for part in _COMMAND_END.split(plain) if part.strip()]
+    return [
+        part.strip()
+        for _, plain, _ in parts_in(command)
+        for part in plain.split("|")
+        if part.strip()
+    ]
 
 
 # What tools that work on files are called; a tool of another name is known by its input's shape.
@@ -216,7 +230,8 @@ class FileState(NamedTuple):
     """`edited`, `written`, `changed`, `deleted`, `moved`, `read` or `named`; the last that changed
     it, where anything did. `undone` for one that was made and deleted."""
     message: int = -1
-    """0-based position of the last call's message; -1 if it is of an earlier summary."""
+    """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
+    summary."""
 
     @property
     def is_changed(self) -> bool:
@@ -230,7 +245,7 @@ class FileState(NamedTuple):
         if self.state == "written":
             # A file that the agent made and deleted again is no change.
             state = {"edited": "written", "deleted": "undone"}.get(state, state)
-        return FileState(self.path, state, max(self.message, after.message))
+        return FileState(self.path, state, self.message if stays else after.message)
 
 
 def files_of(
@@ -274,17 +289,6 @@ def files_of(
     return tuple(sorted(left, key=lambda file: (not file.is_changed, file.state in gone)))
 
 
-def changes_in(
-    calls: Iterable[Call], reads_file: Mapping[str, PathFields]
-) -> Iterator[tuple[int, str]]:
-    """Yield each change of a file, in order: its message, and the path."""
-    for call in calls:
-        if not call.failed:
-            for path, verb in _uses(call, reads_file):
-                if verb in {"edited", "written", "deleted", "moved"} and not _SCRATCH.search(path):
-                    yield call.message, path
-
-
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
     """Return the files, a relative path and the only absolute path that ends with it as one."""
     absolute: dict[str, list[str]] = {}
@@ -321,7 +325,7 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
         if verb != "named" or "." in path.rpartition("/")[2]:
             yield _LINES_OF_PATH.sub("", one_line(path)), verb
     elif call.command is not None:
-        yield from _uses_in(bare_command(call.command))
+        yield from _uses_in(call.command)
 
 
 def _verb_in(name: str, words: Iterable[str] | None = None) -> str | None:

@@ -15,6 +15,7 @@ from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import (
     FILLER,
+    HEAD,
     Quote,
     says_little,
     weight_of,
@@ -29,7 +30,7 @@ class Unit(NamedTuple):
     """An entry of a summary, and what its rank depends on."""
 
     text: str
-    """As it is written: one line or, with a note, two."""
+    """As it is written: one line."""
     group: Group
     message: int
     """0-based position of the message that it is from; -1 if it is of an earlier summary."""
@@ -72,11 +73,8 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     for group in Group:
         entries = contents.of(group)
         others = 0
-        is_users = group is Group.USER
-        count = len(entries) + (contents.unkept if is_users else 0)
-        positions = contents.places if is_users and contents.places else range(len(entries))
-        for position, one in zip(positions, entries, strict=True):
-            rate, unit = _rated(one, group, (position, count, others), cues)
+        for position, one in enumerate(entries):
+            rate, unit = _rated(one, group, (position, len(entries), others), cues)
             others += isinstance(one, FileState) and not one.is_changed
             streams.setdefault((group, rate, unit.minor), []).append(unit._replace(place=place))
             place += 1
@@ -123,7 +121,7 @@ def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tu
         minor = count > 1 and says_little(one.text)
         # Of an earlier summary only the order of the pieces is known.
         if one.last and position < count - END_OF_LAST:
-            weight = -one.last * _MUCH - weight
+            weight = (0.5 * bool(HEAD.match(one.text)) - one.last) * _MUCH - weight
     return _RATES[group], unit._replace(weight=weight, minor=minor)
 
 
@@ -132,9 +130,14 @@ def _weighed(one: Quote, unit: Unit, position: int, count: int, cues: Cues) -> t
     if one.pasted:
         user = unit.user and not one.minor
         return _LITTLE, unit._replace(weight=recency, minor=one.minor, user=user)
-    weight, hard = weight_of(one.text, cues, asked=bool(one.asked))
-    is_filler = weight < 0 and position < count - 1 and FILLER.fullmatch(one.text)
-    unit = unit._replace(weight=weight + recency, hard=hard, minor=one.minor or bool(is_filler))
+    weight, hard = weight_of(one.text, cues)
+    # A title, or a lead without a list, is the frame of the lines under it.
+    is_frame = one.text.startswith("#") or one.text.endswith((":", "："))
+    says_nothing = (is_frame and words_in(one.text) <= _LONGEST_TITLE) or (
+        weight < 0 and FILLER.fullmatch(one.text)
+    )
+    is_minor = bool(says_nothing) and not hard and position < count - 1
+    unit = unit._replace(weight=weight + recency, hard=hard, minor=one.minor or is_minor)
     if unit.group is Group.EARLIER:
         return _EARLIER, unit
     if hard:
@@ -143,6 +146,8 @@ def _weighed(one: Quote, unit: Unit, position: int, count: int, cues: Cues) -> t
     return (_LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST), unit
 
 
+# Words of a title that says nothing by itself.
+_LONGEST_TITLE = 4
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
 _LONG, _LEAST_SHARE = 30, 0.5
 # Units that are measured at once.
@@ -215,7 +220,7 @@ def first_words(text: str, most: int) -> str:
 
 
 class SummaryLine(NamedTuple):
-    """A line of a summary, or an entry of two lines; a heading or a label has no unit."""
+    """A line of a summary; a heading or a label has no unit."""
 
     text: str
     unit: Unit | None = None
@@ -253,7 +258,8 @@ def fitted(
 
     The order is that of the contents; `archive` names what holds the messages.
     """
-    before, users = contents.left_out, contents.unkept + sum(unit.user for unit in order)
+    before, users = contents.left_out, sum(unit.user for unit in order)
+    users += sum(one.more for one in contents.said.get(Group.USER, ()))
     if not has_plenty(limits):
         order = [unit for unit in order if not unit.minor] or order
 
@@ -294,7 +300,7 @@ def _without_around(order: Sequence[Unit], limits: Sequence[Limit]) -> list[Unit
 
 def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
     """Return a unit cut to the room that the other lines leave; None if it is short."""
-    line, _, _ = unit.text.partition("\n")
+    line = unit.text
     if unit.group not in _QUOTES or words_in(line) < _LONG:
         return None
     around = "\n".join(CUT if one.unit is unit else one.text for one in lines)

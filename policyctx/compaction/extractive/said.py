@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
@@ -29,25 +30,27 @@ from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.reading import Reading
 from policyctx.tokens.encoders import words_in
 
-# Characters of an answer that is understood by its question alone, and of the question.
-_SHORT_ANSWER, _LONGEST_QUESTION, _LONGEST_ANSWER = 40, 300, 480
-_OPTION = re.compile(r"^\W{0,6}(\w{1,2})\W{0,3}[.):、：]\W*\s*(\S[^\n]*)", re.MULTILINE)
+# Characters of a question of a tool that asks, and of the answer.
+_LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
 # A last sentence that only announces what is not quoted.
 _ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[:：]$")
 # Thanks and the like, which say nothing by themselves.
 FILLER = re.compile(
     r"(?:(?:thanks?|thank you|ok(?:ay)?|wow|great|nice|cool|perfect|awesome|excellent|good|hmm?|hi"
-    r"|hello|hey|lol|sure|very|so|much|job|work|danke|super|prima|merci|谢谢|多谢|好的?|嗯|收到|辛苦了"
+    r"|hello|hey|lol|sure|very|so|much|job|work|go|on|ahead|continue|proceed|try|again|now|danke|super|prima|merci|谢谢|多谢|好的?|嗯|收到|辛苦了"
     r"|不错)\b\W*)+",
     re.IGNORECASE,
 )
 _QUESTION_MARK = ("?", "？")
-_WORD = re.compile(r"\w+")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of what a program put beside the user's words, and of names, that are shown.
 _SHOWN_OF_PROGRAM = 80
-# Characters of an earlier answer that are quoted.
-_MOST_OF_ANSWER = 800
+# Characters of an earlier answer that are quoted, and of the shortest beginning of a finding.
+_MOST_OF_ANSWER, _LEAST_OF_FINDING, _MOST_PIECES = 800, 80, 400
+# How a numbered finding and a heading begin.
+HEAD = re.compile(r"(?:#+ |\*\*)?\(?[A-Z]?\d{1,2}[.)]|#+ \S")
+# The words before the question of a tool behind its answer.
+ASKED = " [asked: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
 # Where the names of an attachment are looked for: at the ends of its block.
@@ -67,14 +70,14 @@ class Quote(NamedTuple):
     user: bool
     pasted: bool = False
     """Whether it only stands for what was pasted, attached, or added by a program."""
-    asked: str = ""
-    """The question that the agent asked right before a short answer."""
     last: int = 0
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
     minor: bool = False
     """Whether it is quoted only where room is plentiful."""
     working: bool = False
     """Whether the agent said it before its calls."""
+    more: int = 0
+    """How many pieces before it were left out, since no room is for them."""
 
 
 def quotes_in(
@@ -85,13 +88,11 @@ def quotes_in(
     # An answer says all; of a turn that goes on the last messages say what is in hand.
     newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
     after = {message: len(newest) - i for i, message in enumerate(newest)}
-    question = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
         author = history.author_of(item)
         if item.kind == "assistant_message":
-            question = item.text
             last = after.get(item.message, 0)
             works = item.message in working
             told = (
@@ -100,9 +101,7 @@ def quotes_in(
             )
             yield from told if last else as_one(told)
             continue
-        for one in _not_agents(item, author, reading, position, question):
-            question = ""
-            yield one
+        yield from _not_agents(item, author, reading, position)
 
 
 def _told(text: str) -> Iterator[str]:
@@ -112,18 +111,30 @@ def _told(text: str) -> Iterator[str]:
 
 
 def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the beginning of a message as one quote, marked where the message goes on."""
-    rest = iter(quotes)
-    first = next(rest, None)
-    if first is None:
+    """Yield the beginning of a message as one quote, marked where the message goes on.
+
+    Of a long one with numbered findings the beginning of each is there.
+    """
+    pieces = list(islice(quotes, _MOST_PIECES))
+    if not pieces:
         return
-    text = first.text
-    for one in rest:
-        if len(text) + len(one.text) > _MOST_OF_ANSWER:
+    texts = [one.text for one in pieces]
+    heads = [0, *(i for i, text in enumerate(texts) if i and HEAD.match(text)), len(texts)]
+    room = _MOST_OF_ANSWER // (len(heads) - 1) - len(CUT)
+    if sum(map(len, texts)) > _MOST_OF_ANSWER and len(heads) > 2 and room >= _LEAST_OF_FINDING:  # noqa: PLR2004
+        findings = (" ".join(texts[start:end]) for start, end in pairwise(heads))
+        texts = [text if len(text) <= room else _begun(text, room) for text in findings]
+    text = texts[0]
+    for one in texts[1:]:
+        if len(text) + len(one) > _MOST_OF_ANSWER:
             text += CUT
             break
-        text = f"{text} {one.text}"
-    yield first._replace(text=text, last=0)
+        text = f"{text} {one}"
+    yield pieces[0]._replace(text=text, last=0)
+
+
+def _begun(text: str, most: int) -> str:
+    return text[:most].rpartition(" ")[0] + CUT
 
 
 def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[int]]:
@@ -144,9 +155,7 @@ def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[i
     return spoken, working
 
 
-def _not_agents(
-    item: Item, author: str, reading: Reading, position: int, question: str
-) -> Iterator[Quote]:
+def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:
     """Yield what the user said in an item, and a line for what is there beside it."""
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
@@ -155,7 +164,8 @@ def _not_agents(
         text = _shown("added by a program", item.text)
         yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "user_message":
-        yield from _said(item, question)
+        for piece, pasted in pieces_of(item.text):
+            yield Quote(piece, item.message, user=True, pasted=pasted)
     elif item.kind == "system_prompt" and len(item.text) > (
         _LONGEST_ELEMENT if _TAG.match(item.text.lstrip()) else _LONGEST_SYSTEM
     ):
@@ -169,22 +179,9 @@ def _not_agents(
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 
 
-def _said(item: Item, question: str) -> Iterator[Quote]:
-    for i, (text, pasted) in enumerate(pieces_of(item.text)):
-        asked = _question(question, text) if question and not (i or pasted) else ""
-        yield Quote(text, item.message, user=True, pasted=pasted, asked=asked)
-
-
-def _question(said: str, answer: str) -> str:
-    """Return the question before a short answer, with the option that the answer names."""
-    if len(answer) > _SHORT_ANSWER or answer.endswith(_QUESTION_MARK):
-        return ""
-    asked = [one.text for one in pieces_of(said[-4_000:]) if one.text.endswith(_QUESTION_MARK)]
-    if not asked:
-        return ""
-    picked = {word.lower() for word in _WORD.findall(answer)}
-    options = [f"{name}: {text}" for name, text in _OPTION.findall(said) if name.lower() in picked]
-    return shortened(one_line(" ".join([asked[-1], *options])), _LONGEST_QUESTION)
+def with_question(answer: str, question: str) -> str:
+    """Return an answer with the question that it is understood by; without one as it is."""
+    return f"{answer}{ASKED}{question}]" if question else answer
 
 
 def _answered(item: Item, reading: Reading, position: int) -> Quote:
@@ -194,7 +191,7 @@ def _answered(item: Item, reading: Reading, position: int) -> Quote:
     text = shortened(one_line(words_of(item.text)), _LONGEST_ANSWER)
     unsaid = (one for one in dict.fromkeys(asked) if one not in text)
     question = shortened(one_line(" ".join(unsaid)), _LONGEST_QUESTION)
-    return Quote(text, item.message, user=True, asked=question)
+    return Quote(with_question(text, question), item.message, user=True)
 
 
 def _shown(what: str, text: str) -> str:
@@ -221,8 +218,9 @@ _EXACT, _VALUE, _MOST_VALUES, _NAMED = 3.0, 1.0, 3, 2.0
 _WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING = 1.5, 1.0, -2.0, -4.0
 
 
-def weight_of(text: str, cues: Cues, *, asked: bool = False) -> Weight:
+def weight_of(said: str, cues: Cues) -> Weight:
     """Return the weight of a piece of the user by its words."""
+    text, asked, _ = said.partition(ASKED)
     values = values_in(text)
     weight = _VALUE * min(len(values), _MOST_VALUES)
     weight += _NAMED if NAME.search(text) else 0

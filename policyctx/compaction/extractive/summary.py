@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, groupby, islice
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.files import calls_in, changes_in, files_of
+from policyctx.compaction.extractive.files import calls_in, files_of
 from policyctx.compaction.extractive.fitting import (
     END_OF_LAST,
     Limit,
@@ -28,7 +28,7 @@ from policyctx.compaction.extractive.fitting import (
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import Quote, as_one, quotes_in
+from policyctx.compaction.extractive.said import ASKED, HEAD, Quote, as_one, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -63,10 +63,14 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
     read |= {i: read_back(text) for i, text in others.items()}
     before = [found for _, found in sorted(read.items())]
     spoken = quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES)
-    found_quotes = list(_of_templates(spoken, room))
-    quotes = [one for one in found_quotes if isinstance(one, Quote)]
+    quotes = list(_of_templates(spoken, room))
     calls = list(calls_in(reading, skipped, cues))
-    changes = list(changes_in(calls, history.reads_file))
+    files = files_of(
+        [file for found in reversed(before) for file in found.contents.files],
+        calls,
+        history.reads_file,
+    )
+    last_edit = max((file.message for file in files if file.is_changed), default=-1)
     last = [one for one in quotes if one.last]
     said: list[Quote] = []
     for found in before:
@@ -79,49 +83,31 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
             said += as_one(ended)
         else:
             last = [*ended]
-    users: list[Quote | int] = [one for one in said if one.user]
-    users += (one for one in found_quotes if isinstance(one, int) or one.user)
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
-    seen = {(text, "") for text in (*(one.text for one in last), *(one.asked for one in said))}
+    users = [one for one in said if one.user]
+    seen = {one.text for one in last}
+    seen |= {one.text.partition(ASKED)[2][:-1] for one in users}
     foreign = (one for found in before for one in pieces_of(found.left_over) if not one.pasted)
 
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    kept: list[Quote] = []
-    places: list[int] = []
-    unkept = 0
-    for each in _once(_collapsed(users), set()):
-        if isinstance(each, int):
-            unkept += each
-        else:
-            places.append(len(kept) + unkept)
-            kept.append(each)
     return Contents(
         {
-            Group.USER: kept,
-            Group.AGENT: [
-                one for one in _once((one for one in said if not one.user), seen)
-                if isinstance(one, Quote)
-            ],
+            Group.USER: [*_once(_collapsed(users), set())],
+            Group.AGENT: [*_once((one for one in said if not one.user), seen)],
             Group.EARLIER: [
                 *carried(Group.EARLIER), *(Quote(one.text, -1, user=False) for one in foreign),
             ],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
-            Group.STEPS: steps_of(carried(Group.STEPS), calls, changes),
+            Group.STEPS: steps_of(carried(Group.STEPS), calls, last_edit),
             Group.LAST: last,
         },
-        files_of(
-            [file for found in reversed(before) for file in found.contents.files],
-            calls,
-            history.reads_file,
-        ),
+        files,
         LeftOut(
             sum(found.contents.left_out.lines for found in before),
             tuple(dict.fromkeys(n for found in before for n in found.contents.left_out.archives)),
         ),
-        places,
-        unkept,
     )  # fmt: skip
 
 
@@ -135,64 +121,65 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
     return found
 
 
-# Of a message of the user with more pieces than somebody types the first and the last are kept.
-_TYPED_PIECES, _FIRST, _LAST = 40, 9, 3
+# Of a message of the user with more pieces than somebody types, the first and the last are kept,
+# and rules between them.
+_TYPED_PIECES, _FIRST, _RULES, _LAST = 40, 4, 8, 3
+_RULE = re.compile(
+    r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|DO NOT|FORBIDDEN|CRITICAL)\b|必须|禁止|不得|严禁"
+)
 
 
-def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote | int]:
-    """Yield the quotes; of a long message most are minor: with a `room` their number is yielded.
+def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote]:
+    """Yield the quotes; of a long message most are minor: with a `room` their number is kept.
 
     Where room is short, the middle of the agent's last messages is left out.
     """
     for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
-        most_of: Callable[..., Iterator[Quote | int]] = _of_user if user else _of_agent
-        yield from most_of(group, room)
+        yield from (_of_user if user else _of_agent)(group, room)
 
 
-def _of_user(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote | int]:
+def _of_user(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote]:
     first = list(islice(quotes, _TYPED_PIECES + 1))
     if len(first) <= _TYPED_PIECES:
         yield from first
         return
     yield from first[:_FIRST]
-    newest, unkept = deque[Quote](), 0
+    newest = deque[Quote]()
+    rules = unkept = 0
     for one in chain(first[_FIRST:], quotes):
         newest.append(one)
         if len(newest) <= _LAST:
             continue
         minor = newest.popleft()
-        if room is not None and not minor.pasted:
+        if rules < _RULES and _RULE.search(minor.text):
+            rules += 1
+            yield minor
+        elif room is None or minor.pasted:
+            yield minor._replace(minor=True)
+        else:
             unkept += 1
-            continue
-        if unkept:
-            yield unkept
-        yield minor._replace(minor=True)
-        unkept = 0
-    if unkept:
-        yield unkept
+    yield newest.popleft()._replace(more=unkept)
     yield from newest
 
 
 def _of_agent(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote]:
-    words = 0
+    words, end = 0, deque[Quote]()
     for one in quotes:
-        yield one
         words += words_in(one.text)
-        if room is not None and words > room:
-            break
-    yield from deque(quotes, maxlen=END_OF_LAST)
-
-
-def _once(quotes: Iterable[Quote | int], seen: set[tuple[str, str]]) -> Iterator[Quote | int]:
-    """Yield the quotes, a repeated one where it stands first; none that was seen.
-
-    An answer is repeated only if its question is.
-    """
-    for one in quotes:
-        if isinstance(one, int):
+        if room is None or words <= room:
             yield one
-        elif (one.text, one.asked) not in seen:
-            seen.add((one.text, one.asked))
+            continue
+        end.append(one)
+        if len(end) > END_OF_LAST and HEAD.match((old := end.popleft()).text):
+            yield old
+    yield from end
+
+
+def _once(quotes: Iterable[Quote], seen: set[str]) -> Iterator[Quote]:
+    """Yield the quotes, a repeated one where it stands first; none that was seen."""
+    for one in quotes:
+        if one.text not in seen:
+            seen.add(one.text)
             yield one
 
 
@@ -200,9 +187,9 @@ def _once(quotes: Iterable[Quote | int], seen: set[tuple[str, str]]) -> Iterator
 _OF_PROGRAM = re.compile(r"(?:\w+: )?\[(?:<[^>]+>, |added by |\w+ message, )")
 
 
-def _collapsed(quotes: Sequence[Quote | int]) -> Iterator[Quote | int]:
+def _collapsed(quotes: Sequence[Quote]) -> Iterator[Quote]:
     """Yield the quotes; of lines that stand for a program's texts only the newest."""
-    of_program = [isinstance(one, Quote) and _OF_PROGRAM.match(one.text) for one in quotes]
+    of_program = [_OF_PROGRAM.match(one.text) for one in quotes]
     last = max((i for i, found in enumerate(of_program) if found), default=-1)
     yield from (one for i, one in enumerate(quotes) if i == last or not of_program[i])
 

@@ -139,7 +139,8 @@ def _fenced(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it is a block in fences too long to quote."""
     for i, part in enumerate(_FENCE.split(text)):
         is_block, is_long = i % 2 == 1, len(part) > _LONGEST
-        yield (one_line(part) if is_block and not is_long else part), is_block and is_long
+        # A line with a space before it is one piece.
+        yield (f" {one_line(part)}" if is_block and not is_long else part), is_block and is_long
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
@@ -297,7 +298,8 @@ def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[tuple[str, 
     for line in lines:
         bullet = BULLET.match(line)
         heading = None if of_agent else _HEADING.match(line)
-        if lead and (bullet or (is_under and not heading)):
+        is_block = of_agent and line[:1].isspace()
+        if lead and (bullet or is_block or (is_under and not heading)):
             start = bullet.end() if bullet and not of_agent else 0
             items.append(_SIGN.sub("", line[start:]).strip())
             continue
@@ -312,7 +314,8 @@ def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[tuple[str, 
             lead = lead.lstrip("# ")
             yield from ((one, False) for one in before)
         elif line.strip():
-            yield line, bullet is not None or line[0].isspace()
+            is_title = of_agent and line[0] == "#"
+            yield line, bullet is not None or line[0].isspace() or is_title
     yield from _led(lead, items, of_agent=of_agent)
 
 

@@ -2,24 +2,23 @@
 
     ## Goals & Decisions                  a heading, as the policy names it
     User, in order:                       the label of a group
-    - 20                                  an entry
-      asked: The limit, 20 or 25?         a note on the entry before it
+    - 20 [asked: The limit, 20 or 25?]    an entry
 
-An entry is one line. The reader goes by labels, so the names that a policy gives its sections do
-not matter. The labels of earlier versions are read as well. A line in another form was written by
-someone else and is returned as left over.
+An entry is one line; earlier versions wrote notes on lines of their own. The reader goes by labels,
+so the names that a policy gives its sections do not matter. The labels of earlier versions are read
+as well. A line in another form was written by someone else and is returned as left over.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.said import Quote
+from policyctx.compaction.extractive.said import Quote, with_question
 from policyctx.compaction.extractive.texts import one_line
 from policyctx.policy.models.compaction import SummarySection
 
@@ -118,10 +117,6 @@ class Contents(NamedTuple):
     """What was said, and what was read from calls, without the files."""
     files: tuple[FileState, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
-    places: Sequence[int] = ()
-    """The positions of the user's quotes among all that the user said."""
-    unkept: int = 0
-    """The number of the user's pieces that are not among the quotes, since no room is for them."""
 
     def of(self, group: Group) -> Sequence[Entry]:
         """Return the entries of a group."""
@@ -129,11 +124,10 @@ class Contents(NamedTuple):
 
 
 def written(one: Entry) -> str:
-    """Return an entry as it is written: its line and the note on it."""
+    """Return an entry as it is written."""
     if isinstance(one, FileState):
         return f"{_ENTRY}{one_line(one.path)}: {one.state}"
-    line = f"{_ENTRY}{_WORKING if one.working else ''}{one_line(one.text)}"
-    return f"{line}\n{_NOTE}{_ASKED[0]}: {one_line(one.asked)}" if one.asked else line
+    return f"{_ENTRY}{_WORKING if one.working else ''}{one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -145,7 +139,7 @@ class ReadBack(NamedTuple):
 
 def read_back(text: str) -> ReadBack:
     """Read the text of a summary; any text will do."""
-    found: dict[Group, list[list[str]]] = {group: [] for group in Group}
+    found: dict[Group, list[str]] = {group: [] for group in Group}
     left_over: list[str] = []
     group: Group | None = None
     known = False
@@ -159,10 +153,11 @@ def read_back(text: str) -> ReadBack:
                 left_out = LeftOut(int(more["count"]), archives)
         elif known and line.startswith(_ENTRY):
             if group is not None:
-                found[group].append([line[len(_ENTRY) :]])
+                found[group].append(line[len(_ENTRY) :])
         elif known and line.startswith(_NOTE):
-            if group is not None and found[group]:
-                found[group][-1].append(line.strip())
+            name, _, question = line.strip().partition(": ")
+            if group is not None and found[group] and name in _ASKED:
+                found[group][-1] = with_question(found[group][-1], question)
         else:
             known = False
             if line.strip() not in ("", NOTHING):
@@ -170,24 +165,18 @@ def read_back(text: str) -> ReadBack:
     kept = [line for line in left_over if not line.startswith(HEADING)]
     if kept and not any(found.values()):
         return ReadBack(Contents({}), text)
-    matches = (_FILE.fullmatch(line) for line, *_ in found.pop(Group.FILES))
+    matches = (_FILE.fullmatch(line) for line in found.pop(Group.FILES))
     files = tuple(_file(match) for match in matches if match is not None)
-    said = {group: [_quote(group, *lines) for lines in its] for group, its in found.items()}
+    said = {group: [_quote(group, line) for line in its] for group, its in found.items()}
     return ReadBack(Contents(said, files, left_out), "\n".join(kept))
 
 
-def _quote(group: Group, line: str, *notes: str) -> Quote:
+def _quote(group: Group, line: str) -> Quote:
     works = line.startswith(_WORKING)
     is_mark = line.startswith("[") and line.endswith("]")
     return Quote(
-        line.removeprefix(_WORKING), -1, group is Group.USER, is_mark, _asked_in(notes),
-        minor=works, working=works,
+        line.removeprefix(_WORKING), -1, group is Group.USER, is_mark, minor=works, working=works
     )  # fmt: skip
-
-
-def _asked_in(notes: Iterable[str]) -> str:
-    named = (note.partition(": ") for note in notes)
-    return next((text for name, _, text in named if name in _ASKED), "")
 
 
 def _file(match: re.Match[str]) -> FileState:

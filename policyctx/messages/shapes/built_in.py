@@ -34,11 +34,11 @@ class Shapes:
     """
 
     def __init__(self, host: Iterable[Shape] = ()) -> None:
-        self._host = host_shapes(host)
+        self.host = host_shapes(host)
 
     def shaped(self, given: Message) -> Shaped:
         """Return a message that was checked before with its shape."""
-        for shape in self._host:
+        for shape in self.host:
             if shape.recognises(given):
                 return Shaped(shape, given)
         message = given if type(given) is dict else as_message(given)
@@ -46,7 +46,7 @@ class Shapes:
 
     def checked(self, given: object, index: int) -> Shaped:
         """Return a message with its shape; raises `MessagesError` for what is not a message."""
-        if type(given) is dict and not self._host:
+        if type(given) is dict and not self.host:
             if _is_plain(given):
                 return Shaped(ANTHROPIC, given)
             if is_plain_item(given):
@@ -65,7 +65,7 @@ class Shapes:
 
     def _recognised(self, given: object) -> Shaped | str:
         """Return a message with its shape, or why a value is not a message."""
-        for shape in self._host:
+        for shape in self.host:
             if shape.recognises(given):
                 return Shaped(shape, given)
         message = as_message(given)
@@ -92,7 +92,7 @@ class Shapes:
     def document(self, given: Message) -> object:
         """Return what an archive holds of a message: a dict, or the plain values of a host's."""
         shape, message = self.shaped(given)
-        is_own = isinstance(message, dict) and shape not in self._host
+        is_own = isinstance(message, dict) and shape not in self.host
         return message if is_own else shape.plain(message)
 
     def role(self, given: Message) -> str:

@@ -198,8 +198,10 @@ class _Process:
 
 def _serve(connection: Connection, version: str) -> None:
     """Answer each call with its result, until the other end is closed."""
-    # Ctrl-C is for the process that started this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C and a closed terminal are for the process that started this one.
+    for name in ("SIGINT", "SIGHUP"):
+        if (number := getattr(signal, name, None)) is not None:
+            signal.signal(number, signal.SIG_IGN)
     with suppress(EOFError, OSError):
         while True:
             connection.send_bytes(result_of_call(version, connection.recv_bytes()))

@@ -12,7 +12,14 @@ from policyctx.definitions.items import Message
 from policyctx.errors import UsageError
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message
-from policyctx.replay.recording import Anew, MarkedPlace, ModelCall, Recording, SummedBill
+from policyctx.replay.recording import (
+    Anew,
+    MarkedPlace,
+    ModelCall,
+    Recording,
+    SummedBill,
+    Unread,
+)
 from policyctx.tokens.usage import MOST_TOKENS, Usage, usage_of
 
 Record: TypeAlias = dict[str, Any]
@@ -70,6 +77,11 @@ def seconds(time: object) -> float | None:
     return time / 1000 if time > 1e11 else float(time)  # noqa: PLR2004
 
 
+def size_of(value: object) -> int:
+    """Return the characters of a value as JSON; 0 for None."""
+    return 0 if value is None else len(compact_json(value))
+
+
 def function_call(call_id: object, name: object, arguments: object) -> Record:
     """Return a call in the form of the chat API, whose arguments are JSON text."""
     text = arguments if isinstance(arguments, str) else compact_json(arguments)
@@ -80,10 +92,13 @@ def function_call(call_id: object, name: object, arguments: object) -> Record:
 class RecordingBuilder:
     """A recording that is being read: its messages in order, and the calls between them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_messages: bool = True) -> None:
         self.records = 0
+        self._of_messages = of_messages
+        """Whether a message is a record, and no part of one."""
         self.not_prompt: Counter[str] = Counter()
         self.not_understood: Counter[str] = Counter()
+        self.unread = Unread()
         self.project = ""
         """What the session was recorded in, such as the working directory; the first counts."""
         self.context: list[Message] = []
@@ -111,17 +126,24 @@ class RecordingBuilder:
         if not is_message(message):
             kind = message.get("type")
             is_item = "role" not in message and isinstance(kind, str)
-            self.not_understood[
-                f"{kind} item" if is_item else f"{message.get('role')} message"
-            ] += 1
+            what = f"{kind} item" if is_item else f"{message.get('role')} message"
+            self.not_understood[what] += 1
+            self.unread += Unread(int(self._of_messages), size_of(message))
             return False
         self._new.append(message)
         self.context.append(message)
         return True
 
-    def pass_over(self, what: str, *, known: bool = True) -> None:
+    def pass_over(self, what: str, *, known: bool = True, record: object = None) -> None:
         """Count a record that gives no message: a known one, or one not understood."""
         (self.not_prompt if known else self.not_understood)[what] += 1
+        if not known:
+            self.unread += Unread(1, size_of(record))
+
+    def miss(self, what: str, part: object) -> None:
+        """Count a part of a message that is not understood."""
+        self.not_understood[what] += 1
+        self.unread += Unread(bytes=size_of(part))
 
     def objects(self, values: object, what: str) -> Iterator[Record]:
         """Yield the objects of a list; its other values are records that are not understood."""
@@ -130,13 +152,14 @@ class RecordingBuilder:
                 yield value
             else:
                 self.records += 1
-                self.pass_over(what, known=False)
+                self.pass_over(what, known=False, record=value)
 
     def count(self, other: RecordingBuilder) -> None:
         """Add what another one counted."""
         self.records += other.records
         self.not_prompt += other.not_prompt
         self.not_understood += other.not_understood
+        self.unread += other.unread
 
     def begin_anew(self, context: Iterable[Message] = (), *, why: Anew) -> None:
         """Replace the whole context, as a compaction or a rewind does.
@@ -170,12 +193,14 @@ class RecordingBuilder:
         *,
         marks: tuple[MarkedPlace, ...] | None = None,
         window: int | None = None,
+        call_id: str = "",
     ) -> int:
         """Say that a model was called with the context as it is now; return the call's number."""
         new = tuple(self._new)
         anew = self._anew
         why = self._why_anew
-        call = ModelCall(new, anew, usage, language_model, at, system, tools, marks, why, window)
+        beside = marks, why, window, call_id
+        call = ModelCall(new, anew, usage, language_model, at, system, tools, *beside)
         self._calls.append(call)
         self._new, self._anew, self._why_anew = [], False, None
         return len(self._calls) - 1
@@ -209,6 +234,7 @@ class RecordingBuilder:
             records=self.records,
             not_prompt=dict(+not_prompt),
             not_understood=dict(self.not_understood),
+            unread=self.unread,
             project=self.project,
         )
 

@@ -7,12 +7,19 @@ are taken as they are.
 from collections.abc import Iterator
 from typing import Any
 
-from policyctx.replay.readers.building import RecordingBuilder, mapping, word
+from policyctx.messages.shapes.blocks import BESIDE_CONTENT, BLOCK_TYPES
+from policyctx.replay.readers.building import Record, RecordingBuilder, mapping, objects, word
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 
 FORMAT = "chat"
 
+# Blocks that providers add, and fields of messages that are sent or tell of a reply.
+_OF_PROVIDERS = ("_tool_use", "_result", "_tool_call", "_upload", "_reference", "compaction")
+_FIELDS = BESIDE_CONTENT | {
+    "annotations", "content", "metadata", "provider_specific_fields", "reasoning",
+    "reasoning_details", "thinking_blocks", "usage",
+}  # fmt: skip
 _ROLES = frozenset({"assistant", "developer", "function", "system", "tool", "user"})
 
 
@@ -40,7 +47,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         elif is_chat_message(record):
             add_said(rest, record)
         else:
-            source.not_understood["record that is not a message"] += 1
+            source.pass_over("record that is not a message", record)
     if not rest.is_empty:
         yield rest.recording(source.name, FORMAT)
 
@@ -55,12 +62,25 @@ def add_said(builder: RecordingBuilder, record: object) -> None:
     """Add a message to a recording; one of an assistant is a call as well."""
     builder.records += 1
     if not is_chat_message(record):
-        builder.pass_over("record that is not a message", known=False)
+        builder.pass_over("record that is not a message", known=False, record=record)
         return
     message: dict[str, Any] = mapping(record)
     if message["role"] == "assistant":
         builder.called()
-    builder.add(message)
+    if builder.add(message):
+        for what, part in _unknown_parts(message):
+            builder.miss(what, part)
+
+
+def _unknown_parts(message: Record) -> Iterator[tuple[str, object]]:
+    """Yield what no API has in a message: blocks of unknown types, and fields with more inside."""
+    for block in objects(message.get("content")):
+        kind = word(block.get("type"))
+        if kind not in BLOCK_TYPES and not kind.endswith(_OF_PROVIDERS):
+            yield f"block of the type {kind}", block
+    for name, value in message.items():
+        if isinstance(value, dict | list) and value and name not in _FIELDS:
+            yield f"field {name} of a message", value
 
 
 def _listed(record: object) -> list[Any]:

@@ -169,12 +169,26 @@ class ClaudeAgent:
         """Whether the next root follows a compaction."""
         self._newest = _Link()
         self._by_uuid: dict[str, _Link] = {}
+        self._said: dict[tuple[str, ...], str] = {}
+        """The first record of a message, by when it was said, by whom and what."""
         self._replies: dict[str, _Node] = {}
         self._callers: dict[str, _Node] = {}
 
+    def has(self, record: Record) -> bool:
+        """Whether a record repeats an earlier one under another uuid, which then links to it."""
+        message, at = mapping(record.get("message")), word(record.get("timestamp"))
+        blocks = objects(message.get("content"))
+        ids = [one.get("id") or one.get("tool_use_id") or str(one) for one in blocks]
+        said = at, word(message.get("id")), str(ids or message.get("content"))
+        link = self._said.setdefault(said, word(record.get("uuid"))) if at and message else ""
+        if link not in self._by_uuid:
+            return False
+        self._remember(record, self._by_uuid[link])
+        return True
+
     def pass_over(self, record: Record, what: str, *, known: bool = True) -> None:
         """Count a record that is not a message, which may be a link between others all the same."""
-        self.builder.pass_over(what, known=known)
+        self.builder.pass_over(what, known=known, record=record)
         self._is_compacted |= record.get("subtype") == "compact_boundary"
         if "uuid" in record:
             self._remember(record, self._link(record))
@@ -332,7 +346,9 @@ class ClaudeAgent:
         billed = usage(message.get("usage"))
         if billed is None or billed.prompt:
             model = word(message.get("model")) or None
-            node.call = self.builder.called(billed, model, seconds(record.get("timestamp")))
+            at, ids = seconds(record.get("timestamp")), (message.get("id"), record.get("requestId"))
+            call_id = " ".join(map(str, ids)) if all(ids) else ""
+            node.call = self.builder.called(billed, model, at, call_id=call_id)
 
     def _bill(self, node: _Node, message: Message) -> None:
         """Learn the usage of a reply; its last line is the least likely to show a stub."""
@@ -460,7 +476,8 @@ _MESSAGES = ("user", "assistant")
 # Records that tell of the session, of files or of the screen.
 _NOT_PROMPT = frozenset({
     "agent-color", "agent-name", "agent-setting", "ai-title", "attachment", "attribution-snapshot",
-    "bridge-session", "content-replacement", "custom-title", "file-history-snapshot", "last-prompt",
+    "bridge-session", "content-replacement", "custom-title", "file-history-delta",
+    "file-history-snapshot", "last-prompt",
     "mode", "permission-mode", "pr-link", "progress", "queue-operation", "summary", "system", "tag",
     "task-summary", "worktree-state",
 })  # fmt: skip
@@ -516,12 +533,13 @@ class _ClaudeSession:
         self.project = self.project or word(record.get("cwd"))
         if "uuid" not in record and kind not in _MESSAGES:
             self.of_no_agent.records += 1
-            self.of_no_agent.pass_over(kind or "record without a type", known=kind in _NOT_PROMPT)
+            what, known = kind or "record without a type", kind in _NOT_PROMPT
+            self.of_no_agent.pass_over(what, known=known, record=record)
             return
         uuid = word(record.get("uuid"))
         agent = self._by_uuid.get(uuid) or self._agent(record)
         agent.builder.records += 1
-        if uuid in self._by_uuid:
+        if uuid in self._by_uuid or agent.has(record):
             agent.builder.pass_over("repeated record")
             return
         if uuid:

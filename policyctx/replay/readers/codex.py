@@ -3,7 +3,8 @@
 A `response_item` holds an item of OpenAI's Responses API as it was sent to the model, and is kept
 unchanged; only an output that is an object becomes the text or list that the API takes. An
 `event_msg` repeats items for the screen, and reports what was billed, after the results of the
-calls in the reply.
+calls in the reply; versions 0.57 and 0.58 report it before the reply. An answer of a sub-agent is
+an `agent_message`, which is read as a message of the user's role that the program wrote.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from policyctx.replay.readers.building import (
 )
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Usage, tier_of
 
 FORMAT = "codex"
 
@@ -39,7 +40,10 @@ _IN_REPLY = frozenset(
 _NOT_SENT = frozenset({"ghost_snapshot"})
 
 # What a session is run with, and snapshots of what the items hold.
-_NOT_PROMPT = frozenset({"session_meta", "turn_context", "event_msg", "world_state"})
+_NOT_PROMPT = frozenset({
+    "event_msg", "inter_agent_communication_metadata", "session_meta", "turn_context",
+    "world_state",
+})  # fmt: skip
 _ENVELOPES = _NOT_PROMPT | {"response_item", "compacted"}
 
 
@@ -67,11 +71,16 @@ class _Rollout:
         self._model: str | None = None
         self._system: str | None = None
         self._window: int | None = None
+        self._tier = ""
         self._is_replying = False
         """Whether a further item of a reply belongs to the newest call."""
         self._call: int | None = None
         """The newest call, until it is known what was billed for it."""
         self._billed: object = None
+        self._bills_first = False
+        """Whether bills come before their replies."""
+        self._next_bill: Usage | None = None
+        """What was billed for a reply that is still to come."""
         self._typed: set[str] = set()
         """The texts that the user typed, as the events for the screen repeat them."""
         self._of_users: list[Authored] = []
@@ -99,7 +108,7 @@ class _Rollout:
         else:
             self._learn(kind, payload or record)
             known = kind in _NOT_PROMPT or "instructions" in record or "record_type" in record
-            self.builder.pass_over(kind or "header", known=known)
+            self.builder.pass_over(kind or "header", known=known, record=record)
 
     def _learn(self, kind: str, payload: Record) -> None:
         """Take from a record beside the prompt what says something of the calls."""
@@ -107,6 +116,8 @@ class _Rollout:
             self._window = number(payload.get("model_context_window")) or None
         elif kind == "turn_context":
             self._model = word(payload.get("model")) or self._model
+        elif payload.get("type") == "thread_settings_applied":
+            self._tier = tier_of(mapping(payload.get("thread_settings")))
         elif payload.get("type") == "user_message":
             self._typed |= {text} if (text := word(payload.get("message")).strip()) else set()
         elif payload.get("type") == "token_count":
@@ -125,29 +136,37 @@ class _Rollout:
         self._billed = total
         last = mapping(info.get("last_token_usage"))
         prompt, cached = number(last.get("input_tokens")), number(last.get("cached_input_tokens"))
-        if self._call is not None and prompt:
+        if prompt:
             cached = min(prompt, cached)
             output = number(last.get("output_tokens"))
-            self.builder.bill(self._call, Usage(prompt - cached, cached, output=output))
+            bill = Usage(prompt - cached, cached, output=output, tier=self._tier)
+            if self._call is not None:
+                self.builder.bill(self._call, bill)
+            elif self._bills_first or not self.builder.calls:
+                self._bills_first, self._next_bill = True, bill
         self._end_reply()
 
     def _read_item(self, found: Record, record: Record) -> None:
         item, kind = _sent(found), word(found.get("type"))
         if kind in _NOT_SENT or not _is_item(item) or not is_message(item):
-            self.builder.pass_over(f"response_item {kind}", known=kind in _NOT_SENT)
+            known = kind in _NOT_SENT
+            self.builder.pass_over(f"response_item {kind}", known=known, record=record)
             return
         is_reply = kind in _IN_REPLY or (kind == "message" and item["role"] == "assistant")
         if is_reply and not self._is_replying:
             at = seconds(record.get("timestamp"))
-            self._call = self.builder.called(
-                None, self._model, at, self._system, window=self._window
-            )
-        self._is_replying = is_reply
+            bill, self._next_bill = self._next_bill, None
+            beside = self._model, at, self._system
+            call_id = word(item.get("id"))
+            call = self.builder.called(bill, *beside, window=self._window, call_id=call_id)
+            self._call = call if bill is None else None
+        # What an answer of a sub-agent interrupts is not billed; the reply goes on behind it.
+        self._is_replying = is_reply or (self._is_replying and kind == "agent_message")
         self.builder.add(self._marked(item))
 
     def _marked(self, item: Message, summary: str = "") -> Message:
         """Return an item so that it can say who wrote it, if it is a message of the user."""
-        if _role(item) != "user":
+        if _role(item) != "user" or isinstance(item, Authored):
             return item
         is_summary = bool(summary) and summary in _text(item)
         message = Authored(item, "summary" if is_summary else "")
@@ -190,6 +209,9 @@ def _is_item(record: Record) -> bool:
 
 def _sent(item: Record) -> Message:
     """Return an item as it was sent: the output of a result is a text or a list of parts."""
+    if item.get("type") == "agent_message":
+        message = {"type": "message", "role": "user", "content": item.get("content")}
+        return written_by("program", message)
     output = item.get("output")
     if word(item.get("type")) not in _RESULTS or not isinstance(output, dict):
         return item

@@ -97,7 +97,7 @@ class _CopilotSession:
             self._shut_down(fields)
         else:
             known = kind.startswith(_NOT_PROMPT)
-            builder.pass_over(kind or "event without a type", known=known)
+            builder.pass_over(kind or "event without a type", known=known, record=event)
 
     def _shut_down(self, fields: Record) -> None:
         """Learn the sums. A session that was resumed has several, of its parts or of all so far."""

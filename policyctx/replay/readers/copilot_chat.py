@@ -47,7 +47,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         elif record["kind"] == _SNAPSHOT:
             chat = mapping(record.get("v"))
         elif not _changed(chat, record):
-            source.not_understood["change that does not fit"] += 1
+            source.pass_over("change that does not fit", record)
     builder = RecordingBuilder()
     for request in builder.objects(chat.get("requests"), "record that is not a request"):
         builder.records += 1

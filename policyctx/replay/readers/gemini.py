@@ -168,7 +168,8 @@ class _GeminiSession:
             self._replace(changed["messages"])
         else:
             known = kind in _NOT_PROMPT or "$set" in record or record.keys() >= _HEAD
-            self.builder.pass_over(kind or "record about the session", known=known)
+            what = kind or "record about the session"
+            self.builder.pass_over(what, known=known, record=record)
 
     def _add(self, record: Record) -> None:
         before = self._newest

@@ -43,7 +43,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         if not builder.is_empty:
             yield builder.recording(names.of(sample.get("id"), sample.get("epoch")), FORMAT)
         else:
-            source.not_understood["sample without a conversation"] += 1
+            source.pass_over("sample without a conversation", sample)
 
 
 def _read(sample: Record, model: str | None) -> RecordingBuilder:

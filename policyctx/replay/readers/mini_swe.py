@@ -48,7 +48,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         builder.records += 1
         role = message.get("role")
         if role not in _ROLES:
-            builder.pass_over(f"{role} message", known=role == "exit")
+            builder.pass_over(f"{role} message", known=role == "exit", record=message)
             continue
         if role == "assistant":
             _call(builder, mapping(message.get("extra")), word(configured))

@@ -76,7 +76,8 @@ class Events:
         elif kind == "message":
             self._builder.add({"role": "user", "content": said(args)})
         else:
-            self._builder.pass_over(f"action {kind} of the user", known=False)
+            what = f"action {kind} of the user"
+            self._builder.pass_over(what, known=False, record=event)
 
     def _reply(self, event: Record, args: Record) -> None:
         """Add the response that an action came from, unless another action of it did so already."""
@@ -221,7 +222,7 @@ class SdkEvents:
         elif kind == "Condensation":
             self._condense(event)
         else:
-            self._builder.pass_over(kind, known=kind in _NOT_PROMPT_SDK)
+            self._builder.pass_over(kind, known=kind in _NOT_PROMPT_SDK, record=event)
 
     def _add(self, event: Record, message: Message) -> None:
         if self._builder.add(message):
@@ -384,7 +385,8 @@ class _BareEvents:
         self._builder.records += 1
         kind = word(event.get("action")) or word(event.get("observation"))
         if kind in NOT_PROMPT or not kind:
-            self._builder.pass_over(kind or "event without a kind", known=bool(kind))
+            what = kind or "event without a kind"
+            self._builder.pass_over(what, known=bool(kind), record=event)
         elif "observation" in event:
             self._observe(event, kind)
         elif kind == "system":
@@ -471,7 +473,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         else:
             _read_instance(record, builder)
         if builder.is_empty:
-            source.not_understood["instance without a conversation"] += 1
+            source.pass_over("instance without a conversation", record)
         else:
             yield builder.recording(names.of(_instance(record)), FORMAT)
     if not alone.is_empty:

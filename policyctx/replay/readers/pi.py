@@ -191,7 +191,8 @@ class _PiSession:
         elif kind == "message" and word(mapping(record.get("message")).get("role")) in ROLES:
             self.builder.pass_over("empty reply")
         else:
-            self.builder.pass_over(kind or "record without a type", known=kind in _NOT_PROMPT)
+            what = kind or "record without a type"
+            self.builder.pass_over(what, known=kind in _NOT_PROMPT, record=record)
         if entry is before:
             self._silent.add(len(self._entries))
         if entry_id:
@@ -228,7 +229,9 @@ class _PiSession:
             return before
         if reply is not None:
             model = word(reply.get("model")) or None
-            self.builder.called(usage, model, seconds(record.get("timestamp")))
+            ids, at = (record.get("id"), record.get("timestamp")), record.get("timestamp")
+            call_id = " ".join(map(str, ids)) if all(ids) else ""
+            self.builder.called(usage, model, seconds(at), call_id=call_id)
             self._bill = usage.prompt if usage is not None else self._bill
             self._run_has_ended = reply.get("stopReason") != "toolUse"
         entry = self._tip = _Entry(message, before)

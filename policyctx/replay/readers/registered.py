@@ -15,6 +15,7 @@ from policyctx.replay.readers import (
     gemini,
     inspect_log,
     mini_swe,
+    opencode,
     openhands,
     pi,
     request_log,
@@ -51,8 +52,8 @@ class Reader(Protocol):
 
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
-    claude_code, codex, pi, gemini, copilot, copilot_chat, swe_agent, mini_swe, openhands, tau2,
-    tau_bench, inspect_log, request_log, chat,
+    claude_code, codex, pi, gemini, copilot, copilot_chat, opencode, swe_agent, mini_swe, openhands,
+    tau2, tau_bench, inspect_log, request_log, chat,
 )  # fmt: skip
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})

@@ -214,7 +214,7 @@ class Thread:
     """A conversation that is being read from its requests."""
 
     def __init__(self) -> None:
-        self.builder = RecordingBuilder()
+        self.builder = RecordingBuilder(of_messages=False)
         self._prints: list[str] = []
         self._messages: list[Message] = []
         self._reply: list[Message] = []
@@ -243,6 +243,7 @@ class Thread:
             exchange.system,
             exchange.tools,
             marks=exchange.marks,
+            call_id=exchange.id,
         )
         self._has_marks |= bool(exchange.marks)
         self._prints = exchange.prints
@@ -276,7 +277,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for record in source.records():
         exchange = exchange_of(record)
         if exchange is None:
-            source.not_understood["record that is not a request"] += 1
+            source.pass_over("record that is not a request", record)
         else:
             if before := answered.get(exchange.previous_id):
                 exchange = exchange.continued(before)

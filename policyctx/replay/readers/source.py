@@ -8,11 +8,14 @@ import errno
 import io
 import json
 import os
+import sqlite3
+import weakref
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, TypeAlias
 
@@ -20,7 +23,8 @@ from pydantic_core import from_json
 
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import MissingExtraError
-from policyctx.replay.readers.building import Record, RecordingNames, mapping
+from policyctx.replay.readers.building import Record, RecordingNames, mapping, size_of
+from policyctx.replay.recording import Unread
 
 # Opens the file once more, to be read from its beginning.
 Opened: TypeAlias = "Callable[[], BinaryIO]"
@@ -32,8 +36,22 @@ class Source(ABC):
     def __init__(self, name: str) -> None:
         self.name = name
         """What the names of its recordings begin with."""
+        self.bytes = 0
+        """What it holds, unpacked."""
         self.not_understood: Counter[str] = Counter()
         """What was found that is not a record: how often, by what it is."""
+        self.unread = Unread()
+        """How much that is, except a last line that is cut off."""
+
+    def begin(self) -> None:
+        """Begin a pass: nothing is counted yet."""
+        self.not_understood.clear()
+        self.unread = Unread()
+
+    def pass_over(self, what: str, record: object = None) -> None:
+        """Count what is not a record of the reader's format."""
+        self.not_understood[what] += 1
+        self.unread += Unread(1, size_of(record))
 
     def names(self) -> RecordingNames:
         """Return the names of the recordings, which a reader takes one after the other."""
@@ -69,7 +87,7 @@ class Source(ABC):
             if isinstance(record, dict):
                 yield record
             else:
-                self.not_understood["record that is not an object"] += 1
+                self.pass_over("record that is not an object", record)
 
 
 def outline_of(document: object) -> object:
@@ -142,15 +160,19 @@ class JsonLines(Source):
 
     def records(self) -> Iterator[Any]:
         """Yield the value of each line that is JSON."""
-        self.not_understood.clear()
+        self.begin()
         with self._opened() as file:
             for text in self._lines(file):
                 if not text or text.isspace():
                     continue
                 try:
-                    yield value_of(text)
+                    value = value_of(text)
                 except ValueError:
                     self.not_understood["line that is not JSON"] += 1
+                    if text.endswith(b"\n"):  # not one that was being written
+                        self.unread += Unread(1, len(text))
+                else:
+                    yield value
 
     def _lines(self, file: BinaryIO) -> Iterator[bytes]:
         """Yield the lines to read, without the mark at the beginning of the file."""
@@ -302,6 +324,7 @@ class ZipArchive(Source):
         self._opened = opened
         with opened() as file, zipfile.ZipFile(file) as archive:
             self._names = archive.namelist()
+            self.bytes = sum(one.file_size for one in archive.infolist())
             heads = [one for one in _HEADS if one in self._names][:1]
             _require_bounded(archive, heads)
             self._head = mapping(self._value(archive, heads[0])) if heads else {}
@@ -334,7 +357,7 @@ class ZipArchive(Source):
         try:
             return value_of(_unpacked(archive, name))
         except _UNREADABLE:
-            self.not_understood["file that is not JSON, or packed in an unknown way"] += 1
+            self.pass_over("file that is not JSON, or packed in an unknown way")
             return None
 
 
@@ -369,6 +392,49 @@ def _too_large(sentence: str, most: int) -> OSError:
     return OSError(errno.EFBIG, f"{sentence}; the limit is {most // 2**20:,} MiB")
 
 
+SQLITE = b"SQLite format 3\0"
+
+
+class Database(Source):
+    """The tables of a SQLite database; raises `sqlite3.Error`.
+
+    A file is opened for reading alone, with the journal beside it; other content is in memory.
+    """
+
+    def __init__(self, name: str, opened: Opened) -> None:
+        super().__init__(name)
+        with opened() as file:
+            path = Path(str(getattr(file, "name", "")))
+            if path.is_file():
+                is_alone = not path.with_name(f"{path.name}-wal").exists()
+                how = "immutable=1" if is_alone else "mode=ro"  # an immutable one needs no files
+                self._database = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True)
+            else:
+                self._database = sqlite3.connect(":memory:")
+                # Bytes 18 and 19 say that there is a journal, which is not here.
+                content = file.read()
+                self._database.deserialize(content[:18] + b"\1\1" + content[20:])
+        weakref.finalize(self, self._database.close)
+        self._database.row_factory = sqlite3.Row
+        tables = self.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        self.tables = {str(row["name"]) for row in tables}
+
+    def outlines(self) -> Iterator[object]:
+        """Yield an empty list for each table."""
+        yield {table: [] for table in sorted(self.tables)}
+
+    def records(self) -> Iterator[Any]:
+        """Yield the outline."""
+        return self.outlines()
+
+    def rows(self, query: str, *values: object) -> Iterator[Record]:
+        """Yield the rows that a query gives; raises `OSError`."""
+        try:
+            yield from map(dict, self._database.execute(query, values))
+        except sqlite3.Error as error:
+            raise OSError(errno.EIO, f"SQLite: {error}") from error
+
+
 # Bytes of a document that is read as a whole; a larger one is streamed, which is slower.
 READ_WHOLE = 16 * 2**20
 
@@ -379,18 +445,27 @@ def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Sou
     A file that is not JSON is JSON lines of which none can be read.
     """
     with opened() as file:
-        if file.read(len(MAGIC)) == MAGIC:
+        head = file.read(len(SQLITE))
+        if head.startswith(MAGIC):
             return _archive(name, opened)
+        if head == SQLITE:
+            database = Database(name, opened)
+            database.bytes = file.seek(0, os.SEEK_END)
+            return database
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= read_whole:
-            return _small(name, opened, file)
+            source = _small(name, opened, file)
+            source.bytes = size
+            return source
         # A pretty-printed document has no line that is a value by itself so early, but in a list.
         lines = (file.readline(read_whole) for _ in range(2))
         is_lines = any(_is_json(line) for line in lines)
         file.seek(0)
         is_list = file.read(len(BOM) + 1).removeprefix(BOM).startswith(b"[\n")
-    return (JsonLines if is_lines and not is_list else StreamedDocument)(name, opened)
+    large = (JsonLines if is_lines and not is_list else StreamedDocument)(name, opened)
+    large.bytes = size
+    return large
 
 
 def _small(name: str, opened: Opened, file: BinaryIO) -> Source:

@@ -41,7 +41,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         builder.records += 1
         role = record.get("role")
         if role not in _ROLES:
-            builder.pass_over(f"{role} message", known=False)
+            builder.pass_over(f"{role} message", known=False, record=record)
             continue
         if role == "assistant":
             builder.called(language_model=model)

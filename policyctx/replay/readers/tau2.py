@@ -43,7 +43,7 @@ def recordings(source: Source) -> Iterator[Recording]:
             conversation.read(message)
         name = names.of(simulation.get("task_id"), simulation.get("trial"))
         if conversation.builder.is_empty:
-            source.not_understood["simulation without a conversation"] += 1
+            source.pass_over("simulation without a conversation", simulation)
         else:
             yield conversation.builder.recording(name, FORMAT)
 
@@ -69,7 +69,7 @@ class _Conversation:
         elif role == "user":
             self.builder.pass_over("call of the user's own tools")
         else:
-            self.builder.pass_over(f"{role} message", known=False)
+            self.builder.pass_over(f"{role} message", known=False, record=message)
 
     def _reply(self, message: Record) -> None:
         if self._asked:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from policyctx.definitions.actions import Action
-from policyctx.pricing.rows import prices_date
+from policyctx.pricing.rows import prices_source
 from policyctx.replay.accuracy import Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.cost import BilledCall, Cost, billed_calls
@@ -30,7 +30,7 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
         "policy": policy,
         "answer": answer_of(sessions, figures, whole).values(),
         "windows": whole.windows,
-        "prices_of": prices_date(),
+        "prices_of": prices_source(),
         "is_priced": whole.priced > 0,
         "missing": list(missing),
         "sessions": [
@@ -112,6 +112,8 @@ def _figures(figures: Figures) -> Values:
         "told": [
             *_not_asked(figures),
             *(f"The policy contradicts the recording: {one}." for one in contradicting(figures)),
+            *_told(figures.assumed_windows, "Window assumed"),
+            *_told(figures.tiers, "Standard prices taken for another service tier"),
             *_told(figures.not_understood, "Not understood"),
             *_told(figures.warnings, "Warning"),
         ],

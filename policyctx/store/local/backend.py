@@ -5,7 +5,6 @@ import stat
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self, cast
 
 from policyctx.store.backend import FileStatus
@@ -44,12 +43,7 @@ class LocalBackend:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._tree.close()
 
     @staticmethod

@@ -310,10 +310,7 @@ def _wording_path(step: Step, given: Sequence[Level]) -> RulePath:
 def _of_outcome(outcome: Outcome, step: Step, plan: Plan) -> Iterator[Side]:
     name = ("steps", step.name)
     for gate in outcome.gates:
-        # The same gate may be in several alternatives.
-        above = (*name, "when", str(gate.alternative)) if len(step.when) > 1 else (*name, "when")
-        rule = (*above, *gate.gate.split("."), gate.comparison)
-        yield rule, "opened" if gate.opens else "closed"
+        yield gate.rule, "opened" if gate.opens else "closed"
     codes = {reason.code for _, reason in outcome.left}
     if "not_saved" in codes:
         yield ("store", "on_failure"), "failed"

@@ -158,7 +158,7 @@ def test_the_answers_to_a_tool_that_asks_are_quoted() -> None:
 def test_an_answer_without_its_question_stands_with_the_questions_of_the_call() -> None:
     lines = told(*asks("c1", "ask", QUESTIONS, "8081, and no"), policy=ASKING)
     question = "Which port should the preview use? Keep the old preview?"
-    assert lines == ["- 8081, and no", f"  asked: {question}"]
+    assert lines == [f"- 8081, and no [asked: {question}]"]
 
 
 def test_the_result_of_a_tool_without_such_a_rule_is_not_the_users() -> None:

@@ -146,9 +146,9 @@ def test_the_labels_of_version_0_1_are_read() -> None:
 def test_the_labels_of_version_0_2_are_read() -> None:
     read, left_over = read_back(SECOND)
     assert left_over == ""
-    assert [(one.text, one.asked) for one in read.said[Group.USER]] == [
-        ("8081", "Which port?"),
-        ("Keep it short.", ""),
+    assert [one.text for one in read.said[Group.USER]] == [
+        "8081 [asked: Which port?]",
+        "Keep it short.",
     ]
     assert [one.text for one in read.said[Group.AGENT]] == ["## The tank", "It is clean."]
     assert read.left_out == LeftOut(7, ("compaction-001",))
@@ -157,12 +157,12 @@ def test_the_labels_of_version_0_2_are_read() -> None:
 @pytest.mark.parametrize("text", [FIRST, SECOND])
 def test_the_users_words_of_an_older_summary_go_on(text: str) -> None:
     again = later(later(text, user("Go on with the pump.")))
-    assert group(again, Group.USER)[0][2:] in text
+    assert group(again, Group.USER)[0][2:].partition(" [asked")[0] in text
     assert group(again, Group.USER)[-1] == "- Go on with the pump."
 
 
 def test_a_line_that_looks_like_a_label_stays_a_quotation() -> None:
-    told = [user(f"{Group.FILES}"), user("Left out: 3 lines of the user.")]
+    told = [user("Left out: 3 lines of the user."), user(f"{Group.FILES}")]
     summary = summary_of(*told)
     assert later(summary) == summary
     assert len(group(summary, Group.USER)) == 2

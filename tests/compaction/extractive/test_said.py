@@ -129,19 +129,6 @@ def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
     assert group(later(first, user(rule)), Group.USER) == [f"- {rule}", "- Use port 8081."]
 
 
-def test_a_short_answer_is_kept_with_its_question_and_the_option_that_it_names() -> None:
-    asked = "Two ways:\nA) RabbitMQ with quorum queues\nB) Redis streams\nWhich one shall it be?"
-    assert told(user("Set up the queue."), said(asked), user("B"))[1:] == [
-        "- B",
-        "  asked: Which one shall it be? B: Redis streams",
-    ]
-
-
-def test_one_answer_to_two_questions_is_kept_twice() -> None:
-    talk = [said("Drop the index?"), user("yes"), said("Drop the view, too?"), user("yes")]
-    assert told(*talk)[1::2] == ["  asked: Drop the index?", "  asked: Drop the view, too?"]
-
-
 def test_a_long_answer_stands_alone() -> None:
     answer = "Drop neither of them before the auditors have been here."
     assert told(said("Drop the index?"), user(answer)) == [f"- {answer}"]
@@ -225,9 +212,10 @@ def test_of_a_long_earlier_answer_the_beginning_stands_in_one_line_that_is_marke
     assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
 
 
-def test_a_question_that_was_answered_stands_only_with_its_answer() -> None:
-    summary = summary_of(user("Mend it."), said("Shall I?"), user("yes"), said("It runs."))
-    assert group(summary, Group.AGENT) == []
+def test_a_short_answer_stands_behind_the_question_of_the_agent() -> None:
+    summary = summary_of(user("Mend it."), said("Shall I drop it?"), user("yes"), said("It runs."))
+    assert group(summary, Group.USER) == ["- Mend it.", "- yes"]
+    assert group(summary, Group.AGENT) == ["- Shall I drop it?"]
 
 
 def test_an_entry_of_a_list_is_one_piece() -> None:
@@ -246,8 +234,8 @@ def test_where_pieces_of_the_last_answer_are_missing_is_marked() -> None:
 def test_of_a_developers_messages_the_prohibitions_stay() -> None:
     team = "<mode>You are one of a team here. Do not spawn agents at all for this task.</mode>"
     skills = f"<skills>{'Never open the lid of a skill. ' * 20}</skills>"
-    messages = [user("Go."), *({"role": "developer", "content": one} for one in (team, skills))]
-    assert told(*messages) == ["- Go.", "- developer: Do not spawn agents at all for this task."]
+    messages = [user("Ship."), *({"role": "developer", "content": one} for one in (team, skills))]
+    assert told(*messages) == ["- Ship.", "- developer: Do not spawn agents at all for this task."]
 
 
 def test_what_stands_behind_an_empty_fence_was_typed() -> None:
@@ -357,3 +345,37 @@ def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> No
     lines = summary.split("\n")
     at = lines.index("- The compile error at line 171 is not fixed yet.")
     assert lines[at - 1] == "Agent, earlier, in order; later work may have settled it:"
+
+
+def test_of_a_long_earlier_answer_each_numbered_finding_begins() -> None:
+    long = "It happens at night, when nobody of the staff is in the hall to see it. " * 6
+    findings = "\n".join(f"{i}. **Pump {i} leaks.** {long}" for i in range(1, 5))
+    talk = [user("Why?"), said(f"Four findings, the worst first.\n\n{findings}")]
+    [line] = group(summary_of(*talk, user("Mend it."), said("It runs.")), Group.AGENT)
+    assert [i for i in range(1, 5) if f"{i}. **Pump {i} leaks.**" not in line] == []
+    assert line.count(" …") == 4
+
+
+def test_the_findings_of_a_long_last_answer_stand_before_its_other_pieces() -> None:
+    body = "\n".join(f"Note {i} says how the hall was heated that night." for i in range(12))
+    report = "\n\n".join(f"### S{i}. Pump {i} leaks.\n{body}{i}" for i in range(1, 8))
+    lines = group(summary_of(user("Review it."), said(report), max_words=300), Group.LAST)
+    assert [i for i in range(1, 8) if not any(f"### S{i}. Pump" in one for one in lines)] == []
+
+
+def test_of_a_template_the_rules_stay_before_its_headings() -> None:
+    steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
+    rules = "Tasks MUST be in order.\n\nThe label is REQUIRED for each of them."
+    found = told(user(f"Begin.\n\n{steps}\n\n{rules}\n\n{steps}"))
+    assert "- Tasks MUST be in order." in found
+    assert "- The label is REQUIRED for each of them." in found
+
+
+def test_titles_and_leads_without_a_list_are_left_out() -> None:
+    form = "## Comment 1\n\nThe lookup misses the explicit import of the package.\n\nComment:\n\n"
+    assert told(user(f"{form}It never looks at the alias.\n\nMy request:"), user("Fix it."))[
+        :2
+    ] == [
+        "- The lookup misses the explicit import of the package.",
+        "- It never looks at the alias.",
+    ]

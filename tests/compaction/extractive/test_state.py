@@ -234,9 +234,10 @@ def test_a_command_stands_as_it_was_given_from_its_first_step_on() -> None:
     "before",
     ["git show HEAD~1:a.go > a.go", "sed -i s/a/b/ a.go", "cd app && cp old.go a.go", "rm a.go"],
 )
-def test_a_command_whose_beginning_is_left_out_is_marked(before: str) -> None:
-    first = summary_of(GO, *ran(f"{before} && go test ./a", "--- FAIL: TestA\nexit code 1"))
-    line = "- … go test ./a => exit code 1: --- FAIL: TestA"
+def test_what_stands_before_a_check_is_quoted(before: str) -> None:
+    command = f"{before} && go test ./a"
+    first = summary_of(GO, *ran(command, "--- FAIL: TestA\nexit code 1"))
+    line = f"- {command.removeprefix('cd app && ')} => exit code 1: --- FAIL: TestA"
     assert steps(first) == [line]
     assert steps(later(first, {"role": "user", "content": "Go on."})) == [line]
     again = later(first, *ran("go test ./a", "ok  app 0.3s", "c2"))
@@ -295,13 +296,13 @@ def test_a_failure_leaves_when_the_next_run_passes() -> None:
     ]
 
 
-def test_a_check_says_its_exit_code_and_which_files_were_edited_after_it() -> None:
+def test_a_check_says_its_exit_code_and_whether_files_were_edited_after_it() -> None:
     passed = ran("npm test 2>&1", "Tests: 12 passed\nexit code 0")
     first = summary_of(GO, *edited("e0", "src/a.py"), *passed, *edited("e1", "src/b.py"))
-    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; after it edited: b.py"
+    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; files edited since"
     assert steps(first) == [line]
     second = later(first, *edited("e2", "lib/c.py"), *edited("e3", "src/b.py"))
-    assert steps(second) == [f"{line}, c.py"]
+    assert steps(second) == [line]
     third = later(second, *ran("npm test", "Tests: 13 passed\nexit code 0", "c9"))
     assert steps(third) == ["- npm test => exit code 0: Tests: 13 passed"]
 
@@ -321,11 +322,11 @@ def test_two_tasks_of_one_runner_are_two_checks() -> None:
     assert len(steps(summary_of(GO, *vet, *test))) == 2
 
 
-def test_the_last_commit_names_what_was_edited_after_it() -> None:
+def test_the_last_commit_says_whether_files_were_edited_after_it() -> None:
     commit = ran("git commit -am 'Mend it'", "[main 1a2b3c4] Mend it\n 1 file changed")
     first = summary_of(GO, *commit, *edited("e1", "src/b.py"))
     line = "- git commit -am 'Mend it' => [main 1a2b3c4] Mend it"
-    assert steps(first) == [f"{line}; after it edited: b.py"]
+    assert steps(first) == [f"{line}; files edited since"]
     again = summary_of(GO, *commit, *edited("e1", "b.py"), *ran("git commit -qam y", "", "c2"))
     assert steps(again) == [line, "- git commit -qam y => no output"]
 
@@ -374,3 +375,70 @@ def test_open_tasks_are_kept_beside_much_that_was_said() -> None:
     told = [user(f"Never rename column c_{i}, it is used in report {i * 3}.") for i in range(150)]
     found = group(summary_of(*told, *made("c1", "TodoWrite", {"todos": todos})), Group.TASKS)
     assert len(found) == len(todos)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git stash -q && go test ./... 2>&1 | tail -3; git stash pop -q",
+        "git show HEAD~1:a.go > a.go && go test ./...; git checkout a.go",
+        "git stash && make check; git stash apply",
+    ],
+)
+def test_what_is_run_on_files_that_are_put_back_is_no_step(command: str) -> None:
+    assert steps(summary_of(GO, *ran(command, "--- FAIL: TestPort\nexit code 1"))) == []
+
+
+def test_a_commit_beside_a_file_that_is_put_back_stays() -> None:
+    command = "make test; git checkout lock.json; git commit -qam x"
+    assert len(steps(summary_of(GO, *ran(command, "[main 1a2b3c4] x")))) == 1
+
+
+def test_a_stash_and_what_is_run_until_it_is_put_back_leave_together() -> None:
+    stash, pop = ran("git stash", "Saved", "c1"), ran("git stash pop", "Dropped", "c3")
+    failed = ran("go test ./...", "--- FAIL: TestPort\nexit code 1", "c2")
+    assert len(steps(summary_of(GO, *stash, *failed))) == 2
+    assert steps(summary_of(GO, *MADE, *stash, *failed, *pop)) == MADE_LINES
+    assert steps(later(summary_of(GO, *MADE, *stash, *failed), *pop)) == MADE_LINES
+
+
+@pytest.mark.parametrize(
+    "passed", ["mise run check", "make verify", "pytest -q", "go test ./b -run Port"]
+)
+def test_a_failed_test_leaves_when_another_check_that_may_cover_it_passes(passed: str) -> None:
+    failed = ran("npm test -- pump", "1 failed, 3 passed\nexit code 1")
+    found = steps(summary_of(GO, *failed, *ran(passed, "12 passed", "c2")))
+    assert found == [f"- {passed} => 12 passed"]
+    for other in ("go build ./...", "ruff check"):
+        assert len(steps(summary_of(GO, *failed, *ran(other, "", "c2")))) == 2
+
+
+def test_words_that_another_command_of_the_call_may_have_printed_are_not_quoted() -> None:
+    loop = (
+        'for q in "how is the hall heated" "which pump runs at night" "and why"; do ./a "$q"; done'
+    )
+    [line] = steps(summary_of(GO, *ran(f"git pull -q; {loop}", "4 14.1 pump.go\n5 13.6 hall.go")))
+    assert "14.1" not in line
+    assert "…" in line
+    assert steps(summary_of(GO, *ran(f"make build; {loop}", "4 14.1 pump.go"))) == []
+
+
+def test_a_check_of_before_the_last_change_leaves_when_one_of_after_it_is_there() -> None:
+    old, new = ran("make lint", "All checks passed"), ran("pytest -q", "8 passed", "c2")
+    found = steps(summary_of(GO, *old, *edited("e1", "a.py"), *new))
+    assert found == ["- pytest -q => 8 passed"]
+
+
+def test_the_exit_code_of_the_last_command_of_a_chain_is_not_that_of_a_check() -> None:
+    found = steps(summary_of(GO, *ran("make check; git status --short", "exit code 0")))
+    assert found == ["- make check; git status --short => no output"]
+
+
+def test_a_status_names_the_branch_and_the_changed_files() -> None:
+    names = [f"a{i}.py" for i in range(6)]
+    printed = "On branch fix\nChanges not staged:\n" + "\n".join(
+        f"  modified:   {n}" for n in names
+    )
+    [line] = steps(summary_of(GO, *ran("git status", printed)))
+    assert line.startswith("- git status => On branch fix / modified: a0.py")
+    assert [name for name in names if name not in line] == []

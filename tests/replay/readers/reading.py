@@ -12,13 +12,13 @@ from policyctx.replay.recording import Recording
 
 
 def read_lines(records: Sequence[object]) -> list[Recording]:
-    """Read records as JSON lines."""
-    return list(recordings_of("\n".join(map(json.dumps, records)).encode(), "s"))
+    """Read records as JSON lines, however much of them is not understood."""
+    return list(recordings_of("\n".join(map(json.dumps, records)).encode(), "s", partial=True))
 
 
 def read_document(document: object) -> list[Recording]:
     """Read one JSON document."""
-    return list(recordings_of(json.dumps(document, indent=1).encode(), "s"))
+    return list(recordings_of(json.dumps(document, indent=1).encode(), "s", partial=True))
 
 
 def read_one(records: Sequence[object]) -> Recording:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from tests.replay.readers.claude_records import (
     CALLED,
     DONE,
+    PARALLEL,
     Record,
     call,
     calls_of,
@@ -247,3 +249,29 @@ def test_a_root_after_a_compaction_is_a_compaction_whatever_its_bill() -> None:
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None}
     records = resumed(1_010, {**boundary, "sessionId": "s"})
     assert [one.why_anew for one in calls_of(records)] == [None, "compaction"]
+
+
+def at(second: int, this: Record) -> Record:
+    return {**this, "timestamp": f"2026-01-01T00:00:{second:02}Z"}
+
+
+def copied(records: Sequence[Record]) -> list[Record]:
+    """The same messages under new uuids, as a session that was taken up again has them."""
+    renamed = {one["uuid"]: f"copy of {one['uuid']}" for one in records}
+    links = ("uuid", "parentUuid")
+    return [one | {key: renamed.get(one[key]) for key in links} for one in records]
+
+
+def test_a_list_that_is_written_again_is_not_counted_twice() -> None:
+    first = [at(second, one) for second, one in enumerate(PARALLEL)]
+    more = [
+        at(10, user("10", "copy of 6", "and now?")),
+        at(11, reply("11", "10", "m3", call("c"))),
+        at(12, user("12", "11", [result("c")])),
+    ]
+    recording = read_one([*first, *copied(first), *more])
+    assert [len(one.new) for one in recording.calls] == [1, 2, 2]
+    assert said(recording.messages()) == [
+        "go", ["a", "b"], ["a", "b"], ["done"], "and now?", ["c"], ["c"],
+    ]  # fmt: skip
+    assert recording.not_prompt == {"repeated record": len(first)}

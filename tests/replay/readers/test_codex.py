@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from policyctx.definitions.items import Authored
 from policyctx.messages.reading import Reading, is_message, items_of
 from policyctx.tokens.usage import Usage
 from tests.replay.readers.reading import lengths, read_one, roles
@@ -202,3 +203,49 @@ def test_the_window_is_the_one_that_the_rollout_records() -> None:
     ]  # fmt: skip
     windows = [call.window for call in read_one(records).calls]
     assert windows == [None, None, 258_400, 121_600, None]
+
+
+def test_answers_of_sub_agents_are_messages_of_the_prompt() -> None:
+    content = [{"type": "input_text", "text": "No findings."}]
+    answer = item("agent_message", author="/root/review", recipient="/root", content=content)
+    beside_it = beside("inter_agent_communication_metadata", trigger_turn=False)
+    records = [*TURN, counted(10, 10), beside_it, answer, said("assistant", "so")]
+    recording = read_one(records)
+    assert recording.not_understood == {}
+    added = recording.messages()[-2]
+    assert added == {"type": "message", "role": "user", "content": content}
+    assert isinstance(added, Authored)
+    assert added.author == "program"
+    assert lengths(recording) == [1, 6]
+
+
+def billed(*records: Record) -> list[int | None]:
+    """The prompt that each call was billed for."""
+    return [None if one.usage is None else one.usage.prompt for one in read_one(records).calls]
+
+
+def test_a_bill_before_each_reply_is_of_the_reply_that_follows() -> None:
+    # As 0.57 and 0.58 write it; the sum is repeated when the next turn begins.
+    first = [said("user", "go"), counted(10, 10), call("a"), output("a")]
+    second = [beside("turn_context"), counted(10, 10), counted(30, 20), call("b"), output("b")]
+    third = [beside("turn_context"), counted(30, 20), counted(60, 30), said("assistant", "so")]
+    assert billed(*first, *second, *third) == [10, 20, 30]
+
+
+def test_an_aborted_reply_leaves_its_bill_to_no_other_call() -> None:
+    first = [said("user", "go"), counted(10, 10), call("a"), output("a")]
+    aborted = [counted(30, 20), beside("event_msg", type="turn_aborted"), said("user", "wait")]
+    assert billed(*first, *aborted, counted(60, 30), call("b")) == [10, 30]
+
+
+def test_bills_after_the_replies_of_a_resumed_session_are_of_the_replies_before() -> None:
+    first = [said("user", "go"), counted(10, 10), call("a"), output("a")]
+    later = [call("b"), output("b"), counted(30, 20), call("c"), output("c"), counted(60, 30)]
+    assert billed(*first, *later) == [10, 20, 30]
+
+
+def test_a_reply_that_the_answer_of_a_sub_agent_interrupts_is_one_call() -> None:
+    thought = item("reasoning", summary=[])
+    answer = item("agent_message", content=[{"type": "input_text", "text": "Done."}])
+    records = [said("user", "go"), thought, answer, thought, call("a"), output("a")]
+    assert billed(*records, counted(10, 10)) == [10]
