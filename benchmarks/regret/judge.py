@@ -174,12 +174,15 @@ def found_in(unit: Mapping[str, Any], session: SimulatedSession) -> Found:
 def detected(
     units: Iterable[Mapping[str, Any]], traces: Path, half: str
 ) -> Iterator[tuple[Mapping[str, Any], Found]]:
-    """Yield the units of a half with what the detector says; other recordings stay closed."""
+    """Yield the units of a half with what the detector says; other recordings stay closed.
+
+    Units of recordings in another folder are left out.
+    """
     policies = {name: OffloadPolicy.load(str(HERE / f"{name}.yaml")) for name in POLICIES}
     half_of = halves(traces)
     wanted: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for unit in units:
-        if half_of[unit["file"]] == half:
+        if half_of.get(unit["file"]) == half:
             wanted[unit["file"]][unit["session"]].append(unit)
     for file, by_session in wanted.items():
         for recording in recordings_in(traces / file):

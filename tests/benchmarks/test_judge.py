@@ -14,6 +14,7 @@ from benchmarks.regret.judge import (
     Found,
     Judgement,
     covered,
+    detected,
     found_in,
     judgements,
     judging,
@@ -112,6 +113,11 @@ def test_what_is_found_in_a_unit_is_of_its_absence(since: int, found: Found) -> 
         "text_sha256": sha256(item.text.encode()).hexdigest(),
     }
     assert found_in(one, session) == found
+
+
+def test_units_of_recordings_in_another_folder_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "MANIFEST.tsv").write_text("file\tsource_repo\n")
+    assert list(detected([unit("u1")], tmp_path, "development")) == []
 
 
 def test_units_have_a_draw_and_are_labelled_by_their_ids() -> None:

@@ -57,6 +57,12 @@ _NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
 # A tool that gave a file before may say so instead of giving it again.
 _UNCHANGED = re.compile(r"(?i)\b(?:unchanged|not (?:been )?(?:changed|modified))\b")
 _SHORT = 400
+# The folder in which the rest of a command runs is no file that it names.
+_ENTERED = re.compile(r"(?:^|&&|[;\n(])\s*cd\s+[^\s;&)]+|\bgit\s+-C\s+\S+")
+# What a host writes about a run before what it said.
+_HEAD = re.compile(r"(?:[A-Z][\w ]*:? [^\n]*\n){1,6}Output:\n")
+# Commands that may change any file: of a repository, or to format it.
+_SWEEPING = re.compile(r"\bgit\b|fmt\b|(?<!-)\bformat\b|--(?:fix|write)\b")
 _SEGMENTS = re.compile(r"\|\||&&|[|;\n]")
 _REDIRECT = re.compile(r"(?<![0-9&=-])>>?\s*(?!/dev/null|&)\S|\bsed\s+(?:-\w+\s+)*-i|\btee\b")
 _VARIABLE = re.compile(r"\w+=\S*$")
@@ -176,6 +182,12 @@ class Input:
         """Whether its result depends on more than what it names: a command that not only reads."""
         return self.command is not None and not _only_reads(self.command, also_state=False)
 
+    def is_sweeping(self, state: Input) -> bool:
+        """Whether it may change what a command shows of a repository, whatever files it names."""
+        if self.command is not None and _SWEEPING.search(self.command):
+            return True
+        return not state.files and (self.command is None or bool(_REDIRECT.search(self.command)))
+
 
 def asked_again(
     part: SessionPart, replies: Iterable[tuple[int, int]], memo: Memo
@@ -235,15 +247,16 @@ class _Asking:
                     position, call, gone, calls, lambda one, _: self._shared_unseen(*one, given)
                 )
             return
-        left = set(new.telling)
-        for _, result in there:
-            left -= self._shown(result).like(new).telling
 
         def shared(one: tuple[int, int], without: AbstractSet[str]) -> tuple[Range, ...]:
             asked, result = one
             old = self._shown(result).like(new)
+            says = new.like(old)
+            left = says.telling.difference(
+                without, *(self._shown(result).like(says).telling for _, result in there)
+            )
             is_exact = self._inputs[asked].exact == given.exact
-            return old.shared(new, left - without, is_exact=is_exact, is_run=given.is_run)
+            return old.shared(says, left, is_exact=is_exact, is_run=given.is_run)
 
         yield from self._served(position, call, gone, calls, shared)
 
@@ -282,7 +295,7 @@ class _Asking:
             other = self._inputs[between]
             if between >= position or not other.may_write:
                 continue
-            if given.is_run:
+            if given.is_run and (given.may_write or other.is_sweeping(given)):
                 return True
             if given.files & other.files:
                 return True
@@ -299,7 +312,11 @@ class _Shown:
 
     def __init__(self, text: str) -> None:
         self.lines = Lines(text)
-        self._said: Sequence[str] = self.lines.lines
+        self._is_inside = (inside := _inside(text)) is not None
+        self._said: Sequence[str] = self.lines.lines if inside is None else inside.splitlines()
+        if (head := _HEAD.match(text)) is not None:
+            about = head[0].count("\n")
+            self._said = [*[""] * about, *self._said[about:]]
 
     @cached_property
     def telling(self) -> frozenset[str]:
@@ -324,12 +341,12 @@ class _Shown:
     @cached_property
     def _unnumbered(self) -> _Shown:
         found = _Shown("")
-        found.lines = self.lines
+        found.lines, found._is_inside = self.lines, self._is_inside
         found._said = [_NUMBERED.sub("", line, count=1) for line in self._said]
         return found
 
     def shared(
-        self, new: _Shown, left: set[str], *, is_exact: bool, is_run: bool
+        self, new: _Shown, left: AbstractSet[str], *, is_exact: bool, is_run: bool
     ) -> tuple[Range, ...]:
         """Return the parts that a newer result says again, of those of its lines that are `left`.
 
@@ -350,9 +367,11 @@ class _Shown:
             for first, last, telling in self._runs(common)
             if telling >= wanted or telling >= _HALF * len(new.telling)
         ]
+        if self._is_inside:
+            return (self.lines.whole(),) if runs else ()
         return self.lines.joined(self.lines.between(first, last) for first, last in runs)
 
-    def _runs(self, common: frozenset[str] | set[str]) -> Iterator[tuple[int, int, int]]:
+    def _runs(self, common: AbstractSet[str]) -> Iterator[tuple[int, int, int]]:
         """Yield the first and last line of each run of common lines, and how many tell."""
         first = last = telling = 0
         for number, line in enumerate(self._said, 1):
@@ -363,6 +382,17 @@ class _Shown:
                 first = telling = 0
         if first:
             yield first, last, telling
+
+
+def _inside(text: str) -> str | None:
+    """Return the one text of several lines in a result that is JSON on one line."""
+    if not text.startswith(("{", "[")) or "\n" in text.strip():
+        return None
+    try:
+        found = [said for _, said in _texts(value_of(text)) if "\n" in said]
+    except ValueError:
+        return None
+    return found[0] if len(found) == 1 else None
 
 
 _encode = json.JSONEncoder(sort_keys=True).encode
@@ -406,8 +436,9 @@ def _is_path(value: object) -> bool:
 
 
 def _paths(given: Mapping[str, object], command: str | None) -> Iterator[tuple[str, ...]]:
-    said = [str(value) for value in given.values() if _is_path(value)]
-    bare = [word.strip("\"'`;,()") for word in (command or "").split()]
+    folders = _FOLDER_KEYS if command is not None else frozenset()
+    said = [str(value) for key, value in given.items() if _is_path(value) and key not in folders]
+    bare = [word.strip("\"'`;,()") for word in _ENTERED.sub(" ", command or "").split()]
     said += filter(_FILE_NAME.fullmatch, bare)
     for _, text in _texts(given):
         said += _PATCHED.findall(text) if PATCH in text else ()
@@ -429,4 +460,4 @@ def _only_reads(command: str, *, also_state: bool) -> bool:
 
 def _reads_files(segment: str) -> bool:
     said = [word for word in segment.split() if not _VARIABLE.match(word)]
-    return not said or said[0].rsplit("/")[-1] in _READERS or said[0].startswith("#")
+    return not said or said[0].lstrip("(").rsplit("/")[-1] in _READERS or said[0].startswith("#")

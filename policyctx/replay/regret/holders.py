@@ -221,6 +221,8 @@ def _joined(said: Sequence[str], start: int, end: int) -> str:
 _LINE_LENGTH, _LINE_WORDS = 30, 4
 # What is quoted is taken from somewhere word by word, so less of it tells as much as a line.
 _QUOTED = re.compile(r"(?<!\w)([\"`'])([^\"`'\n]{20,200})\1(?!\w)")
+# A quotation may have marks of another kind in it, as a message about a file's name has.
+_QUOTING = re.compile(r"(?<!\w)([\"`])((?:(?!\1)[^\n]){20,200})\1(?!\w)")
 # Between sentences and words that are written without spaces.
 _WIDE_MARKS = re.compile("[\u3001\u3002\u300c-\u300f\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]")
 
@@ -253,7 +255,7 @@ def _reply(text: str) -> _Reply:
     ]
     quotations = [
         Distinct(said, SURE, _known_by(said))
-        for _, said in _QUOTED.findall(text)
+        for _, said in dict.fromkeys((*_QUOTED.findall(text), *_QUOTING.findall(text)))
         if said.count(" ") + 1 >= _LINE_WORDS
     ]
     return _Reply(tuple(dict.fromkeys(spaced.split())), tuple(lines), tuple(quotations))

@@ -42,11 +42,13 @@ from policyctx.replay.simulated import Need
 from policyctx.replay.timeline import SessionPart
 
 _FILE = r"([\w.-]*\w\.[A-Za-z]\w{0,4})"
-_LINES = r"(\d{3,6})(?:\s?[-\u2013]\s?(\d{3,6}))?"
-_IN_TEXT = re.compile(rf"{_FILE}(?::|#L|\(| L|,? \(?lines? |:? ?~)~?{_LINES}")
+_LINES = r"(\d{2,6})(?:\s?[-\u2013]\s?(\d{2,6}))?"
+_FIELD = r"[\"']?,?\s(?:--|[\"'])?line(?:[\"']?[=:])?\s?"
+_IN_TEXT = re.compile(rf"{_FILE}(?::|#L|\(| L|`?,? \(?lines? |:? ?~|{_FIELD})~?{_LINES}")
 _BEFORE_FILE = re.compile(rf"\blines? {_LINES} (?:of|in) `?(?:[\w.-]*/)*{_FILE}")
-# Smaller numbers are guessed, and stand everywhere.
+# Smaller numbers are guessed, and stand everywhere but before a line, as `nl` writes them.
 _LEAST = 100
+_BEFORE_LINE = r"(?:^|\n|\\n|\")[ \t]*({})(?:[\t\u2192:|]|\\t)"
 _ROUND = 5
 # An edit shows a need by a line with so many letters and digits; so many lines are looked at.
 _TELLING, _REPLACED = 6, 20
@@ -103,6 +105,8 @@ class Citations:
         for position in self._gone(file, call):
             text = self._texts.shown(position)
             found = [(start, start + len(said)) for start in starts_of(said, text, most=1)]
+            if number < _LEAST:
+                found = [one.span(1) for one in re.finditer(_BEFORE_LINE.format(said), text)][:1]
             printed = self._asked(position).printed
             # A name without a dot may be that of the folder.
             if not found and number in printed and "." in file:

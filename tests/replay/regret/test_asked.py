@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -154,3 +155,92 @@ def test_a_command_that_names_its_folder_is_a_command() -> None:
     first = {"cmd": "sed -n 1,30p a.py", "workdir": "/src/app"}
     then = {"cmd": "sed -n 21,50p a.py", "workdir": "/src/app"}
     assert asked((first, lines(1, 30)), OTHER, (then, lines(21, 50))) == [("r0", [(21, 30)])]
+
+
+def wrapped(text: str, seconds: float) -> str:
+    """A result as some hosts record it: JSON on one line."""
+    return json.dumps({"output": text, "metadata": {"exit_code": 0, "seconds": seconds}})
+
+
+def headed(text: str, chunk: str) -> str:
+    """A result as some hosts record it: behind lines about the run."""
+    return f"Chunk: {chunk}\nWall time: 0.1 seconds\nOutput:\n{text}"
+
+
+CODE = [f"value_{number} = compute({number})" for number in range(1, 61)]
+PLAIN = "\n".join(CODE)
+NUMBERED = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(CODE, 1))
+
+
+def test_a_file_read_again_with_line_numbers_is_asked_for_again() -> None:
+    again = {"command": "nl -ba src/a.py"}, NUMBERED
+    assert asked(({"command": "cat src/a.py"}, PLAIN), OTHER, again) == [("r0", [(1, 60)])]
+
+
+@pytest.mark.parametrize("shown", [PLAIN, NUMBERED])
+def test_a_result_in_json_says_the_text_that_is_in_it(shown: str) -> None:
+    first = {"command": "cat src/a.py"}, wrapped(PLAIN.replace("\n", "\r\n"), 0.1)
+    again = {"command": "nl -ba src/a.py"}, wrapped(shown, 0.2)
+    assert asked(first, OTHER, again) == [("r0", [(1, 1)])]
+    other = {"command": "nl -ba src/a.py"}, wrapped(lines(1, 60), 0.2)
+    assert asked(first, OTHER, other) == []
+
+
+def test_what_a_host_writes_before_a_result_makes_no_difference() -> None:
+    run = {"command": "make list"}
+    first, again = headed(lines(1, 5), "5af1de"), headed(lines(1, 5), "725ef0")
+    assert asked((run, first), OTHER, (run, again)) == [("r0", [(1, 8)])]
+
+
+DIFF = {"command": "git diff -- src/a.py src/b.py"}
+STATUS = {"command": "git status"}
+
+
+@pytest.mark.parametrize(
+    ("state", "between"),
+    [
+        (DIFF, {"command": "make test"}),
+        (DIFF, {"command": "run --all --format json > /tmp/log.txt"}),
+        (DIFF, EDIT | {"path": "src/c.py"}),
+        (STATUS, {"command": "make test"}),
+    ],
+)
+def test_the_state_of_a_repository_that_no_call_changed_is_asked_for_again(
+    state: dict[str, Any], between: dict[str, Any]
+) -> None:
+    for where in ({}, {"workdir": "/src/app"}):
+        turns = [
+            (state | where, lines(1, 9)),
+            (between | where, WORDS),
+            (state | where, lines(1, 9)),
+        ]
+        assert asked(*turns) == [("r0", [(1, 9)])]
+
+
+@pytest.mark.parametrize(
+    ("state", "between"),
+    [
+        (DIFF, EDIT | {"path": "src/b.py"}),
+        (DIFF, {"command": "git checkout main"}),
+        (DIFF, {"command": "gofmt -w ."}),
+        (DIFF, {"command": "npm run format"}),
+        (STATUS, EDIT),
+        (STATUS, {"command": "echo y > c.py"}),
+        (STATUS, {"command": "git add -A"}),
+    ],
+)
+def test_the_state_of_a_repository_after_a_change_is_news(
+    state: dict[str, Any], between: dict[str, Any]
+) -> None:
+    assert asked((state, lines(1, 9)), (between, WORDS), (state, lines(1, 9))) == []
+
+
+@pytest.mark.parametrize("enter", ["cd /src/app && ", "cd /src/app; ", "(cd /src/app && ", ""])
+@pytest.mark.parametrize("folder", [{}, {"workdir": "/src/app"}, {"cwd": "src/app"}])
+@pytest.mark.parametrize(("file", "found"), [("b.py", []), ("a.py", [("r0", [(1, 30)])])])
+def test_the_folder_that_a_command_enters_is_no_file_that_it_reads(
+    enter: str, folder: dict[str, Any], file: str, found: list[tuple[str, list[tuple[int, int]]]]
+) -> None:
+    first = {"command": f"{enter}cat a.py"} | folder, lines(1, 30)
+    then = {"command": f"{enter}head -n 30 {file}"} | folder, lines(1, 30)
+    assert asked(first, OTHER, then) == found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -160,3 +162,38 @@ def test_a_line_that_a_patch_copies_from_a_removed_result(kind: str, line: str) 
     patch = f"*** Begin Patch\n*** {kind} File: src/new.py\n@@\n+{line}\n+z = 4\n*** End Patch"
     shown = {"path": "src/ledger.py"}, f"x = 1\n    {line.strip()}\n" + "y = 2\n" * 90
     assert needed(shown, OTHER, ({"input": patch}, "done"))[0][0] == line.strip()
+
+
+NUMBERED_BELOW: tuple[dict[str, Any], str] = (
+    {"command": "nl -ba src/ledger.py"},
+    "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(CODE, 1)),
+)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "see ledger.py:27",
+        "`src/ledger.py` (lines 27-29)",
+        'report --file src/ledger.py --line 27 -m "wrong"',
+        '{"file": "src/ledger.py", "line": 27}',
+        'wrong: {"file": "src/ledger.py", "line": 27}',
+    ],
+)
+@pytest.mark.parametrize("wrap", [str, lambda text: json.dumps({"output": text})])
+def test_a_small_number_is_a_line_where_a_removed_result_numbers_that_line(
+    end: str, wrap: Callable[[str], str]
+) -> None:
+    shown = NUMBERED_BELOW[0], wrap(NUMBERED_BELOW[1])
+    found = needed(shown, OTHER, end=end)
+    assert "ledger.py:27" in [text for of_one in found for text in of_one]
+
+
+@pytest.mark.parametrize("end", ["ledger.py (27 of them)", "ledger.py:9", "voucher.py:27"])
+def test_a_small_number_that_is_no_line_of_a_removed_result_is_no_need(end: str) -> None:
+    assert needed(NUMBERED_BELOW, OTHER, end=end) == []
+
+
+def test_a_small_number_that_a_removed_result_has_but_not_before_a_line_is_no_need() -> None:
+    shown = {"command": "cat src/ledger.py"}, f"{WORDS}\nof 27 vouchers\n{WORDS}"
+    assert needed(shown, OTHER, end="see ledger.py:27") == []

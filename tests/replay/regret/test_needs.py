@@ -255,3 +255,17 @@ def test_hidden_folders_of_a_removed_listing_confirm_one_another() -> None:
     command = {"command": "rg name .build-rules .paper-rules"}
     session = replayed(({"at": "a"}, held), ({"at": "b"}, WORDS), (command, "none"))
     assert [set(r.needs[0].found) for r in session.regrets] == [{".build-rules", ".paper-rules"}]
+
+
+@pytest.mark.parametrize("mark", ["`", '"'])
+@pytest.mark.parametrize(
+    "message",
+    ["path 'lib/gone.py' is not in 'HEAD'", "no rule for 'gone.o' in 'all'"],
+)
+def test_a_quotation_with_other_marks_in_it_is_used(mark: str, message: str) -> None:
+    shown = {"at": "a"}, f"{WORDS}\nfatal: {message}.\n{WORDS}"
+    end = f"It says {mark}fatal: {message}{mark}, as it must."
+    session = replayed(shown, ({"at": "b"}, WORDS), end=end)
+    [need] = [need for one in session.regrets for need in one.needs]
+    assert f"fatal: {message}".startswith(need.found[0].strip(mark))
+    assert replayed(({"at": "a"}, WORDS), ({"at": "b"}, WORDS), end=end).regrets == ()
