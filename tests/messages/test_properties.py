@@ -325,19 +325,6 @@ def mutable_parts(value: object) -> Iterator[object]:
             yield from mutable_parts(part)
 
 
-@given(messages=LISTS, data=st.data())
-def test_a_message_without_an_edit_is_the_same_object(
-    messages: list[Message], data: st.DataObject
-) -> None:
-    edits = data.draw(some_edits(items_of(messages)))
-    touched = {edit.item.message for edit in edits}
-    untouched = [message for i, message in enumerate(messages) if i not in touched]
-    new = edited(messages, edits)
-    same = {*map(id, new)} & {*map(id, messages)}
-    assert same == {*map(id, untouched)}
-    assert (new is messages) == (not edits)
-
-
 @given(messages=LISTS)
 @example(messages=[{"type": "custom_tool_call", "call_id": "c", "name": "n", "input": '{"a":1}'}])
 @example(messages=[{"type": "custom_tool_call", "call_id": "c", "name": "n", "input": "{a"}])
