@@ -260,12 +260,12 @@ def test_hidden_folders_of_a_removed_listing_confirm_one_another() -> None:
 @pytest.mark.parametrize("mark", ["`", '"'])
 @pytest.mark.parametrize(
     "message",
-    ["path 'lib/gone.py' is not in 'HEAD'", "no rule for 'gone.o' in 'all'"],
+    ["rule 'gone' was unknown", "path 'lib' is locked now"],
 )
 def test_a_quotation_with_other_marks_in_it_is_used(mark: str, message: str) -> None:
-    shown = {"at": "a"}, f"{WORDS}\nfatal: {message}.\n{WORDS}"
-    end = f"It says {mark}fatal: {message}{mark}, as it must."
+    shown = {"at": "a"}, f"{WORDS}\n{message}.\n{WORDS}"
+    end = f"It says {mark}{message}{mark}, as it must."
     session = replayed(shown, ({"at": "b"}, WORDS), end=end)
     [need] = [need for one in session.regrets for need in one.needs]
-    assert f"fatal: {message}".startswith(need.found[0].strip(mark))
+    assert need.found == (message,)
     assert replayed(({"at": "a"}, WORDS), ({"at": "b"}, WORDS), end=end).regrets == ()
