@@ -16,7 +16,7 @@ from rich.text import Text
 
 from policyctx.cli import output
 from policyctx.definitions.names import DEFAULT
-from policyctx.errors import Diagnostic, Location, PolicyError, StoreError
+from policyctx.errors import Diagnostic, Location, PolicyError, StoreError, visible
 from policyctx.policy import sources
 from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
 from policyctx.policy.diagnosing import hint, in_order
@@ -154,7 +154,7 @@ def schema(
     elif as_json:
         out.out(output.json_text(schema_of(key)), highlight=False)
     else:
-        text = Text(explained(key))
+        text = Text(visible(explained(key)))
         text.stylize("bold", 0, text.plain.find("\n"))
         text.highlight_regex(r"`[^`]+`", "cyan")
         out.print(text, soft_wrap=True)

@@ -48,9 +48,9 @@ try:
     from pydantic_ai.models import ModelRequestContext
 except ImportError as error:
     raise InstallationError(
-        "the capability for Pydantic AI needs pydantic-ai-slim>=2.0, and"
+        "the capability for Pydantic AI needs pydantic-ai-slim>=2.17, and"
         f" {getattr(pydantic_ai, '__version__', 'another')} is installed:"
-        " pip install 'pydantic-ai-slim>=2.0'"
+        " pip install 'pydantic-ai-slim>=2.17'"
     ) from error
 
 SessionOf: TypeAlias = Callable[[RunContext[Any]], Session | None]

@@ -6,6 +6,7 @@ after it; policyctx 0.1 wrote no checksum.
 
 import contextlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -38,6 +39,12 @@ _ITEMS = b',\n"items":[\n'
 _RECORDS = b'\n],\n"records":[\n'
 _END = b"\n]}\n"
 _SEPARATOR = b",\n"
+# Half a character, which UTF-8 cannot carry and other readers of the snapshot refuse. Two halves
+# side by side stay: escaped, they would come back as one character.
+_LONE = re.compile(
+    rb"\xed[\xa0-\xaf][\x80-\xbf](?!\xed[\xb0-\xbf])"
+    rb"|(?<!\xed[\xa0-\xaf][\x80-\xbf])\xed[\xb0-\xbf][\x80-\xbf]"
+)
 _LONGEST_FIRST_LINE = 1 << 16
 # The keys of a snapshot that policyctx 0.1 wrote.
 _UNCHECKED_KEYS = {"schema_version", "journal", "roots", "items", "records"}
@@ -403,7 +410,12 @@ def _text(index: Index, parts: _Parts, journal: str) -> bytes:
         parts.records,
         _END,
     )
+    text = _LONE.sub(_escape, text)
     return b"%b%08x%b" % (_START, zlib.crc32(text), text)
+
+
+def _escape(half: re.Match[bytes]) -> bytes:
+    return b"\\u%x" % ord(half[0].decode("utf-8", "surrogatepass"))
 
 
 def _values(journal: bytes, kind: str, number: int) -> list[bytes] | None:

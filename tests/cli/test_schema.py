@@ -45,3 +45,8 @@ def test_an_unknown_key_is_rejected_with_a_suggestion() -> None:
 def test_the_schema_of_the_file_of_agents_is_printed() -> None:
     assert json.loads(policyctx("schema", "--agents").stdout) == agents_schema()
     assert policyctx("schema", "items", "--agents").returncode == 2
+
+
+def test_control_and_hidden_characters_of_a_key_are_shown_as_escapes() -> None:
+    run = policyctx("schema", "items.\x1b]0;title\x07\u202ekeep")
+    assert not {"\x1b", "\x07", "\u202e"} & {*run.stdout, *run.stderr}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,16 @@ def test_a_hundred_megabytes_read_back_exactly(tmp_path: Path, form: Format) -> 
     [file] = store.save([result("call_1", text)])
     assert Path(file.path).stat().st_size >= 100_000_000
     assert ContextFileSystem(tmp_path, format=form).read("call_1") == text
+
+
+@pytest.mark.parametrize("text", ["lone \ud800", "\udfff", "\ud800\ud800 \udc00", "읽 \udead"])
+def test_the_index_is_read_by_programs_that_take_only_utf_8(text: str, tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path)
+    origin = result(f"call {text}", "text").origin
+    store.save([Content("tool_result/1.md", "text", origin=origin)])
+    store.remember([{"record": "note", "text": text}])
+    store.close()
+    index = json.loads((tmp_path / ".policyctx/index.json").read_text("utf-8"))
+    assert [*map(len, (index["items"], index["records"]))] == [1, 1]
+    again = ContextFileSystem(tmp_path)
+    assert again.records() == [{"record": "note", "text": text}]
