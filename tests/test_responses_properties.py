@@ -30,17 +30,18 @@ from tests.policy_strategies import free_policies, policies
 LISTS = st.one_of(responses_lists(), mixed_lists())
 any_policy = policies()
 
-COMPACTING = """
+OVER = 4
+COMPACTING = f"""
 apiVersion: policyctx/v1
 name: compacting
 min_chars: 0
-items: {tool_result: {offload: true}}
+items: {{tool_result: {{offload: true}}}}
 steps:
-  - {name: old, do: drop, select: {types: [tool_result, assistant_message], keep_recent: 2}}
+  - {{name: old, do: drop, select: {{types: [tool_result, assistant_message], keep_recent: 2}}}}
   - name: compact
     do: compact
-    when: {messages: {over: 4}}
-    compaction: {keep_recent: {messages: 2}, summary: {must_shrink_to: false}}
+    when: {{messages: {{over: {OVER}}}}}
+    compaction: {{keep_recent: {{messages: 2}}, summary: {{must_shrink_to: false}}}}
 """
 
 
@@ -118,9 +119,14 @@ DROPPED_ITEM: Message = {
 @example(messages=[GO, DROPPED_ITEM, GO, DONE, DONE, GO])
 @example(messages=[GO, calls(("c0", "read")), HALVES, DONE, DONE, GO])
 def test_a_compacted_list_is_the_same_after_a_restart(messages: list[Message]) -> None:
+    """A result without its call gets a message of its own, which may leave the gate open."""
     store = MemoryStore()
     first = Session(compacting(), session_id="s", store=store).apply(messages)
     again = Session(compacting(), session_id="s", store=store).apply(messages)
+    if len(first.messages) > OVER:
+        living = Session(compacting(), session_id="s", store=MemoryStore())
+        living.apply(messages)
+        first = living.apply(messages)
     assert compact_json(again.messages) == compact_json(first.messages)
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -421,6 +422,8 @@ def interrupted(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONUTF8": "1", "PYTHONPATH": str(site)},
+        # The tests may run where the signal is ignored, as under `nohup`.
+        preexec_fn=partial(signal.signal, number, signal.SIG_DFL),  # noqa: PLW1509 - one thread
     )
     # Opening a pipe waits for its reader, who comes when what is before it is done.
     writers = [pipe.open("wb") for pipe in pipes]
