@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,8 @@ def test_the_end_of_the_terminal_keeps_the_best_so_far(tmp_path: Path) -> None:
         ["/bin/sh", "-c", program, os.ttyname(slave), *command, *options],
         cwd=tmp_path,
         start_new_session=True,
+        # The tests may run where the signal is ignored, as under `nohup`.
+        preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 - one thread
     )
     shown = b""
     while b"batch 2" not in shown:
