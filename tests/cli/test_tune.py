@@ -159,7 +159,7 @@ def test_an_interrupt_while_recordings_are_read_ends_with_130(
 
 
 def test_the_end_of_the_terminal_keeps_the_best_so_far(tmp_path: Path) -> None:
-    recorded(tmp_path, 8)
+    recorded(tmp_path, 32)
     master, slave = pty.openpty()
     # Who opens a terminal as the first of a session is ended with it.
     program = 'exec "$@" <"$0" >"$0" 2>&1'
