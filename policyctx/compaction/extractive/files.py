@@ -243,7 +243,7 @@ class FileState(NamedTuple):
         stays = after.state in {"read", "named"} and self.state not in {"named", "deleted"}
         state = self.state if stays else after.state
         if self.state == "written":
-            # A file that the agent made and deleted again is no change.
+            # A file that the agent made and deleted again is not a change.
             state = {"edited": "written", "deleted": "undone"}.get(state, state)
         return FileState(self.path, state, self.message if stays else after.message)
 

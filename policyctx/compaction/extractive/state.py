@@ -279,7 +279,7 @@ def _keys_in(text: str) -> Keys:
 
 
 def _key_of(part: str) -> str:
-    """Return what is equal for two runs of one command; empty if it is no step."""
+    """Return what is equal for two runs of one command; empty if it is not a step."""
     part = part.removeprefix(_CUT).strip()
     start = _RUNS.match(part)
     bare = part[start.end() if start else 0 :]

@@ -51,9 +51,9 @@ _TOKENIZER = "o200k_base"
 
 
 def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
-    """Return all that a history holds; raises `MessagesError` if it is no list of messages.
+    """Return all that a history holds; raises `MessagesError` if it is not a list of messages.
 
-    With a `room` in words, most lines that cannot fit into so many words are only counted.
+    With a `room` in words, most lines that cannot fit in it are only counted.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)

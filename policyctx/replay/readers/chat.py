@@ -14,7 +14,7 @@ from policyctx.replay.recording import Recording
 
 FORMAT = "chat"
 
-# Blocks that providers add, and fields of messages that are sent or tell of a reply.
+# Blocks that providers add, and fields of messages that are sent, or that describe a reply.
 _OF_PROVIDERS = ("_tool_use", "_result", "_tool_call", "_upload", "_reference", "compaction")
 _FIELDS = BESIDE_CONTENT | {
     "annotations", "content", "metadata", "provider_specific_fields", "reasoning",

@@ -57,7 +57,7 @@ _NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
 # A tool that gave a file before may say so instead of giving it again.
 _UNCHANGED = re.compile(r"(?i)\b(?:unchanged|not (?:been )?(?:changed|modified))\b")
 _SHORT = 400
-# The folder in which the rest of a command runs is no file that it names.
+# The folder in which the rest of a command runs is not a file that it names.
 _ENTERED = re.compile(r"(?:^|&&|[;\n(])\s*cd\s+[^\s;&)]+|\bgit\s+-C\s+\S+")
 # What a host writes about a run before what it said.
 _HEAD = re.compile(r"(?:[A-Z][\w ]*:? [^\n]*\n){1,6}Output:\n")
