@@ -7,6 +7,7 @@ from typing import Protocol
 
 from policyctx.errors import ReaderError
 from policyctx.replay.readers import (
+    atif,
     chat,
     claude_code,
     codex,
@@ -17,6 +18,7 @@ from policyctx.replay.readers import (
     mini_swe,
     opencode,
     openhands,
+    otel,
     pi,
     request_log,
     swe_agent,
@@ -71,7 +73,7 @@ def glances(reader: Reader, source: Source) -> Iterator[Recording]:
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
     claude_code, codex, pi, gemini, copilot, copilot_chat, opencode, swe_agent, mini_swe, openhands,
-    tau2, tau_bench, inspect_log, request_log, chat,
+    tau2, tau_bench, inspect_log, atif, otel, request_log, chat,
 )  # fmt: skip
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
