@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from threading import Event, Thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from rich.progress import (
@@ -56,9 +56,11 @@ INTERRUPTED = 130
 def interruptible() -> Iterator[None]:
     """Take SIGTERM and the end of the terminal for Ctrl-C; what is ignored, as by nohup, stays so.
 
-    A second one of the same kind is ignored, so that what is done so far can be shown.
+    A second one of the same kind is ignored, so that what is done so far can be shown. In another
+    thread than the main one, which may not do this, nothing changes.
     """
-    numbers = [getattr(signal, name, signal.SIGTERM) for name in ("SIGTERM", "SIGHUP")]
+    is_main = current_thread() is main_thread()
+    numbers = [getattr(signal, name, signal.SIGTERM) for name in ("SIGTERM", "SIGHUP") if is_main]
     before = {number: signal.getsignal(number) for number in numbers}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,18 @@ def test_off_a_terminal_each_while_a_line_says_how_far_the_work_is(
         time.sleep(0.2)
     first, *_ = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"settings, batch 1: 45 % in 0:00:00(, about [\d:]+ left)?", first)
+
+
+def _interruptible_work() -> None:
+    with interruptible():
+        pass
+
+
+def test_work_in_another_thread_leaves_all_signals_as_they_are() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(_interruptible_work).result()
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:
