@@ -96,15 +96,6 @@ _AGENTS: tuple[tuple[set[str], str], ...] = (
     ({"key resourceSpans"}, "traces of OpenTelemetry, which are not read"),
     ({"key ts", "key type", "key say"}, _CLINE),
     ({"key ts", "key type", "key ask"}, _CLINE),
-    (
-        {"type init", "type tool_use", "type tool_result"},
-        "stream-json of Gemini CLI or Qwen Code; the session that Gemini CLI saves in"
-        " ~/.gemini/tmp/*/chats/ is read",
-    ),
-    (
-        {"key session_id", "key message", "type assistant"},
-        "stream-json of Claude Code; the session that it saves in ~/.claude/projects/ is read",
-    ),
     ({"type agent.tool_use"}, "events of Claude Managed Agents, which are not read"),
     (
         {"key uuid", "key sessionId", "key usageMetadata"},

@@ -9,10 +9,12 @@ from policyctx.errors import ReaderError
 from policyctx.replay.readers import (
     chat,
     claude_code,
+    claude_stream,
     codex,
     copilot,
     copilot_chat,
     gemini,
+    gemini_stream,
     inspect_log,
     mini_swe,
     opencode,
@@ -52,8 +54,8 @@ class Reader(Protocol):
 
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
-    claude_code, codex, pi, gemini, copilot, copilot_chat, opencode, swe_agent, mini_swe, openhands,
-    tau2, tau_bench, inspect_log, request_log, chat,
+    claude_code, claude_stream, codex, pi, gemini, gemini_stream, copilot, copilot_chat, opencode,
+    swe_agent, mini_swe, openhands, tau2, tau_bench, inspect_log, request_log, chat,
 )  # fmt: skip
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
