@@ -70,7 +70,6 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
         calls,
         history.reads_file,
     )
-    last_edit = max((file.message for file in files if file.is_changed), default=-1)
     last = [one for one in quotes if one.last]
     said: list[Quote] = []
     for found in before:
@@ -100,7 +99,7 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
                 *carried(Group.EARLIER), *(Quote(one.text, -1, user=False) for one in foreign),
             ],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
-            Group.STEPS: steps_of(carried(Group.STEPS), calls, last_edit),
+            Group.STEPS: steps_of(carried(Group.STEPS), calls, files),
             Group.LAST: last,
         },
         files,

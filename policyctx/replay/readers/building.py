@@ -185,10 +185,14 @@ class RecordingBuilder:
             return
         self._left += self._new
         self._new, self.context = [], []
-        self._anew = True
-        self._why_anew = why if self._calls else None
+        self.mark_anew(why)
         for message in kept:
             self.add(message)
+
+    def mark_anew(self, why: Anew) -> None:
+        """Say why the next call has another context, where no message is read."""
+        self._anew = True
+        self._why_anew = why if self._calls else None
 
     def leave(self, message: Message) -> None:
         """Count a message that is not in the context, as one that no call was made with."""

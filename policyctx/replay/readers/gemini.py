@@ -20,6 +20,7 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
@@ -122,6 +123,7 @@ def _alone(blocks: list[Record]) -> object:
 
 
 FORMAT = "gemini-cli"
+HOMES = (Home("~/.gemini/tmp", "*/chats/**/*.json*", "GEMINI_CLI_HOME", "~"),)
 
 _HEAD = {"sessionId", "projectHash"}
 _MESSAGES = ("user", "gemini")

@@ -25,6 +25,7 @@ from policyctx.replay.readers import (
     tau2,
     tau_bench,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 
@@ -50,6 +51,23 @@ class Reader(Protocol):
     def recordings(self, source: Source) -> Iterator[Recording]:
         """Yield what the file holds, with what could not be understood counted by name."""
         ...
+
+
+def homes(reader: Reader) -> dict[str, list[Home]]:
+    """Return by agent the folders of its sessions, as `HOMES` of the reader has them, if any."""
+    found: dict[str, list[Home]] = {}
+    for home in getattr(reader, "HOMES", ()):
+        found.setdefault(home.agent or reader.FORMAT, []).append(home)
+    return found
+
+
+def glances(reader: Reader, source: Source) -> Iterator[Recording]:
+    """Yield what a file holds, perhaps without its messages: calls, usage and compactions.
+
+    A reader with `glances(source)` finds these quickly; others read the file.
+    """
+    found: Iterator[Recording] = getattr(reader, "glances", reader.recordings)(source)
+    return found
 
 
 # In the order in which they are asked; what is nothing but messages comes last.

@@ -14,9 +14,9 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, BinaryIO, TypeAlias
 
 from pydantic_core import from_json
@@ -28,6 +28,14 @@ from policyctx.replay.recording import Unread
 
 # Opens the file once more, to be read from its beginning.
 Opened: TypeAlias = "Callable[[], BinaryIO]"
+
+
+# By what is in the first bytes of a line: the record that is read in its place.
+Heads: TypeAlias = "Mapping[bytes, Record]"
+_NO_HEADS: Heads = MappingProxyType({})
+_HEAD = 200
+# How a line ends that is not cut off.
+_ENDS = (b"}\n", b"}", b"}\r\n")
 
 
 class Source(ABC):
@@ -81,9 +89,21 @@ class Source(ABC):
         """Return what is at `keys` in a document; None where nothing does."""
         del keys
 
-    def objects(self) -> Iterator[Record]:
-        """Yield the records that are objects; other values are counted."""
-        for record in self.records():
+    def glanced(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Any]:
+        """Yield the records whose text has one of the marks, perhaps others too.
+
+        Lines without a mark are not parsed; one that is cut off is counted. Nor is a line with one
+        of `heads` in its first bytes: it gives the record of that head.
+        """
+        del marks, heads
+        return self.records()
+
+    def objects(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Record]:
+        """Yield the records that are objects, with `marks` those of `glanced`.
+
+        Other values are counted.
+        """
+        for record in self.glanced(*marks, heads=heads) if marks else self.records():
             if isinstance(record, dict):
                 yield record
             else:
@@ -160,10 +180,20 @@ class JsonLines(Source):
 
     def records(self) -> Iterator[Any]:
         """Yield the value of each line that is JSON."""
+        return self.glanced(b"")
+
+    def glanced(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Any]:
+        """Yield the value of each line that has one of the marks and is JSON."""
         self.begin()
         with self._opened() as file:
             for text in self._lines(file):
+                if not any(mark in text for mark in marks) and text.endswith(_ENDS):
+                    continue
                 if not text or text.isspace():
+                    continue
+                head = text[:_HEAD] if heads and text.endswith(_ENDS) else b""
+                if known := [record for start, record in heads.items() if start in head]:
+                    yield known[0]
                     continue
                 try:
                     value = value_of(text)
