@@ -338,6 +338,28 @@ def _gemini_stream() -> Iterator[Record]:
     yield event("result", status="success", stats=sums)
 
 
+def _qwen() -> Iterator[Record]:
+    def record(kind: str, uuid: str, before: str | None, part: Record, **more: Any) -> Record:
+        links = {"uuid": uuid, "parentUuid": before, "sessionId": "s", "timestamp": _AT.format(1)}
+        role = "model" if kind == "assistant" else "user"
+        return {**links, "type": kind, "message": {"role": role, "parts": [part]}, **more}
+
+    yield record("user", "u", None, {"text": "Read the files."})
+    before = "u"
+    for turn in range(TURNS):
+        usage = {"promptTokenCount": 900 + 800 * turn, "cachedContentTokenCount": 800 * turn}
+        said = record("assistant", f"a{turn}", before, {"text": _answer(turn)}, model="qwen-x")
+        call = {"id": f"c{turn}", "name": "read_file", "args": _input(turn)}
+        said["message"]["parts"].append({"functionCall": call})
+        yield {**said, "usageMetadata": {**usage, "candidatesTokenCount": 20}}
+        answer = {"id": f"c{turn}", "name": "read", "response": {"output": _result(turn)}}
+        yield record("tool_result", f"r{turn}", f"a{turn}", {"functionResponse": answer})
+        before = f"r{turn}"
+    kept = [{"role": "user", "parts": [{"text": "All was read."}]}]
+    small = record("system", "k", before, {}, subtype="chat_compression")
+    yield {**small, "message": None, "systemPayload": {"compressedHistory": kept}}
+
+
 def _tau2() -> Record:
     messages: list[Record] = []
     for turn, message in enumerate(_chat()[1:]):
@@ -416,6 +438,7 @@ def line_records() -> dict[str, list[Record]]:
         "pi": list(_pi()),
         "gemini-cli": _gemini_lines(),
         "gemini-stream-json": list(_gemini_stream()),
+        "qwen-code": list(_qwen()),
         "copilot-cli": list(_copilot()),
         "copilot-chat": _copilot_chat_lines(),
         "openhands": list(_openhands_sdk()),

@@ -97,10 +97,6 @@ _AGENTS: tuple[tuple[set[str], str], ...] = (
     ({"key ts", "key type", "key say"}, _CLINE),
     ({"key ts", "key type", "key ask"}, _CLINE),
     ({"type agent.tool_use"}, "events of Claude Managed Agents, which are not read"),
-    (
-        {"key uuid", "key sessionId", "key usageMetadata"},
-        "a session of Qwen Code, which is not read",
-    ),
     ({"type session_start", "type message"}, "a session of Droid, which is not read"),
     ({"type context.append_message"}, "a session of Kimi Code, which is not read"),
     ({"type toolRequest"}, "a session of Goose, which is not read"),

@@ -20,6 +20,7 @@ from policyctx.replay.readers import (
     opencode,
     openhands,
     pi,
+    qwen,
     request_log,
     swe_agent,
     tau2,
@@ -73,7 +74,7 @@ def glances(reader: Reader, source: Source) -> Iterator[Recording]:
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
     claude_code, claude_stream, codex, pi, gemini, gemini_stream, copilot, copilot_chat, opencode,
-    swe_agent, mini_swe, openhands, tau2, tau_bench, inspect_log, request_log, chat,
+    qwen, swe_agent, mini_swe, openhands, tau2, tau_bench, inspect_log, request_log, chat,
 )  # fmt: skip
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
