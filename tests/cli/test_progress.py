@@ -10,6 +10,7 @@ import pytest
 
 from policyctx.cli.progress import Bar, Progressed, gathered, interruptible, tell
 from policyctx.replay.executing.executor import Here
+from policyctx.replay.places import files
 from policyctx.replay.running import FailedRecording
 from tests.cli.running import policyctx
 from tests.replay.test_running import calls_of, claude_code
@@ -44,7 +45,7 @@ def test_many_failures_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_result_has_the_place_of_its_recording(tmp_path: Path) -> None:
     for name in ("a", "b"):
         claude_code(tmp_path / f"{name}.jsonl", "x")
-    so_far = gathered([str(tmp_path)], calls_of, Here())
+    so_far = gathered(files([tmp_path]), calls_of, Here())
     read = [[*origin.part.recordings()][origin.index].name for origin in so_far.origins]
     assert [name for name, _ in so_far.results] == read == ["a.jsonl", "b.jsonl"]
 
