@@ -10,6 +10,7 @@ from policyctx.replay.readers import (
     chat,
     claude_code,
     claude_stream,
+    cline,
     codex,
     copilot,
     copilot_chat,
@@ -73,8 +74,9 @@ def glances(reader: Reader, source: Source) -> Iterator[Recording]:
 
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
-    claude_code, claude_stream, codex, pi, gemini, gemini_stream, copilot, copilot_chat, opencode,
-    qwen, swe_agent, mini_swe, openhands, tau2, tau_bench, inspect_log, request_log, chat,
+    claude_code, claude_stream, cline, codex, pi, gemini, gemini_stream, copilot, copilot_chat,
+    opencode, qwen, swe_agent, mini_swe, openhands,
+    tau2, tau_bench, inspect_log, request_log, chat,
 )  # fmt: skip
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
