@@ -85,4 +85,6 @@ def unknown_parts(message: Record) -> Iterator[tuple[str, object]]:
 
 def _listed(record: object) -> list[Any]:
     found = mapping(record).get("messages") if isinstance(record, dict) else record
+    if "kept" in mapping(record):
+        return []  # a line of `Session(record=…)` is only a part of its list
     return found if isinstance(found, list) else []
