@@ -68,11 +68,11 @@ def add_said(builder: RecordingBuilder, record: object) -> None:
     if message["role"] == "assistant":
         builder.called()
     if builder.add(message):
-        for what, part in _unknown_parts(message):
+        for what, part in unknown_parts(message):
             builder.miss(what, part)
 
 
-def _unknown_parts(message: Record) -> Iterator[tuple[str, object]]:
+def unknown_parts(message: Record) -> Iterator[tuple[str, object]]:
     """Yield what no API has in a message: blocks of unknown types, and fields with more inside."""
     for block in objects(message.get("content")):
         kind = word(block.get("type"))
