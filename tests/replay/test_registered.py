@@ -71,7 +71,7 @@ def blocks(kind: str) -> list[str]:
 def test_the_worked_example_of_the_docs_is_read_by_every_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [session], [module], [project] = blocks("json"), blocks("python")[-1:], blocks("toml")
+    [session], [module], [project] = blocks("jsonl"), blocks("python")[-1:], blocks("toml")
     [(name, path)] = tomllib.loads(project)["project"]["entry-points"]["policyctx.readers"].items()
     register_reader(tmp_path, module, f"{name} = {path}")
     (tmp_path / "act1.jsonl").write_text(session + '{"speaker": "all"}\n', encoding="utf-8")
