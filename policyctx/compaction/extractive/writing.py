@@ -2,11 +2,13 @@
 
     ## Goals & Decisions                  a heading, as the policy names it
     User, in order:                       the label of a group
-    - 20 [asked: The limit, 20 or 25?]    an entry
+    - 20 [asked: The limit, 20 or 25?]    an entry, or the first line of a message
+      Keep these:                         its next line
+        a.py                              one that is under the line before it
 
-An entry is one line; earlier versions wrote notes on lines of their own. The reader goes by labels,
-so the names that a policy gives its sections do not matter. The labels of earlier versions are read
-as well. A line in another form was written by someone else and is returned as left over.
+Earlier versions wrote notes on lines of their own. The reader goes by labels, so the names that a
+policy gives its sections do not matter. The labels of earlier versions are read as well. A line in
+another form was written by someone else and is returned as left over.
 """
 
 from __future__ import annotations
@@ -70,10 +72,11 @@ _MOST_ARCHIVES = 3
 
 HEADING = "## "
 NOTHING = "None."
-_ENTRY, _NOTE = "- ", "  "
+ENTRY, NOTE = "- ", "  "
 _ASKED = ("asked", "answers")
+_FORMER_NOTES = ("replaces", "may replace", "resolved")
 # The mark of what the agent said before a call.
-_WORKING = "[while working] "
+WORKING = "[while working] "
 # Versions up to 0.2 wrote how often, what happened last, and the lines.
 _FILE = re.compile(
     r"(?P<path>.+?): (?P<states>(?:[a-z]+(?: \d+)?(?:, |; last )?)+)(?:; \d+ lines)?"
@@ -126,8 +129,8 @@ class Contents(NamedTuple):
 def written(one: Entry) -> str:
     """Return an entry as it is written."""
     if isinstance(one, FileState):
-        return f"{_ENTRY}{one_line(one.path)}: {one.state}"
-    return f"{_ENTRY}{_WORKING if one.working else ''}{one_line(one.text)}"
+        return f"{ENTRY}{one_line(one.path)}: {one.state}"
+    return f"{ENTRY}{WORKING if one.working else ''}{one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -139,10 +142,10 @@ class ReadBack(NamedTuple):
 
 def read_back(text: str) -> ReadBack:
     """Read the text of a summary; any text will do."""
-    found: dict[Group, list[str]] = {group: [] for group in Group}
+    found: dict[Group, list[Quote]] = {group: [] for group in Group}
     left_over: list[str] = []
     group: Group | None = None
-    known = False
+    known, entries = False, 1
     left_out = LeftOut()
     for line in text.split("\n"):
         more = _FORMER_LEFT_OUT.fullmatch(line) or _LEFT_OUT.fullmatch(line)
@@ -151,13 +154,13 @@ def read_back(text: str) -> ReadBack:
             if more is not None:
                 archives = tuple(filter(None, (more["archives"] or "").split(", ")))
                 left_out = LeftOut(int(more["count"]), archives)
-        elif known and line.startswith(_ENTRY):
+        elif known and line.startswith(ENTRY):
+            entries += 1
             if group is not None:
-                found[group].append(line[len(_ENTRY) :])
-        elif known and line.startswith(_NOTE):
-            name, _, question = line.strip().partition(": ")
-            if group is not None and found[group] and name in _ASKED:
-                found[group][-1] = with_question(found[group][-1], question)
+                found[group].append(_quote(group, line[len(ENTRY) :], -entries))
+        elif known and line.startswith(NOTE):
+            if group is not None and found[group]:
+                _add_below(found[group], line, group)
         else:
             known = False
             if line.strip() not in ("", NOTHING):
@@ -165,17 +168,29 @@ def read_back(text: str) -> ReadBack:
     kept = [line for line in left_over if not line.startswith(HEADING)]
     if kept and not any(found.values()):
         return ReadBack(Contents({}), text)
-    matches = (_FILE.fullmatch(line) for line in found.pop(Group.FILES))
+    matches = (_FILE.fullmatch(one.text) for one in found.pop(Group.FILES))
     files = tuple(_file(match) for match in matches if match is not None)
-    said = {group: [_quote(group, line) for line in its] for group, its in found.items()}
-    return ReadBack(Contents(said, files, left_out), "\n".join(kept))
+    return ReadBack(Contents(found, files, left_out), "\n".join(kept))
 
 
-def _quote(group: Group, line: str) -> Quote:
-    works = line.startswith(_WORKING)
+def _add_below(quotes: list[Quote], line: str, group: Group) -> None:
+    """Add a line below an entry: the next of its message, or a note of an earlier version."""
+    last, bare = quotes[-1], line.lstrip()
+    name, _, question = bare.partition(": ")
+    if name in _ASKED:
+        quotes[-1] = last._replace(text=with_question(last.text, question))
+    elif name not in _FORMER_NOTES:
+        depth = (len(line) - len(bare)) // len(NOTE) - 1
+        one = _quote(group, bare, last.message)
+        quotes.append(one._replace(depth=depth, minor=last.working, working=last.working))
+
+
+def _quote(group: Group, line: str, message: int) -> Quote:
+    works = line.startswith(WORKING)
     is_mark = line.startswith("[") and line.endswith("]")
     return Quote(
-        line.removeprefix(_WORKING), -1, group is Group.USER, is_mark, minor=works, working=works
+        line.removeprefix(WORKING), message, group is Group.USER, is_mark, minor=works,
+        working=works,
     )  # fmt: skip
 
 
