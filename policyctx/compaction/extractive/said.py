@@ -166,7 +166,11 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
         yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "user_message":
         for one in pieces_of(item.text):
-            yield Quote(one.text, item.message, user=True, pasted=one.pasted, depth=one.depth)
+            # An element that a program put there says little of what the user wants.
+            minor = one.pasted and one.text.startswith("[<")
+            yield Quote(
+                one.text, item.message, user=True, pasted=one.pasted, depth=one.depth, minor=minor
+            )
     elif item.kind == "system_prompt" and len(item.text) > (
         _LONGEST_ELEMENT if _TAG.match(item.text.lstrip()) else _LONGEST_SYSTEM
     ):

@@ -122,7 +122,7 @@ _RUNS = re.compile(
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
 _SHOWS_TEXT = re.compile(
-    r"(?:awk|cat|cd|chmod|diff|echo|find|grep|head|ls|rg|sed|sort|source|tail|test(?= -)|\.)(?:\s|$)"
+    r"(?:awk|cat|cd|chmod|diff|echo|find|grep|head|ls|rg|sed|sort|source|tail|test(?= -))\b"
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
 _ENDS_WORK = frozenset(("finish", "submit", "complete"))

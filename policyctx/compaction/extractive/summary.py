@@ -94,7 +94,7 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
 
     return Contents(
         {
-            Group.USER: [*_once(_collapsed(users))],
+            Group.USER: [*_once(users)],
             Group.AGENT: [*_once((one for one in said if not one.user), seen)],
             Group.EARLIER: [
                 *carried(Group.EARLIER), *(Quote(one.text, -1, user=False) for one in foreign),
@@ -168,17 +168,6 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
         before = one.text
 
 
-# A line that stands for a text of a program.
-_OF_PROGRAM = re.compile(r"(?:\w+: )?\[(?:<[^>]+>, |added by |\w+ message, )")
-
-
-def _collapsed(quotes: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield the quotes; of lines that stand for a program's texts only the newest."""
-    of_program = [_OF_PROGRAM.match(one.text) for one in quotes]
-    last = max((i for i, found in enumerate(of_program) if found), default=-1)
-    yield from (one for i, one in enumerate(quotes) if i == last or not of_program[i])
-
-
 def ranked_units(
     history: History, settings: Summary, languages: Sequence[Language] = SHIPPED
 ) -> tuple[Unit, ...]:
@@ -194,7 +183,7 @@ def _ranking(
     history: History, settings: Summary, cues: Cues, room: int | None
 ) -> tuple[tuple[Unit, ...], Contents, Layout]:
     contents = gathered(history, cues, room)
-    layout = Layout(settings.sections, cues)
+    layout = Layout(settings.sections)
     order = tuple(
         unit for unit in ranked(contents, cues) if layout.place_of(unit.group) is not None
     )

@@ -19,7 +19,6 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState
-from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, with_question
 from policyctx.compaction.extractive.texts import one_line
 from policyctx.policy.models.compaction import SummarySection
@@ -211,6 +210,27 @@ def _subjects(text: str) -> frozenset[str]:
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
 _STATUS = (Group.TASKS, Group.STEPS, Group.LAST)
+# Words in the names of sections, in English, Chinese, German and French.
+_NAMES_OF = {
+    _ASKED_FOR: re.compile(
+        r"\b(?:goals?|decisions?|requirements|instructions|constraints|request|intent|preferences"
+        r"|rules|objective|facts|context|user|ziele?|entscheidungen|anforderungen|vorgaben"
+        r"|objectifs|décisions|exigences)\b|目标|决策|决定|需求|要求|指令|约束|偏好|规则|用户|背景"
+    ),
+    (Group.FILES,): re.compile(
+        r"\b(?:files?|code|paths|artifacts|datei(?:en)?|fichiers)\b|文件|代码|路径"
+    ),
+    _STATUS: re.compile(
+        r"\b(?:status|tasks?|progress|next|current|pending|todo|open|work|state|plan|steps|stand"
+        r"|aufgaben?|nächste|état|tâches|statut)\b|状态|任务|进度|进展|下一步|待办|当前|计划"
+    ),
+}
+_NAMES_KNOWN = re.compile(
+    "|".join(words.pattern for words in _NAMES_OF.values())
+    + r"|\b(?:tools?|calls|commands|actions|errors?|resolutions|problems?|failures|issues|fixes"
+    r"|bugs|troubleshooting|werkzeuge|aufrufe|fehler|probleme|outils|erreurs|problèmes)\b"
+    r"|工具|调用|命令|错误|问题|异常|失败|解决|故障"
+)
 
 
 class Layout:
@@ -222,15 +242,14 @@ class Layout:
     files are left out then.
     """
 
-    def __init__(self, sections: Sequence[SummarySection], cues: Cues) -> None:
+    def __init__(self, sections: Sequence[SummarySection]) -> None:
         self.names = tuple(section.name for section in sections)
-        kinds = {_ASKED_FOR: cues.goals, (Group.FILES,): cues.files, _STATUS: cues.status}
-        known = (*kinds.values(), cues.tools, cues.errors)
-        own = [i for i, name in enumerate(self.names) if not any(c.found_in(name) for c in known)]
+        names = [name.casefold() for name in self.names]
+        own = [i for i, name in enumerate(names) if not _NAMES_KNOWN.search(name)]
         self._own = {i: _subjects(f"{sections[i].name} {sections[i].ask}") for i in own}
         self._places: dict[Group, int | None] = {}
-        for groups, cue in kinds.items():
-            counts = [cue.count_in(name) for name in self.names]
+        for groups, words in _NAMES_OF.items():
+            counts = [len(set(words.findall(name))) for name in names]
             is_left_out = groups == (Group.FILES,) and self.names and not own
             place = None if is_left_out else own[0] if own else 0
             place = counts.index(max(counts)) if any(counts) else place

@@ -52,18 +52,20 @@ def test_output_that_the_user_pastes_is_one_line_that_says_how_long_it_is() -> N
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (
-            "<system-reminder>\nNever open the lid.\n</system-reminder>",
-            "- [<system-reminder>, 1 lines, 56 characters: Never open the lid.]",
-        ),
-        ("[Request interrupted by user]", "- [Request interrupted by user]"),
-    ],
-)
-def test_what_a_program_put_into_a_message_is_marked_by_brackets(text: str, line: str) -> None:
-    assert told(user("Fix the lexer."), said("Done."), user(text)) == ["- Fix the lexer.", line]
+def test_what_a_program_put_into_a_message_is_one_line_where_room_is_plentiful() -> None:
+    element = "<system-reminder>\nNever open the lid.\n</system-reminder>"
+    messages = [user("Fix the lexer."), said("Done."), user(f"{element}\nGo on with the parser.")]
+    assert told(*messages) == ["- Fix the lexer.", "- Go on with the parser."]
+    assert group(summary_of(*messages, max_words=2400), Group.USER) == [
+        "- Fix the lexer.",
+        "- [<system-reminder>, 1 lines, 56 characters: Never open the lid.]",
+        "  Go on with the parser.",
+    ]
+
+
+def test_what_a_client_wrote_in_brackets_is_quoted() -> None:
+    messages = [user("Fix the lexer."), said("Done."), user("[Request interrupted by user]")]
+    assert told(*messages) == ["- Fix the lexer.", "- [Request interrupted by user]"]
 
 
 ATTACHED: dict[str, tuple[Any, str]] = {
@@ -337,22 +339,6 @@ def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
     order = ranks(user("Go."), *(said(f"Message {i}.") for i in range(4)))
     found = [one for one in sorted(order, key=lambda text: order[text]) if one != "Go."]
     assert found == [f"Message {i}." for i in (3, 2, 1, 0)]
-
-
-def test_of_lines_for_texts_of_programs_the_newest_stays() -> None:
-    def note(number: int) -> Message:
-        text = f"<task-notification>\nworker {number} is done\n</task-notification>"
-        return user(text)
-
-    summary = summary_of(user("Ship it."), *(note(i) for i in range(4)), user("And the docs."))
-    lines = group(summary, Group.USER)
-    assert [line[:24] for line in lines] == [
-        "- Ship it.", "- [<task-notification>, ", "- And the docs.",
-    ]  # fmt: skip
-    assert "worker 3" in lines[1]
-    again = group(later(summary, note(4), note(5)), Group.USER)
-    assert "worker 5" in again[-1]
-    assert len(again) == 3
 
 
 def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room_is_plentiful() -> (
