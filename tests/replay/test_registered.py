@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from policyctx.replay.readers.registered import readers
+
 READER = """
 from policyctx.replay.readers.building import RecordingBuilder
 
@@ -96,3 +98,10 @@ def test_an_invalid_reader_is_reported_by_name(module: str, why: str, tmp_path: 
     run = read(tmp_path, {"dear_diary": "a fine day"})
     assert run.returncode == 1
     assert why in run.stderr
+
+
+def test_each_shipped_format_is_in_both_tables_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `")]
+    for reader in readers():
+        assert sum(f"`{reader.FORMAT}`" in row for row in rows) == 2

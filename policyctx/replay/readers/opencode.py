@@ -20,11 +20,13 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Database, Source, value_of
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
 FORMAT = "opencode"
+HOMES = (Home("~/.local/share/opencode", "opencode*.db", "XDG_DATA_HOME", "~/.local/share"),)
 
 _CLEARED = "[Old tool result content cleared]"
 _INTERRUPTED = "[Tool execution was interrupted]"
@@ -47,11 +49,24 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield the sessions; of an export, its sub-sessions are in files of their own."""
+    yield from _sessions(source, "data")
+
+
+def glances(source: Source) -> Iterator[Recording]:
+    """Yield the sessions; of those in the database, without the large parts."""
+    yield from _sessions(source, _SHORT)
+
+
+# A part with what was billed is short.
+_SHORT = """CASE WHEN length(data) < 2000 THEN data ELSE '{"type": "text"}' END AS data"""
+
+
+def _sessions(source: Source, part: str) -> Iterator[Recording]:
     if isinstance(source, Database):
         names = source.names()
         for row in source.rows("SELECT * FROM session ORDER BY rowid"):
             session = _Session(word(row.get("directory")))
-            for info, parts in _stored(source, row["id"]):
+            for info, parts in _stored(source, row["id"], part):
                 session.read(info, parts)
             if not session.builder.is_empty:
                 yield session.builder.recording(names.of(row["id"]), FORMAT)
@@ -63,9 +78,9 @@ def recordings(source: Source) -> Iterator[Recording]:
         yield session.builder.recording(source.name, FORMAT)
 
 
-def _stored(source: Database, session: object) -> Iterator[tuple[Record, list[Record]]]:
+def _stored(source: Database, session: object, part: str) -> Iterator[tuple[Record, list[Record]]]:
     """Yield the messages of a session in the database, each with its parts."""
-    of_message = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
+    of_message = f"SELECT {part} FROM part WHERE message_id = ? ORDER BY id"  # noqa: S608 - our own
     asked = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
     for row in source.rows(asked, session):
         parts = (_object(part["data"], source) for part in source.rows(of_message, row["id"]))

@@ -4,6 +4,8 @@ The first bytes of a file show which it is, never its name. A document that is t
 is streamed; the unpacked size of an archive is bounded.
 """
 
+from __future__ import annotations
+
 import errno
 import io
 import json
@@ -14,9 +16,10 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, BinaryIO, TypeAlias
 
 from pydantic_core import from_json
@@ -25,9 +28,18 @@ from policyctx.definitions.items import PlainValue
 from policyctx.errors import MissingExtraError
 from policyctx.replay.readers.building import Record, RecordingNames, mapping, size_of
 from policyctx.replay.recording import Unread
+from policyctx.resources import open_file
 
 # Opens the file once more, to be read from its beginning.
 Opened: TypeAlias = "Callable[[], BinaryIO]"
+
+
+# By what is in the first bytes of a line: the record that is read in its place.
+Heads: TypeAlias = "Mapping[bytes, Record]"
+_NO_HEADS: Heads = MappingProxyType({})
+_HEAD = 200
+# How a line ends that is not cut off.
+_ENDS = (b"}\n", b"}", b"}\r\n")
 
 
 class Source(ABC):
@@ -42,6 +54,8 @@ class Source(ABC):
         """What was found that is not a record: how often, by what it is."""
         self.unread = Unread()
         """How much that is, except a last line that is cut off."""
+        self.path: Path | None = None
+        """Where it is, if it is a file here."""
 
     def begin(self) -> None:
         """Begin a pass: nothing is counted yet."""
@@ -52,6 +66,16 @@ class Source(ABC):
         """Count what is not a record of the reader's format."""
         self.not_understood[what] += 1
         self.unread += Unread(1, size_of(record))
+
+    def beside(self, part: str, other: str) -> Source | None:
+        """Return the file whose name has `other` in the place of `part`; None without one.
+
+        It is not opened through a link. Raises `OSError`.
+        """
+        path = self.path and self.path.with_name(self.path.name.replace(part, other))
+        if path is None or path == self.path or path.is_symlink() or not path.is_file():
+            return None
+        return source_of(path.name, partial(open_file, path))
 
     def names(self) -> RecordingNames:
         """Return the names of the recordings, which a reader takes one after the other."""
@@ -81,9 +105,21 @@ class Source(ABC):
         """Return what is at `keys` in a document; None where nothing does."""
         del keys
 
-    def objects(self) -> Iterator[Record]:
-        """Yield the records that are objects; other values are counted."""
-        for record in self.records():
+    def glanced(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Any]:
+        """Yield the records whose text has one of the marks, perhaps others too.
+
+        Lines without a mark are not parsed; one that is cut off is counted. Nor is a line with one
+        of `heads` in its first bytes: it gives the record of that head.
+        """
+        del marks, heads
+        return self.records()
+
+    def objects(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Record]:
+        """Yield the records that are objects, with `marks` those of `glanced`.
+
+        Other values are counted.
+        """
+        for record in self.glanced(*marks, heads=heads) if marks else self.records():
             if isinstance(record, dict):
                 yield record
             else:
@@ -160,10 +196,20 @@ class JsonLines(Source):
 
     def records(self) -> Iterator[Any]:
         """Yield the value of each line that is JSON."""
+        return self.glanced(b"")
+
+    def glanced(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Any]:
+        """Yield the value of each line that has one of the marks and is JSON."""
         self.begin()
         with self._opened() as file:
             for text in self._lines(file):
+                if not any(mark in text for mark in marks) and text.endswith(_ENDS):
+                    continue
                 if not text or text.isspace():
+                    continue
+                head = text[:_HEAD] if heads and text.endswith(_ENDS) else b""
+                if known := [record for start, record in heads.items() if start in head]:
+                    yield known[0]
                     continue
                 try:
                     value = value_of(text)
@@ -444,6 +490,14 @@ def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Sou
 
     A file that is not JSON is JSON lines of which none can be read.
     """
+    with opened() as file:
+        path = Path(str(getattr(file, "name", "")))
+    source = _source_of(name, opened, read_whole)
+    source.path = path if path.is_file() else None
+    return source
+
+
+def _source_of(name: str, opened: Opened, read_whole: int) -> Source:
     with opened() as file:
         head = file.read(len(SQLITE))
         if head.startswith(MAGIC):

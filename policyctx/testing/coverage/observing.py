@@ -17,7 +17,7 @@ from policyctx.planning.decisions import Decision, ItemVerdict
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.policy.lookup import Level, RulePath, levels, matches, nearest_given, offload_given
 from policyctx.policy.models import Step
-from policyctx.policy.models.gates import COMPARISONS
+from policyctx.policy.models.gates import COMPARISONS, GATES
 from policyctx.policy.nodes import Node
 from policyctx.turns.compacting import Compacted
 
@@ -136,13 +136,18 @@ def _gates(when: Node | None, path: RulePath) -> Iterator[CoverageRule]:
         yield from _comparisons(gates, above)
 
 
-def _comparisons(node: Node, path: RulePath) -> Iterator[CoverageRule]:
-    """Yield the rules of a gate, or of all gates of a map."""
+def _comparisons(node: Node, path: RulePath, within: str = "") -> Iterator[CoverageRule]:
+    """Yield the rules of all gates of a map: each comparison, or a gate that has none."""
     for key, child in _children(node):
-        if key in COMPARISONS:
-            yield _rule((*path, key), child, ("opened", "closed"))
-        else:
-            yield from _comparisons(child, (*path, key))
+        name, at = f"{within}{key}", (*path, key)
+        if name not in GATES:
+            yield from _comparisons(child, at, f"{name}.")
+            continue
+        limits = [(one, limit) for one, limit in _children(child) if one in COMPARISONS]
+        for one, limit in limits:
+            yield _rule((*at, one), limit, ("opened", "closed"))
+        if not limits:
+            yield _rule(at, child, ("opened", "closed"))
 
 
 def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:

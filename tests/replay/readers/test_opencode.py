@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from policyctx.errors import UnreadableRecordingError
+from policyctx.replay.readers import opencode
+from policyctx.replay.readers.source import source_of
 from policyctx.replay.reading import recordings_in, recordings_of
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
@@ -201,6 +204,21 @@ def test_a_database_that_comes_as_bytes_is_read_and_one_that_is_closed_is_not_wr
     (other,) = recordings_of(path.read_bytes(), "opencode.db")
     assert one.calls == other.calls == read(*TALK).calls
     assert {one: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
+def test_a_glance_at_the_database_leaves_large_parts_out(tmp_path: Path) -> None:
+    compaction = [user(4, {"type": "compaction"}), reply(5, text("x" * 9_000), summary=True)]
+    stored(tmp_path / "opencode.db", [*TALK, *compaction, reply(6, text("y"))], TALK[:2]).close()
+    whole = list(recordings_in(tmp_path / "opencode.db"))
+    source = source_of("opencode.db", lambda: (tmp_path / "opencode.db").open("rb"))
+    glanced = list(opencode.glances(source))
+    for one, other in zip(glanced, whole, strict=True):
+        assert [replace(call, new=()) for call in one.calls] == [
+            replace(call, new=()) for call in other.calls
+        ]
+        assert (one.name, one.project) == (other.name, other.project)
+    assert "x" * 9_000 not in str(glanced)
+    assert glanced[0].calls[-1].why_anew == "compaction"
 
 
 def test_a_damaged_database_is_an_error(tmp_path: Path) -> None:
