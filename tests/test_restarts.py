@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from policyctx.integrations.google_contents import GoogleShape
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
 from tests.conversations import call, calls, chat_calls, chat_result, results
+from tests.fuzz.histories import left_by
 from tests.policies import policy
 
 Round = Callable[[int], list[Any]]
@@ -473,3 +475,139 @@ def test_what_was_left_of_a_result_without_a_call_is_what_its_text_says(
         result = again.apply(full)
         assert list(result.messages) == list(compacted.messages)
         assert result.plan.new == ()
+
+
+def late_result(shape: str, i: int) -> Any:
+    """A second result of the call of a round, in words of its own."""
+    found = ROUNDS[shape](i)[-1]
+    if isinstance(found, types.Content):
+        return types.Content.model_validate_json(found.model_dump_json().replace("line ", "late "))
+    return json.loads(json.dumps(found).replace("line ", "late "))
+
+
+def reply(shape: str, text: str) -> Any:
+    """Words of the assistant alone."""
+    said = ROUNDS[shape](0)[0]
+    if isinstance(said, types.Content):
+        return types.Content(role="model", parts=[types.Part(text=text)])
+    role = "model" if shape == "gemini" else "assistant"
+    return json.loads(json.dumps(said).replace("question 0", text)) | {"role": role}
+
+
+@in_all_shapes
+def test_the_beginning_of_a_reply_stays_dropped_once_the_reply_goes_on(
+    shape: str, tmp_path: Path
+) -> None:
+    """It was dropped at the end of the caller's own list, in the turn that made a summary."""
+    compiled = policy(
+        "items: {assistant_message: {offload: true}}\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, select: {types: [assistant_message]}}\n" + TRIM
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), reply(shape, "the beginning")]
+    first = live.apply(list(full))
+    assert first.compacted
+    assert "the beginning" not in str(first.messages)
+    full.append(reply(shape, "the end"))
+    assert "the beginning" not in str(left_before_decisions(live, full, shape))
+
+
+def left_before_decisions(live: Session, messages: list[Any], shape: str) -> list[Any]:
+    """Return what earlier decisions leave of a list; after a restart they leave the same."""
+    anew = left_by(opened(live.policy, Path(live.store.root), shape), messages)
+    left = left_by(live, messages)
+    assert anew == left
+    return left
+
+
+@in_all_shapes
+def test_the_question_that_stays_first_is_the_same_after_more_were_dropped(
+    shape: str, tmp_path: Path
+) -> None:
+    """A second result makes a dropped call come back, and the question before it with it."""
+    compiled = policy("""\
+        items: {user_message: {offload: true}, assistant_message: {offload: true}}
+        min_chars: 0
+        store: {sync: never}
+        steps:
+          - name: old
+            do: drop
+            select:
+              types: [user_message, assistant_message, tool_call]
+              keep_recent: {items: 2, per: type}
+        """)
+    live = opened(compiled, tmp_path, shape)
+    full = [one for i in range(4) for one in ROUNDS[shape](i)]
+    live.apply(list(full))
+    full += [ROUNDS[shape](4)[0], late_result(shape, 0)]
+    live.apply(list(full))
+    left_before_decisions(live, full, shape)
+
+
+@in_all_shapes
+@pytest.mark.parametrize("do", ["offload", "clear"])
+@pytest.mark.parametrize("when", ["", "on: arrival, "])
+def test_a_result_that_is_back_for_a_second_one_is_still_a_placeholder(
+    when: str, do: str, shape: str, tmp_path: Path
+) -> None:
+    """A compaction replaced it with its call; the second result brings both back."""
+    compiled = policy(
+        'items: {tool_result: {offload: true}}\nmin_chars: 0\nplaceholder: "[gone]"\n'
+        "store: {sync: never}\nsteps:\n"
+        f"  - {{name: old, {when}do: {do}, must_shrink: false, select: {{types: [tool_result]}}}}\n"
+        + TRIM
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    assert live.apply(list(full)).compacted
+    full += [reply(shape, "so"), late_result(shape, 1)]
+    left = left_before_decisions(live, full, shape)
+    assert "line 1" not in str(left)
+    assert "[gone]" in str(left)
+
+
+@in_each_form("anthropic", "chat", "responses", "bedrock", "gemini", "google")
+def test_the_texts_of_late_results_stay_where_they_were(shape: str, tmp_path: Path) -> None:
+    """The caller passes back the returned list, with one result more at a time."""
+    live = opened(policy("store: {sync: never}\nsteps:\n" + TRIM), tmp_path, shape)
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    first = live.apply(list(full))
+    assert first.compacted
+    given = [*first.messages]
+    for i in range(2):
+        given.append(late_result(shape, i))
+        before = list(first.messages)
+        first = live.apply(list(given))
+        assert not first.compacted
+        assert list(first.messages)[: len(before)] == before
+        assert str(first.messages).count("Result of the call") == i + 1
+        anew = opened(live.policy, tmp_path, shape).apply(list(given))
+        assert list(anew.messages) == list(first.messages)
+
+
+@in_each_form("anthropic", "bedrock", "google", "gemini")
+def test_a_message_that_a_late_result_has_left_keeps_its_form(shape: str, tmp_path: Path) -> None:
+    """Another late result, which is a text of the user, was replaced by the second summary."""
+    steps = TRIM.replace("over: 2", "over: 6")
+    live = opened(policy("store: {sync: never}\nsteps:\n" + steps), tmp_path, shape)
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    assert live.apply(list(full)).compacted
+    full += [late_result(shape, 8), *ROUNDS[shape](3), *ROUNDS[shape](4), ROUNDS[shape](7)[0]]
+    assert live.apply(list(full)).compacted
+    asked, found = ROUNDS[shape](5)[1:]
+    full += [asked, both(found, late_result(shape, 9))]
+    before = list(live.apply(list(full)).messages)
+    for more in (ROUNDS[shape](6)[0], reply(shape, "so")):
+        full.append(more)
+        after = live.apply(list(full))
+        assert list(after.messages)[: len(before)] == before
+        anew = opened(live.policy, tmp_path, shape).apply(list(full))
+        assert list(anew.messages) == list(after.messages)
+
+
+def both(one: Any, other: Any) -> Any:
+    """A message with the results of two messages."""
+    if isinstance(one, types.Content):
+        return types.Content(role="user", parts=[*one.parts, *other.parts])
+    key = "content" if "content" in one else "parts"
+    return one | {key: [*one[key], *other[key]]}

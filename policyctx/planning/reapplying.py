@@ -16,7 +16,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
-from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Mark, Trace
+from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Mark
 
 _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
@@ -158,7 +158,7 @@ class _HeldBack:
         if not left:
             self._restore(reversed(stands), _EMPTY)
         elif self._opens_as_assistant(left[0]) and not self._opens_as_assistant(first):
-            self._restore(range(left[0] - 1, first - 1, -1), _FIRST)
+            self._restore(range(first, left[0]), _FIRST)
         elif roles[last] != "assistant" and roles[left[-1]] == "assistant":
             self._restore(range(left[-1] + 1, last + 1), _LAST)
 
@@ -324,20 +324,19 @@ def taken_out(
     return found.union(entry.key for entry in said_since)
 
 
-def traced(
+def identified(
     messages: Sequence[Message],
     ledger: Ledger,
     policy: OffloadPolicy,
     gone: frozenset[ItemKey] = frozenset(),
     shapes: Shapes = BUILT_IN,
-) -> list[Trace]:
-    """Return the trace of each message of a list from which the items with these keys are gone."""
+) -> tuple[Reading, Identities]:
+    """Read a list from which the items with these keys are gone; return it with its keys."""
     reading = Reading(shapes)
     reading.extend(messages)
     as_json = policy.store.blocks == "json"
     items = [ledger.as_decided(item, as_json=as_json) for item in reading.items]
-    identities = Identities(items, ledger, gone)
-    return [identities.trace(reading.items_of(i)) for i in range(len(messages))]
+    return reading, Identities(items, ledger, gone)
 
 
 def _ends_early(

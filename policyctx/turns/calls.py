@@ -225,7 +225,7 @@ class Calls:
         memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
         seen = replacements.add(made.replacement, messages, made.replaced)
         yield from self._note_attempt(replacing, made.added, memory)
-        gone = replacements.gone | known.conversation.gone
+        gone = (replacements.gone - replacements.back) | known.conversation.gone
         after = self._knowledge.new_list(memory, gone)
         after.read(seen.messages)
         marks = after.conversation.marks.at_end(replacing.step)

@@ -169,16 +169,20 @@ class Knowledge:
         if changed:
             memory.replacements.forget()
         messages = messages if type(messages) is list else listed(messages)
-        messages = memory.replacements.seen(messages, memory.ledger, self.policy)
-        known = memory.known
-        if known is None or changed or not known.continue_with(messages):
-            return self._read_anew(messages, memory)
+        seen, known = memory.replacements.seen(messages, memory.ledger, self.policy), memory.known
+        is_own = seen is not messages and memory.replacements.is_anew
+        if known is None or changed or is_own or not known.continue_with(seen):
+            return self._read_anew(seen, memory, is_own=is_own)
         return known
 
-    def _read_anew(self, messages: Sequence[Message], memory: Memory) -> KnownList:
-        """Return a new list that knows what earlier turns took out of these messages."""
+    def _read_anew(self, messages: Sequence[Message], memory: Memory, *, is_own: bool) -> KnownList:
+        """Return a new list that knows what earlier turns took out of these messages.
+
+        With `is_own` the compactions were applied to it from the start: what was dropped since may
+        be in it again, as it is for a restarted session.
+        """
         earlier = memory.known
-        found = None if earlier is None else earlier.gone_from(messages)
+        found = None if earlier is None or is_own else earlier.gone_from(messages)
         summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
             gone = taken_out(messages, memory.ledger, self.policy, summarised, self.shapes)

@@ -129,7 +129,7 @@ class Replacement:
         If the list ends with them, and did not when it was compacted, the reply at the end of the
         written messages is left out: a provider rejects an assistant message at the end.
         """
-        messages, sources = given.messages, given.sources
+        messages, sources, edits = given.messages, given.sources, given.places
         places = self._places(messages, traces, shapes)
         replaced = [messages[i] for i in places]
         if not replaced or not self._is_of(replaced, [traces[i] for i in places], shapes):
@@ -161,8 +161,11 @@ class Replacement:
                 return None  # a call that waits for its output, and nothing behind it any more
         groups = (before, after, behind)
         earlier, middle, later = ([part(sources, one) for one in places] for places in groups)
+        origins = [*chain(*before), None, *chain(*after), *repeat(None, len(more)), *chain(*behind)]
         return Replaced(
-            new, joined(chain(*earlier, [None], *middle, repeat(None, len(more)), *later))
+            new,
+            joined(chain(*earlier, [None], *middle, repeat(None, len(more)), *later)),
+            {at: edits[i] for at, i in enumerate(origins) if i is not None and i in edits},
         )
 
     @property

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
@@ -26,7 +25,7 @@ from policyctx.planning.compact import head_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, Trace
 from policyctx.planning.placeholders import content_hash
-from policyctx.planning.reapplying import taken_out, traced
+from policyctx.planning.reapplying import identified, taken_out
 from policyctx.turns.replacement import Places, Replaced, Replacement
 from policyctx.turns.sources import (
     Sources,
@@ -46,6 +45,10 @@ class Replacements:
 
     made: list[Replacement] = field(default_factory=list)
     shapes: Shapes = BUILT_IN
+    is_anew: bool = False
+    """Whether they were applied from the start to the list that was seen last."""
+    back: frozenset[ItemKey] = frozenset()
+    """The replaced items that are in that list all the same; see `_paired`."""
     _given: list[Message] = field(default_factory=list)
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
     _asked: Counter[object] | None = None
@@ -77,6 +80,7 @@ class Replacements:
         self._given, self._is_open, self._asked = list(given), False, None
         self._used.add(len(self.made))
         self.made.append(replacement)
+        self.back -= {*replacement.gone}
         reading = Reading(self.shapes)
         reading.extend(made.messages)
         self._replaced = self._with_late_results(made, reading, Ledger())
@@ -102,7 +106,7 @@ class Replacements:
         last = max(came, default=-1)
         sure = [i <= last or i in self._used for i in range(len(self.made))]
         if all(sure):
-            return self.gone | self._away, False
+            return (self.gone | self._away) - self.back, False
         try:
             items = map(ledger.as_decided, items_of(messages, self.shapes))
         except MessagesError:  # raised again, with its place in the whole list, when it is read
@@ -114,7 +118,7 @@ class Replacements:
             if is_sure or there.isdisjoint(key[:3] for key in one.gone if key in ledger.entries)
             for key in one.gone
         )
-        return self._away.union(gone), True
+        return self._away.union(gone) - self.back, True
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -165,7 +169,8 @@ class Replacements:
         )
         new = given[known:]
         asks = (self._complete_history, self._answer_absent_calls, self._continue_reply)
-        if differing is None or any(ask(new) for ask in asks):
+        self.is_anew = differing is None or any(ask(new) for ask in asks)
+        if differing is None or self.is_anew:
             self._asked = None
             self._replaced = self._applied(given, ledger, policy)
         else:
@@ -196,20 +201,24 @@ class Replacements:
     def _applied(self, messages: list[Message], ledger: Ledger, policy: OffloadPolicy) -> Replaced:
         self._is_open, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
-        trace = partial(traced, ledger=ledger, policy=policy, shapes=self.shapes)
         try:
             gone = taken_out(messages, ledger, policy, self.gone, self.shapes)
-            known = trace(messages, gone=gone)
+            reading, identities = identified(messages, ledger, policy, gone, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
+        known = [identities.trace(reading.items_of(i)) for i in range(len(messages))]
+
+        def trace_of(source: int | None, message: Message) -> Trace:
+            if source is not None and message is messages[source]:
+                return known[source]
+            # A late result may have left the message.
+            alone, keys = identified([message], ledger, policy, shapes=self.shapes)
+            return keys.trace(alone.items_of(0))
 
         def traces_of(one: Replaced) -> list[Trace]:
-            return [
-                # A late result may have left the message.
-                trace([m])[0] if source is None or m is not messages[source] else known[source]
-                for source, m in zip(indices(one.sources), one.messages, strict=True)
-            ]
+            return [*map(trace_of, indices(one.sources), one.messages)]
 
+        taken = set[int | None]()
         paired: Replaced | None = None
         for i, one in enumerate(self.made):
             self._shorter[i] = len(replaced.messages) - len(messages)
@@ -219,14 +228,17 @@ class Replacements:
                 is_same = paired is replaced
                 found = None if is_same else one.applied(paired, traces_of(paired), self.shapes)
             if found is not None:
+                taken |= {*indices((paired or replaced).sources)} - {*indices(found.sources)}
                 replaced, paired = found, None
                 self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
-                self._is_open = not one.ends_list and last == one.unanswered[-1].text
+                self._is_open |= not one.ends_list and last == one.unanswered[-1].text
         replaced = paired or self._paired(replaced, messages, ledger)
         left = set(indices(replaced.sources))
         away = chain(*(trace for i, trace in enumerate(known) if i not in left))
         self._away = frozenset(key for key, drop in away if drop is not None)
+        back = (reading.items_of(i) for i in taken & left if i is not None)
+        self.back = frozenset(map(identities.key, chain(*back)))
         return replaced
 
     def _complete_history(self, new: Sequence[Message]) -> bool:
@@ -332,13 +344,14 @@ class Replacements:
         if not late or not any(text in summaries for text in texts):
             return replaced
         found: list[tuple[range | None, Message]] = []
-        places, said, beside = dict[int, Places](), list[str](), None
+        places, said, beside, first = dict[int, Places](), list[str](), None, 0
         for i, source in enumerate(indices(replaced.sources)):
             message, items = replaced.messages[i], reading.items_of(i)
-            if said and not any(reading.items[k].kind == "tool_result" for k in items):
+            if said and not any(reading.partners.get(k, first) < first for k in items):
                 found.append((None, self._said(said, beside)))
                 said = []
             if i in late:
+                first = first if said else items.start
                 beside, edits = message, [Edit(one, None) for one, _ in late[i]]
                 said += (
                     f"Result of the call {one.tool_use_id}:\n{text}"
@@ -350,8 +363,8 @@ class Replacements:
                 found.append((None if source is None else range(source, source + 1), message))
                 if i in late or i in replaced.places:
                     places[len(found) - 1] = {} if i in late else replaced.places[i]
-        if said:
-            self._is_open = True
+        self._is_open |= bool(said)
+        if said and reading.pending is None:
             found.append((None, self._said(said, beside)))
         return Replaced([one for _, one in found], joined(one for one, _ in found), places)
 

@@ -16,6 +16,9 @@ import pytest
 
 from policyctx import MessagesError, Result, Session
 from policyctx.compaction.assembly import archived_messages
+from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import Shapes
+from policyctx.replay.reading import recordings_in
 from tests.hosts.bedrock import Bedrock, picture
 from tests.hosts.gemini import Gemini
 from tests.hosts.hosts import Host
@@ -411,3 +414,22 @@ def test_a_large_result_of_unknown_blocks_of_langchain_is_offloaded(tmp_path: Pa
     assert changed(result, messages) == [2]
     [path] = result.files
     assert json.loads(session.read(path)) == blocks
+
+
+def test_a_recorded_session_reads_as_the_host_had_it(host: Host, tmp_path: Path) -> None:
+    path, given = tmp_path / "own.jsonl", conversation(host)
+    session = Session(
+        policy(STORE), root=tmp_path, session_id="s", shapes=[host.shape], record=path
+    )
+    for count in (1, len(given)):
+        session.apply(given[:count])
+        session.observe({"input_tokens": 10 * count, "output_tokens": 1})
+    [recording] = recordings_in(path)
+    assert [call.usage.prompt for call in recording.calls if call.usage] == [10, 10 * len(given)]
+    assert recording.not_understood == {}
+
+    def told(items: Any) -> list[Any]:
+        texts = [str(one.text).replace('": "', '":"').replace('", "', '","') for one in items]
+        return [(one.kind, one.tool, text) for one, text in zip(items, texts, strict=True)]
+
+    assert told(items_of(recording.messages())) == told(items_of(given, Shapes([host.shape])))

@@ -310,6 +310,56 @@ def _opencode() -> Record:
     return {"info": info, "messages": messages}
 
 
+def _claude_stream() -> Iterator[Record]:
+    beside = {"session_id": "s", "parent_tool_use_id": None, "uuid": "u"}
+    yield {"type": "system", "subtype": "init", "cwd": "/srv", "tools": ["Read"], **beside}
+    for turn in range(TURNS):
+        call = {"type": "tool_use", "id": f"c{turn}", "name": "Read", "input": _input(turn)}
+        usage = {"input_tokens": 100, "cache_read_input_tokens": 800 * turn, "output_tokens": 1}
+        for block in ({"type": "text", "text": _answer(turn)}, call):
+            said = {"id": f"m{turn}", "role": "assistant", "content": [block], "usage": usage}
+            yield {"type": "assistant", "message": {**said, "model": "claude-x"}, **beside}
+        block = {"type": "tool_result", "tool_use_id": f"c{turn}", "content": _result(turn)}
+        yield {"type": "user", "message": {"role": "user", "content": [block]}, **beside}
+    yield {"type": "result", "subtype": "success", "usage": {"input_tokens": 9}, **beside}
+
+
+def _gemini_stream() -> Iterator[Record]:
+    def event(kind: str, **more: Any) -> Record:
+        return {"type": kind, "timestamp": _AT.format(1), **more}
+
+    yield event("init", session_id="s", model="gemini-x")
+    yield event("message", role="user", content="Read the files.")
+    for turn in range(TURNS):
+        yield event("message", role="assistant", content=_answer(turn), delta=True)
+        yield event("tool_use", tool_name="read", tool_id=f"c{turn}", parameters=_input(turn))
+        yield event("tool_result", tool_id=f"c{turn}", status="success", output=_result(turn))
+    sums = {"input_tokens": 9000, "output_tokens": 50, "cached": 4000, "total_tokens": 9060}
+    yield event("result", status="success", stats=sums)
+
+
+def _qwen() -> Iterator[Record]:
+    def record(kind: str, uuid: str, before: str | None, part: Record, **more: Any) -> Record:
+        links = {"uuid": uuid, "parentUuid": before, "sessionId": "s", "timestamp": _AT.format(1)}
+        role = "model" if kind == "assistant" else "user"
+        return {**links, "type": kind, "message": {"role": role, "parts": [part]}, **more}
+
+    yield record("user", "u", None, {"text": "Read the files."})
+    before = "u"
+    for turn in range(TURNS):
+        usage = {"promptTokenCount": 900 + 800 * turn, "cachedContentTokenCount": 800 * turn}
+        said = record("assistant", f"a{turn}", before, {"text": _answer(turn)}, model="qwen-x")
+        call = {"id": f"c{turn}", "name": "read_file", "args": _input(turn)}
+        said["message"]["parts"].append({"functionCall": call})
+        yield {**said, "usageMetadata": {**usage, "candidatesTokenCount": 20}}
+        answer = {"id": f"c{turn}", "name": "read", "response": {"output": _result(turn)}}
+        yield record("tool_result", f"r{turn}", f"a{turn}", {"functionResponse": answer})
+        before = f"r{turn}"
+    kept = [{"role": "user", "parts": [{"text": "All was read."}]}]
+    small = record("system", "k", before, {}, subtype="chat_compression")
+    yield {**small, "message": None, "systemPayload": {"compressedHistory": kept}}
+
+
 def _tau2() -> Record:
     messages: list[Record] = []
     for turn, message in enumerate(_chat()[1:]):
@@ -383,9 +433,12 @@ def line_records() -> dict[str, list[Record]]:
     """Return the records of each format that is written as JSON lines."""
     return {
         "claude-code": list(_claude_code()),
+        "claude-stream-json": list(_claude_stream()),
         "codex": list(_codex()),
         "pi": list(_pi()),
         "gemini-cli": _gemini_lines(),
+        "gemini-stream-json": list(_gemini_stream()),
+        "qwen-code": list(_qwen()),
         "copilot-cli": list(_copilot()),
         "copilot-chat": _copilot_chat_lines(),
         "openhands": list(_openhands_sdk()),

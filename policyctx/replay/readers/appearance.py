@@ -96,20 +96,7 @@ _AGENTS: tuple[tuple[set[str], str], ...] = (
     ({"key resourceSpans"}, "traces of OpenTelemetry, which are not read"),
     ({"key ts", "key type", "key say"}, _CLINE),
     ({"key ts", "key type", "key ask"}, _CLINE),
-    (
-        {"type init", "type tool_use", "type tool_result"},
-        "stream-json of Gemini CLI or Qwen Code; the session that Gemini CLI saves in"
-        " ~/.gemini/tmp/*/chats/ is read",
-    ),
-    (
-        {"key session_id", "key message", "type assistant"},
-        "stream-json of Claude Code; the session that it saves in ~/.claude/projects/ is read",
-    ),
     ({"type agent.tool_use"}, "events of Claude Managed Agents, which are not read"),
-    (
-        {"key uuid", "key sessionId", "key usageMetadata"},
-        "a session of Qwen Code, which is not read",
-    ),
     ({"type session_start", "type message"}, "a session of Droid, which is not read"),
     ({"type context.append_message"}, "a session of Kimi Code, which is not read"),
     ({"type toolRequest"}, "a session of Goose, which is not read"),

@@ -519,7 +519,7 @@ def recordings(source: Source) -> Iterator[Recording]:
 
 def glances(source: Source) -> Iterator[Recording]:
     """Yield the calls of the session and of its sub-agents together, without messages."""
-    builder, replies = RecordingBuilder(), dict[str, int]()
+    builder, replies = RecordingBuilder(), dict[str, tuple[int, Usage | None]]()
     for record in source.objects(b'"assistant"', b'"compact_boundary"', b'"isCompactSummary"'):
         builder.project = builder.project or word(record.get("cwd"))
         message, reply = mapping(record.get("message")), _reply_id(record)
@@ -530,11 +530,13 @@ def glances(source: Source) -> Iterator[Recording]:
         billed = usage(message.get("usage"))
         if billed is not None and not billed.prompt:
             continue
-        if reply in replies and billed is not None:
-            builder.bill(replies[reply], billed)
-        elif reply not in replies:
+        call, known = replies.get(reply, (-1, None))
+        if call < 0:
             call = _called(builder, record, billed)
-            replies |= {reply: call} if reply else {}
+        elif billed is not None and billed != known:
+            builder.bill(call, billed)
+        if reply:
+            replies[reply] = call, billed or known
     yield builder.recording(source.name, FORMAT)
 
 

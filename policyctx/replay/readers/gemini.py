@@ -30,7 +30,7 @@ def prompt_of(record: Record, answered: Collection[str]) -> list[Message]:
     """Return what the user said; results of calls that are `answered` are left out."""
     content = record.get("content")
     if isinstance(content, list):
-        blocks = [block for block in _blocks(content) if block.get("tool_use_id") not in answered]
+        blocks = [block for block in blocks_of(content) if block.get("tool_use_id") not in answered]
         content = _alone(blocks)
     return [] if content == [] else [{"role": "user", "content": content}]
 
@@ -38,7 +38,7 @@ def prompt_of(record: Record, answered: Collection[str]) -> list[Message]:
 def reply_of(record: Record) -> list[Message]:
     """Return a reply with its calls, and what these gave, as far as there is either."""
     calls = objects(record.get("toolCalls"))
-    said = _blocks(record.get("content"))
+    said = blocks_of(record.get("content"))
     if calls:
         said = [block for block in said if block["type"] != "tool_use"]
     content = [*said, *map(_call, calls)]
@@ -62,7 +62,7 @@ def billed(reply: Record) -> Usage | None:
     return Usage(prompt - cached, cached, 0, output) if prompt else None
 
 
-def _blocks(content: object) -> list[Record]:
+def blocks_of(content: object) -> list[Record]:
     """Return parts as blocks; a text alone is one."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []

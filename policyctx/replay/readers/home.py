@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,11 +34,11 @@ class Home:
 
 
 _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-_SETTINGS = (
-    ("~/.config", "XDG_CONFIG_HOME"),
-    ("~/Library/Application Support", ""),
-    ("~/AppData/Roaming", "APPDATA"),
-)
+# By platform: the folder of settings, and the variable that moves it.
+_SETTINGS = {
+    "darwin": ("~/Library/Application Support", ""),
+    "win32": ("~/AppData/Roaming", "APPDATA"),
+}
 
 
 def editor_homes(folder: str, files: str, *, agent: str = "") -> tuple[Home, ...]:
@@ -45,9 +46,9 @@ def editor_homes(folder: str, files: str, *, agent: str = "") -> tuple[Home, ...
 
     `folder` is in the user's folder of the editor, such as `globalStorage/author.extension`.
     """
+    settings, variable = _SETTINGS.get(sys.platform, ("~/.config", "XDG_CONFIG_HOME"))
     return tuple(
         Home(f"{settings}/{editor}/User/{folder}", files, variable, settings, agent)
-        for settings, variable in _SETTINGS
         for editor in _EDITORS
     )
 
@@ -57,7 +58,8 @@ class HomeFile:
     """A file of sessions."""
 
     path: Path
-    home: Path
+    project: str
+    """The folder whose name is open in the pattern, where that begins with one."""
     bytes: int
     changed: float
     """When it was written last, in seconds since 1970; of a database, its journal counts too."""
@@ -78,6 +80,7 @@ class HomeFiles:
 def files_of(home: Home, environment: Mapping[str, str] = os.environ) -> HomeFiles:
     """Return the files of sessions in the folder of an agent. No link below it is followed."""
     found, folder = HomeFiles(), home.path(environment)
+    is_by_project = home.files.startswith("*/")
     if not os.path.lexists(folder):
         found.is_there = False
     for entry, entries in _matching(folder, home.files.split("/"), found):
@@ -91,7 +94,9 @@ def files_of(home: Home, environment: Mapping[str, str] = os.environ) -> HomeFil
             found.unreadable[Path(entry.path)] = error.strerror or str(error)
             continue
         if stat.S_ISREG(status.st_mode):
-            found.files.append(HomeFile(Path(entry.path), folder, status.st_size, changed))
+            path = Path(entry.path)
+            project = path.relative_to(folder).parts[0] if is_by_project else ""
+            found.files.append(HomeFile(path, project, status.st_size, changed))
         else:
             is_link = stat.S_ISLNK(status.st_mode)
             found.left_out["link" if is_link else "pipe, socket or device"] += 1

@@ -9,15 +9,18 @@ from policyctx.errors import ReaderError
 from policyctx.replay.readers import (
     chat,
     claude_code,
+    claude_stream,
     codex,
     copilot,
     copilot_chat,
     gemini,
+    gemini_stream,
     inspect_log,
     mini_swe,
     opencode,
     openhands,
     pi,
+    qwen,
     request_log,
     swe_agent,
     tau2,
@@ -70,9 +73,25 @@ def glances(reader: Reader, source: Source) -> Iterator[Recording]:
 
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
-    claude_code, codex, pi, gemini, copilot, copilot_chat, opencode, swe_agent, mini_swe, openhands,
-    tau2, tau_bench, inspect_log, request_log, chat,
-)  # fmt: skip
+    claude_code,
+    claude_stream,
+    codex,
+    pi,
+    gemini,
+    gemini_stream,
+    copilot,
+    copilot_chat,
+    opencode,
+    qwen,
+    swe_agent,
+    mini_swe,
+    openhands,
+    tau2,
+    tau_bench,
+    inspect_log,
+    request_log,
+    chat,
+)
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
 """Formats of which a document may be one request by itself."""

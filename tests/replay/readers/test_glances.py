@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from policyctx.replay.readers.registered import glances, readers
 from policyctx.replay.readers.source import source_of
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.recording import Recording
 from tests.recordings import each_recording
+from tests.replay import synthetic
 
 READERS = {reader.FORMAT: reader for reader in readers() if hasattr(reader, "glances")}
 
@@ -29,6 +32,15 @@ def used(recordings: Iterable[Recording]) -> Counter[Any]:
 
 def glanced(path: Path, format_: str) -> list[Recording]:
     return list(glances(READERS[format_], source_of(path.name, lambda: path.open("rb"))))
+
+
+@pytest.mark.parametrize("format_", READERS)
+def test_a_glance_at_a_session_has_what_reading_it_has(tmp_path: Path, format_: str) -> None:
+    records = synthetic.line_records().get(format_)
+    document = synthetic.documents().get(format_)
+    path = tmp_path / "s"
+    path.write_bytes(synthetic.encoded_lines(records) if records else synthetic.encoded(document))
+    assert used(glanced(path, format_)) == used(recordings_in(path))
 
 
 @each_recording("claude-code", "codex", "pi")
