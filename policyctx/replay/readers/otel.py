@@ -1,8 +1,8 @@
 """Traces of model calls, with the attributes of OpenTelemetry GenAI or of OpenInference.
 
-A span of a model call holds its whole prompt. Two spans of one call, as of a framework and of an SDK, are one. Calls with
-one conversation id are a conversation; without such an id, those of a trace whose first user
-message is the same, and those of later traces that continue their list.
+A span of a model call holds its whole prompt. Two spans of one call, as of a framework and of an
+SDK, are one. Calls with one conversation id are a conversation; without such an id, those of a
+trace whose first user message is the same, and those of later traces that continue their list.
 """
 
 import re
