@@ -29,7 +29,6 @@ _CONVERSATIONS = (
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 _ROLES = frozenset({"system", "developer", "user", "assistant"})
 _SYSTEM = "gen_ai.system_instructions"
-_TOOLS = "llm.tools"
 _EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 _OPERATIONS = frozenset({"chat", "generate_content", "text_completion"})
 _KINDS = {
@@ -161,7 +160,8 @@ def _exchange(span: Span) -> Exchange | None:
     )
     given = given or [message for record in _events(span) for message in _messages(record)]
     system = [_part(part).get("text", "") for part in objects(span.parsed(_SYSTEM))]
-    tools = [parsed(mapping(one.get("tool")).get("json_schema")) for one in span.nested(_TOOLS)]
+    tools = [mapping(one.get("tool")).get("json_schema") for one in span.nested("llm.tools")]
+    tools = [*map(parsed, tools)] or span.nested("llm.request.functions")
     request = {
         "model": model or "",
         "messages": given,

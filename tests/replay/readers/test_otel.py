@@ -109,6 +109,7 @@ def older(place: int) -> dict[str, Any]:
         name = key.replace("llm.input_messages", "gen_ai.prompt")
         name = name.replace("llm.output_messages", "gen_ai.completion")
         name = name.replace(".message.", ".").replace(".tool_call.function", "")
+        name = name.replace("llm.tools.0.tool.json_schema", "llm.request.functions.0.name")
         found[name.replace(".tool_call.id", ".id")] = one
     return {**found, "openinference.span.kind": "", "llm.request.type": "chat"}
 
@@ -141,6 +142,7 @@ def test_each_span_of_a_model_call_is_a_call_with_its_prompt(form: Any) -> None:
     ]  # fmt: skip
     assert [call.at for call in recording.calls] == [1_767_225_602.0, 1_767_225_605.0]
     assert {call.language_model for call in recording.calls} == {"gpt-x"}
+    assert bool(recording.calls[0].tools) is (form not in {semantic, structured})
     expected = [
         (i.kind, i.tool, str(i.text).replace(" ", ""), i.tool_use_id) for i in items_of(CHAT)
     ]
