@@ -145,12 +145,15 @@ def _call(span: Span) -> _Call:
 
 def _exchange(span: Span) -> Exchange | None:
     """Return the request that is in the attributes; None where it is not, or is cut off."""
-    model = span.first(_MODELS)
+    told = span.parsed("gen_ai.tool.definitions")
+    schemas = [mapping(one.get("tool")).get("json_schema") for one in span.nested("llm.tools")]
+    tools = told or [*map(parsed, schemas)] or span.nested("llm.request.functions") or None
+    beside = {"model": span.first(_MODELS) or "", "tools": tools}
     for name, answer in zip(_REQUESTS, _RESPONSES, strict=True):
         body = span.parsed(name)
         request = {"messages": body} if isinstance(body, list) else mapping(body)
         response = mapping(span.parsed(answer))
-        found = exchange_of({"request": {"model": model, **request}, "response": response})
+        found = exchange_of({"request": {**beside, **request}, "response": response})
         first = found.messages[0] if found else {}
         if is_chat_message(first) or RESPONSES.recognises(first):
             return found
@@ -160,14 +163,7 @@ def _exchange(span: Span) -> Exchange | None:
     )
     given = given or [message for record in _events(span) for message in _messages(record)]
     system = [_part(part).get("text", "") for part in objects(span.parsed(_SYSTEM))]
-    tools = [mapping(one.get("tool")).get("json_schema") for one in span.nested("llm.tools")]
-    tools = [*map(parsed, tools)] or span.nested("llm.request.functions")
-    request = {
-        "model": model or "",
-        "messages": given,
-        "system": "\n".join(system) or None,
-        "tools": span.parsed("gen_ai.tool.definitions") or tools or None,
-    }
+    request = {**beside, "messages": given, "system": "\n".join(system) or None}
     choices = [{"message": message} for message in said[:1]]
     return exchange_of({"request": request, "response": {"choices": choices}})
 
