@@ -212,6 +212,14 @@ def test_two_spans_of_one_call_are_one(more: dict[str, str]) -> None:
     assert lengths(both) == [2]
 
 
+def test_a_server_may_give_the_same_id_to_all_responses() -> None:
+    asked = semantic(2) | {"gen_ai.response.id": "r"}
+    found = read_document(
+        export(span(1, asked, traceId="t1"), span(2, asked, traceId="t2"), span(3, semantic(5)))
+    )
+    assert sum(len(recording.calls) for recording in found) == 3
+
+
 def test_an_agent_span_with_sums_is_no_call() -> None:
     asked = semantic(2) | {"gen_ai.operation.name": "invoke_agent"}
     recording = document_of(export(span(1, asked), span(2, semantic(2), parentSpanId="s1")))
