@@ -360,6 +360,21 @@ def _qwen() -> Iterator[Record]:
     yield {**small, "message": None, "systemPayload": {"compressedHistory": kept}}
 
 
+def _cline() -> list[Record]:
+    details = {"type": "text", "text": "<environment_details>\n# Files\n</environment_details>"}
+    asked = {"type": "text", "text": "<task>\nRead the files.\n</task>"}
+    messages: list[Record] = [{"role": "user", "content": [asked, details]}]
+    for turn in range(TURNS):
+        call = {"type": "tool_use", "id": f"c{turn}", "name": "read_file", "input": _input(turn)}
+        text = {"type": "text", "text": _answer(turn)}
+        tokens = {"prompt": 100, "completion": 20, "cached": 800 * turn}
+        said = {"role": "assistant", "content": [text, call], "metrics": {"tokens": tokens}}
+        messages.append({**said, "modelInfo": {"modelId": "claude-x"}})
+        result = {"type": "text", "text": f"[read_file for '{turn}'] Result:\n{_result(turn)}"}
+        messages.append({"role": "user", "content": [result, details]})
+    return messages
+
+
 def _tau2() -> Record:
     messages: list[Record] = []
     for turn, message in enumerate(_chat()[1:]):
@@ -416,6 +431,7 @@ def _request_log() -> Iterator[Record]:
 def documents() -> dict[str, object]:
     """Return a document of each format that has one."""
     return {
+        "cline": _cline(),
         "gemini-cli": _gemini(),
         "copilot-chat": _copilot_chat(),
         "swe-agent": _swe_agent(),

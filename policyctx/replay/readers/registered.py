@@ -10,6 +10,7 @@ from policyctx.replay.readers import (
     chat,
     claude_code,
     claude_stream,
+    cline,
     codex,
     copilot,
     copilot_chat,
@@ -75,6 +76,7 @@ def glances(reader: Reader, source: Source) -> Iterator[Recording]:
 _SHIPPED: tuple[Reader, ...] = (
     claude_code,
     claude_stream,
+    cline,
     codex,
     pi,
     gemini,
