@@ -84,12 +84,12 @@ def recordings(source: Source) -> Iterator[Recording]:
         thread.read(exchange)
     names, different = source.names(), list(dict.fromkeys(threads.values()))
     for _ in range(0 if different else others):
-        source.pass_over("span that is no model call")
+        source.pass_over("span of another kind")
     for position, thread in enumerate(different, 1):
         thread.end()
         if position == 1 and others:
             thread.builder.records += others
-            thread.builder.not_prompt["span that is no model call"] = others
+            thread.builder.not_prompt["span of another kind"] = others
         name = names.of(position) if len(different) > 1 else source.name
         yield thread.builder.recording(name, FORMAT)
 
