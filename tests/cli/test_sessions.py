@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.running import policyctx
 
+pytestmark = pytest.mark.slow
+
 Record = dict[str, Any]
 DAY = 86_400.0
 VARIABLES = (
@@ -142,6 +144,7 @@ def test_calls_that_a_resumed_session_repeats_count_once(home: Path) -> None:
     found = report("--no-replay")
     parent = str(home / ".claude/projects/p/a.jsonl")
     assert (found["total"]["calls"], found["repeated_calls"]) == (3, {parent: 2})
+    assert report()["replay"]["total"]["calls"] == 3
     told = policyctx("sessions", "--jobs", "1").stderr
     assert told == "note: 2 calls in 1 file repeat calls of another file, and are counted once\n"
 
