@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from policyctx.cli.output import (
     table,
 )
 from policyctx.cli.progress import (
-    INTERRUPTED,
     Bar,
     Progressed,
     gathered,
@@ -35,26 +34,26 @@ from policyctx.cli.progress import (
     tell_folders,
 )
 from policyctx.cli.replay import Agents, Jobs, Since
-from policyctx.cli.replay_output import figures_report, outcome_report, unknown
+from policyctx.cli.replay_output import figures_report, outcome_report, session_table, unknown
 from policyctx.errors import visible
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.executing.executor import Executor, Job, LostJob
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.inventory import (
     AgentFiles,
+    Repeated,
     Used,
-    UsedFile,
     UsedSession,
     by_project,
+    counted_once,
     files_of_agents,
     files_to_replay,
-    newest_first,
     require_files,
     used,
-    used_file,
+    used_sessions,
 )
-from policyctx.replay.reading import unread_in_words
-from policyctx.replay.running import ShownSessions, shown
+from policyctx.replay.places import RecordingFile, WorkPart
+from policyctx.replay.running import FailedRecording, ShownSessions, shown
 from policyctx.replay.summing import total
 
 if TYPE_CHECKING:
@@ -63,26 +62,10 @@ if TYPE_CHECKING:
 _DEFAULT = "coding-agent"
 _NEWEST = 20
 _COLUMNS = (
-    *("agent", "project", "sessions", "newest", "calls", "tokens", "cached", "$"),
+    *("agent", "project", "newest", "sessions", "calls", "tokens", "cached", "$"),
     "compactions",
 )
-_PROJECT, _SESSION = 48, 44
-_DIGITS = 6
-_LISTED = 20
-
-
-@dataclass(slots=True)
-class _Inventory:
-    """What was found so far."""
-
-    looked: Sequence[AgentFiles]
-    sessions: list[UsedSession] = field(default_factory=list)
-    files: list[UsedFile] = field(default_factory=list)
-    is_interrupted: bool = False
-
-    @property
-    def repeated(self) -> int:
-        return sum(one.repeated for one in self.sessions)
+_PROJECT = 48
 
 
 @interruptible()
@@ -114,63 +97,69 @@ def sessions(
     Example: policyctx sessions --agent claude-code --since 30d
     """
     out, loaded = console(), None if no_replay else replay_policy(policy)
-    found = _Inventory(files_of_agents(agent or (), since))
-    failed = tell_folders(found.looked)
-    require_files(found.looked, since)
+    looked = files_of_agents(agent or (), since)
+    failed = tell_folders(looked)
+    require_files(looked, since)
     replay: dict[str, Any] | None = None
     if not as_json:
-        for line in _found_lines(found.looked):
+        for line in _looked_in(looked):
             out.print(line, soft_wrap=True)
+        out.file.flush()
     with executor(jobs, None) as workers:
-        _glance(found, workers, since)
+        found, repeated = _glanced(looked, workers, since)
+        newest = len(found.results) if every else min(_NEWEST, len(found.results))
         if not as_json:
             _print(out, found)
-        failed |= _tell(found)
-        chosen = [one for one in newest_first(found.sessions) if one.calls]
-        chosen = chosen if every else chosen[:_NEWEST]
-        if loaded is not None and chosen and not found.is_interrupted:
-            files = files_to_replay(found.sessions, chosen, partial=in_part)
+            out.file.flush()
+        tell(found)
+        code = found.exit_code
+        if loaded is not None and newest and not found.is_interrupted:
+            files = files_to_replay(found.results, repeated, newest, partial=in_part)
             so_far = gathered(files, partial(shown, loaded), workers)
             so_far.calls = sum(one.figures.calls for one in so_far.results)
-            sentences = list(_saved(policy, so_far, len(chosen), of_all=every))
-            replay = _replay_report(policy, sentences, so_far)
-            if not as_json:
+            of = counted(newest, "session" if every else "newest session")
+            sentences = list(_saved(policy, so_far, of))
+            if as_json:
+                replay = {"policy": policy, "answer": visible(sentences[0]), **_replay(so_far)}
+            else:
                 _print_replay(out, sentences, so_far)
+            # What the first pass has told already.
+            so_far.repeated.clear()
+            so_far.unread = {p: n for p, n in so_far.unread.items() if n != found.unread.get(p)}
             tell(so_far)
-            failed |= bool(so_far.exit_code)
-            found.is_interrupted = so_far.is_interrupted
+            code = code or so_far.exit_code
     if as_json:
-        out.out(json_text({**_report(found), "replay": replay}), highlight=False)
-    code = INTERRUPTED if found.is_interrupted else int(failed or not chosen)
-    raise typer.Exit(code)
+        out.out(json_text({**_report(looked, found), "replay": replay}), highlight=False)
+    raise typer.Exit(code or int(failed))
 
 
-def _glance(found: _Inventory, workers: Executor, since: float | None) -> None:
-    """Read the usage of every file, the newest first; Ctrl-C ends it."""
-    files = [(of.agent, of.format, file) for of in found.looked for file in of.files]
-    files.sort(key=lambda one: -one[2].changed)
-    done: dict[Path, UsedFile] = {}
+def _glanced(
+    looked: Sequence[AgentFiles], workers: Executor, since: float | None
+) -> tuple[Progressed[UsedSession], Repeated]:
+    """Read the usage of every file; Ctrl-C ends it, and what is done until then is returned."""
+    asked = [(of.agent, of.format, file) for of in looked for file in of.files]
     # Large files first, so that no process works alone at the end.
-    asked = sorted(files, key=lambda one: -one[2].bytes)
-    with Bar("sessions") as bar, closing(workers.results(used_file, [*map(Job, asked)])) as results:
-        bar.begin(sum(file.bytes for *_, file in files), "sessions")
+    asked.sort(key=lambda one: -one[2].bytes)
+    so_far: Progressed[UsedSession] = Progressed(of_files=len(asked))
+    with Bar("sessions") as bar:
+        bar.begin(sum(file.bytes for *_, file in asked), "sessions")
         try:
-            for job, result in results:
+            for job, result in workers.results(used_sessions, [*map(Job, asked)]):
                 file = job.argument[2]
                 if isinstance(result, LostJob):
-                    result = UsedFile(file, why=result.why)  # noqa: PLW2901
-                done[file.path] = result
+                    result = [FailedRecording(str(file.path), result.why)]  # noqa: PLW2901
+                so_far.add(WorkPart(RecordingFile(file.path, named=True)), result)
+                so_far.files += 1
                 bar.advance(file.bytes)
         except KeyboardInterrupt:
-            found.is_interrupted = True
-    found.files = [done[file.path] for *_, file in files if file.path in done]
-    seen: set[str] = set()
-    for session in newest_first(one for file in found.files for one in file.sessions):
-        if since is None or session.last is None or session.last >= since:
-            found.sessions.append(session.counted_once(seen))
+            so_far.is_interrupted = True
+    so_far.results, repeated = counted_once(so_far.results, since)
+    so_far.repeated = Counter({str(path): ids.total() for path, ids in repeated.items()})
+    so_far.calls = sum(len(one.calls) for one in so_far.results)
+    return so_far, repeated
 
 
-def _found_lines(looked: Sequence[AgentFiles]) -> Iterator[str]:
+def _looked_in(looked: Sequence[AgentFiles]) -> Iterator[str]:
     for of in looked:
         for home, found in of.found.items():
             if found.files:
@@ -179,94 +168,57 @@ def _found_lines(looked: Sequence[AgentFiles]) -> Iterator[str]:
                 yield f"{of.agent:<12}  {where}"
 
 
-def _print(out: Console, found: _Inventory) -> None:
-    rows = []
-    for one in by_project(found.sessions):
-        cells = _cells(used(one.calls))
-        newest = _day(one.sessions[0].last)
-        project = shortened(_project(one.project), _PROJECT)
-        rows.append((one.agent, project, len(one.sessions), newest, *cells))
-    whole = used([call for one in found.sessions for call in one.calls])
-    number = sum(bool(one.calls) for one in found.sessions)
-    out.print()
-    if not rows:
-        out.print("no session has a call of a model")
+def _print(out: Console, found: Progressed[UsedSession]) -> None:
+    if not found.results:
         return
-    rows.append(("all", "", number, "", *_cells(whole)))
-    out.print(table(_COLUMNS, rows, numeric={*_COLUMNS[2:]} - {"newest"}))
+    rows = []
+    for of in by_project(found.results):
+        project = shortened(_project(of[0].project), _PROJECT)
+        rows.append((of[0].agent, project, _day(of[0].last), *_cells(used(of))))
+    whole = used(found.results)
+    rows.append(("all", "", "", *_cells(whole)))
     out.print()
-    for line in _notes(whole, found.repeated):
-        out.print(line, soft_wrap=True)
+    out.print(table(_COLUMNS, rows, numeric={*_COLUMNS[3:]}))
+    out.print()
+    out.print(
+        "tokens: prompts and output as billed; cached: the share of the prompts that was read from"
+        f" the cache; $: at the prices of the day of each call, by {prices_source()}",
+        soft_wrap=True,
+    )
+    for name, number in whole.without_price.items():
+        out.print(f"no price for {counted(number, 'call')} to {name}", soft_wrap=True)
+    if whole.without_usage:
+        out.print(f"no usage is recorded for {counted(whole.without_usage, 'call')}")
 
 
 def _cells(sums: Used) -> tuple[object, ...]:
     usage = sums.usage
     hits = f"{usage.cache_read / usage.prompt:.0%}".replace("%", " %") if usage.prompt else "-"
     cost = "-" if sums.dollars is None else f"{sums.dollars:,.2f}"
-    return sums.calls, short(usage.prompt + usage.output), hits, cost, sums.compactions
+    tokens = short(usage.prompt + usage.output)
+    return sums.sessions, sums.calls, tokens, hits, cost, sums.compactions
 
 
-def _notes(whole: Used, repeated: int) -> Iterator[str]:
-    """Yield what the numbers are of, and what they leave out."""
-    yield (
-        "tokens: prompts and output as billed; cached: the share of the prompts that was read from"
-        f" the cache; $: at the prices of the day of each call, by {prices_source()}"
-    )
-    if whole.unpriced:
-        models = ", ".join(f"{counted(n, 'call')} to {name}" for name, n in whole.unpriced.items())
-        yield f"no price for {models}"
-    if whole.unbilled:
-        yield f"no usage is recorded for {counted(whole.unbilled, 'call')}"
-    if repeated:
-        again = counted(repeated, "call")
-        yield f"{again} in a resumed or forked session repeat calls of another one: counted once"
+def _acted(so_far: Progressed[ShownSessions]) -> list[ShownSessions]:
+    return [one for one in so_far.results if one.figures.removed or one.figures.compactions]
 
 
-def _tell(found: _Inventory) -> bool:
-    """Print to stderr what of the files could not be read; return whether any could not."""
-    err = console(stderr=True)
-    failed = [f"error: {one.file.path}: {one.why}" for one in found.files if one.why]
-    unread = [
-        f"note: {one.file.path}: not understood: {unread_in_words(one.not_understood)}"
-        for one in found.files
-        if one.not_understood
-    ]
-    for lines in (failed, unread):
-        for line in lines[:_LISTED]:
-            err.print(line, soft_wrap=True)
-        if len(lines) > _LISTED:
-            kind = lines[0].partition(":")[0]
-            err.print(f"{kind}: {counted(len(lines) - _LISTED, 'more file')}; --json lists all")
-    if found.is_interrupted:
-        of = sum(len(of.files) for of in found.looked)
-        err.print(f"interrupted: {len(found.files):,} of {of:,} files are done", soft_wrap=True)
-    return bool(failed)
-
-
-def _saved(
-    policy: str, so_far: Progressed[ShownSessions], number: int, *, of_all: bool
-) -> Iterator[str]:
+def _saved(policy: str, so_far: Progressed[ShownSessions], sessions: str) -> Iterator[str]:
     """Yield what a policy would have saved, in a sentence, and which sessions it made dearer."""
-    whole = total(one.figures for one in so_far.results)
-    acted = [one for one in so_far.results if one.figures.removed or one.figures.compactions]
-    sessions = counted(number, "session" if of_all else "newest session")
-    where = f"in the {sessions}; it acted in {len(acted):,}"
-    before, net = whole.net.without.dollars.prompt, whole.net
+    whole, acted = total(one.figures for one in so_far.results), _acted(so_far)
+    where, net = f"in the {sessions}; it acted in {len(acted):,}", whole.net
     if not acted:
         yield f"{policy} would have changed nothing in the {sessions}"
     elif whole.priced:
         verb = "saved" if net.dollars <= 0 else "added"
-        change = percent(net.share)
-        yield (
-            f"{policy} would have {verb} ${abs(net.dollars):,.2f} of the ${before:,.2f} of prompts"
-            f" ({change}) {where}"
-        )
+        of = f"${abs(net.dollars):,.2f} of the ${net.without.dollars.prompt:,.2f} of prompts"
+        yield f"{policy} would have {verb} {of} ({percent(net.share)}) {where}"
     else:
         tokens = f"{short(whole.edited.tokens)} in place of {short(whole.unedited.tokens)} tokens"
         yield f"{policy} would have sent {tokens} {where}; no session has prices"
     dearer = [one for one in acted if one.figures.dearer]
+    names = (f"{one.name} {signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)
     if dearer:
-        names = (f"{one.name} {signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)
         yield f"dearer with it: {', '.join(names)}"
     elif acted and whole.priced:
         yield "no session is dearer with it"
@@ -276,21 +228,13 @@ def _saved(
 def _print_replay(
     out: Console, sentences: Sequence[str], so_far: Progressed[ShownSessions]
 ) -> None:
-    acted = [one for one in so_far.results if one.figures.removed or one.figures.compactions]
-    rows = []
-    for one in sorted(acted, key=lambda one: one.figures.net.dollars):
-        net, priced = one.figures.net, one.figures.priced
-        cost = f"{net.without.dollars.prompt:,.2f}" if priced else "-"
-        change = (signed_dollars(net.dollars), percent(net.share)) if priced else ("-", "-")
-        name = shortened(one.name, _SESSION)
-        rows.append((name, one.figures.calls, cost, *change, one.figures.regretted))
     out.print()
     for sentence in sentences:
         out.print(sentence, soft_wrap=True)
-    if rows:
-        columns = ("acted in", "calls", "$", "change", "share", "needed again")
+    acted = sorted(_acted(so_far), key=lambda one: one.figures.net.dollars)
+    if acted:
         out.print()
-        out.print(table(columns, rows, numeric={*columns[1:]}))
+        out.print(session_table([(one.name, one.figures) for one in acted], out.width))
 
 
 def _project(project: str) -> str:
@@ -305,89 +249,48 @@ def _day(at: float | None) -> str:
         return ""
 
 
-def _looked(of: AgentFiles) -> dict[str, Any]:
+def _report(looked: Sequence[AgentFiles], found: Progressed[UsedSession]) -> dict[str, Any]:
+    """Return where it was looked, the table and its sessions as plain values."""
+    projects = by_project(found.results)
     return {
-        "agent": of.agent,
-        "folders": [
+        "looked_in": [
             {
+                "agent": of.agent,
                 "folder": str(home.path()),
                 "variable": home.variable,
-                "is_there": found.is_there,
-                "files": len(found.files),
-                "bytes": sum(file.bytes for file in found.files),
-                "unreadable": {str(path): why for path, why in found.unreadable.items()},
-                "left_out": found.left_out,
+                "is_there": one.is_there,
+                "files": len(one.files),
+                "unreadable": {str(path): why for path, why in one.unreadable.items()},
+                "left_out": one.left_out,
             }
-            for home, found in of.found.items()
+            for of in looked
+            for home, one in of.found.items()
         ],
-    }
-
-
-def _report(found: _Inventory) -> dict[str, Any]:
-    """Return the table and its sessions as plain values."""
-    with_calls = [one for one in newest_first(found.sessions) if one.calls]
-    return {
-        "looked_in": [*map(_looked, found.looked)],
         "prices_of": prices_source(),
-        "projects": [
-            {
-                "agent": one.agent,
-                "project": one.project,
-                "sessions": len(one.sessions),
-                "newest": _day(one.sessions[0].last) or None,
-                **_sums(used(one.calls)),
-            }
-            for one in by_project(found.sessions)
-        ],
+        "projects": [_values(of) for of in projects],
         "sessions": [
-            {
-                "agent": one.agent,
-                "project": one.project,
-                "name": one.name,
-                "path": str(one.path),
-                "last": one.last,
-                "repeated_calls": one.repeated,
-                **_sums(used(one.calls)),
-            }
-            for one in with_calls
+            {**_values([one]), "name": one.name, "path": str(one.path)} for one in found.results
         ],
-        "total": _sums(used([call for one in with_calls for call in one.calls])),
-        "repeated_calls": found.repeated,
-        "failures": {str(one.file.path): one.why for one in found.files if one.why},
-        "not_understood": {
-            str(one.file.path): one.not_understood for one in found.files if one.not_understood
-        },
-        "interrupted": found.is_interrupted,
+        "total": asdict(used(found.results)),
+        **outcome_report(found),
     }
 
 
-def _sums(sums: Used) -> dict[str, Any]:
-    usage = sums.usage
+def _values(of: Sequence[UsedSession]) -> dict[str, Any]:
     return {
-        "calls": sums.calls,
-        "prompt_tokens": usage.prompt,
-        "cache_read_tokens": usage.cache_read,
-        "cache_write_tokens": usage.cache_write,
-        "output_tokens": usage.output,
-        "dollars": None if sums.dollars is None else round(sums.dollars, _DIGITS),
-        "calls_without_price": sums.unpriced,
-        "calls_without_usage": sums.unbilled,
-        "compactions": sums.compactions,
+        "agent": of[0].agent,
+        "project": of[0].project,
+        "newest": _day(of[0].last) or None,
+        **asdict(used(of)),
     }
 
 
-def _replay_report(
-    policy: str, sentences: Sequence[str], so_far: Progressed[ShownSessions]
-) -> dict[str, Any]:
-    acted = [
-        {"name": one.name, "path": one.path, **figures_report(one.figures)}
-        for one in so_far.results
-        if one.figures.removed or one.figures.compactions
-    ]
+def _replay(so_far: Progressed[ShownSessions]) -> dict[str, Any]:
     return {
-        "policy": policy,
-        "answer": visible(sentences[0]),
-        "acted_in": acted,
+        "acted_in": [
+            {"name": one.name, "path": one.path, **figures_report(one.figures)}
+            for one in _acted(so_far)
+        ],
         "total": figures_report(total(one.figures for one in so_far.results)),
         **outcome_report(so_far),
     }

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from policyctx.errors import InputError, PolicyctxError
 from policyctx.pricing.dollars import dollars
@@ -22,6 +20,7 @@ from policyctx.replay.readers.home import Home, HomeFile, HomeFiles, files_of
 from policyctx.replay.readers.registered import glances, homes, readers
 from policyctx.replay.readers.source import source_of
 from policyctx.replay.recording import ModelCall, Recording
+from policyctx.replay.running import FailedRecording, PartlyRead
 from policyctx.replay.terms import UNNAMED
 from policyctx.resources import open_file
 from policyctx.tokens.usage import Usage
@@ -92,58 +91,41 @@ class UsedCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UsedSession:
-    """What was billed for one session, or for all of a project."""
+    """What was billed for one session."""
 
     agent: str
     project: str
     name: str
     path: Path
     calls: Sequence[UsedCall]
-    repeated: int = 0
-    """How many calls it has that another one has, too; they are not in `calls`."""
 
     @property
     def last(self) -> float | None:
         """When the last of its calls was made."""
         return max((call.at for call in self.calls if call.at is not None), default=None)
 
-    def counted_once(self, seen: set[str]) -> UsedSession:
-        """Return it without the calls that were `seen`, and add its own to them."""
-        own = [call for call in self.calls if not call.id or call.id not in seen]
-        seen.update(call.id for call in self.calls)
-        return replace(self, calls=own, repeated=len(self.calls) - len(own))
 
-
-@dataclass(frozen=True, slots=True)
-class UsedFile:
-    """What a glance at a file showed."""
-
-    file: HomeFile
-    sessions: tuple[UsedSession, ...] = ()
-    not_understood: Mapping[str, int] = field(default_factory=dict)
-    why: str = ""
-    """Why it cannot be read."""
-
-
-def used_file(asked: tuple[str, str, HomeFile]) -> UsedFile:
+def used_sessions(
+    asked: tuple[str, str, HomeFile],
+) -> list[UsedSession | FailedRecording | PartlyRead]:
     """Return what was billed in a file of an agent, in any process; no file stops the others."""
     agent, format_, file = asked
     try:
         reader = next(one for one in readers() if format_ == one.FORMAT)
         source = source_of(file.path.name, partial(open_file, file.path))
-        found = tuple(_used(agent, file, one) for one in glances(reader, source))
+        found = [_used(agent, file, one) for one in glances(reader, source)]
     except PolicyctxError as error:
-        return UsedFile(file, why=str(error))
+        return [FailedRecording(str(file.path), str(error))]
     except OSError as error:
-        return UsedFile(file, why=error.strerror or str(error))
+        return [FailedRecording(str(file.path), error.strerror or str(error))]
     except Exception as error:  # noqa: BLE001 - whatever is in the file
-        return UsedFile(file, why=unexpected(error))
-    return UsedFile(file, found, dict(source.not_understood))
+        return [FailedRecording(str(file.path), unexpected(error))]
+    return [*found, PartlyRead(str(file.path), dict(source.not_understood))]
 
 
 def _used(agent: str, file: HomeFile, recording: Recording) -> UsedSession:
     calls, bill = recording.calls, recording.bill
-    if bill is not None and bill.usage.prompt and bill.calls:
+    if bill is not None and bill.usage.prompt:
         shares = shares_of([1] * len(calls), bill)[: bill.calls]
         calls = (*(replace(c, usage=u) for c, u in zip(calls, shares, strict=False)),)
     project = recording.project or file.project
@@ -157,56 +139,60 @@ def _call(call: ModelCall) -> UsedCall:
     return UsedCall(call.id, usage, cost, name, call.at, call.why_anew == "compaction")
 
 
-@dataclass(frozen=True, slots=True)
-class UsedProject:
-    """What was billed for the sessions of an agent in one project."""
-
-    agent: str
-    project: str
-    sessions: Sequence[UsedSession]
-
-    @property
-    def calls(self) -> list[UsedCall]:
-        """Their calls."""
-        return [call for session in self.sessions for call in session.calls]
+Repeated: TypeAlias = dict[Path, Counter[str]]
+"""By file: the ids of calls that a newer one has, too; empty for those of the file itself."""
 
 
-def by_project(sessions: Iterable[UsedSession]) -> list[UsedProject]:
-    """Return the sessions with calls by agent and project, the one used last first."""
+def counted_once(
+    sessions: Iterable[UsedSession], since: float | None
+) -> tuple[list[UsedSession], Repeated]:
+    """Return the sessions used since a time, the newest first, each call in the first that has it.
 
-    def key(session: UsedSession) -> tuple[str, str]:
-        return session.agent, session.project
+    Also the calls that were left out for that.
+    """
+    found, repeated, seen = list[UsedSession](), Repeated(), dict[str, Path]()
+    for session in sorted(sessions, key=lambda one: one.last or 0, reverse=True):
+        if since is not None and session.last is not None and session.last < since:
+            continue
+        again = [call.id for call in session.calls if call.id in seen]
+        ids = ("" if seen[one] == session.path else one for one in again)
+        repeated.setdefault(session.path, Counter()).update(ids)
+        own = [call for call in session.calls if call.id not in seen]
+        seen |= {call.id: session.path for call in own if call.id}
+        found += [replace(session, calls=own)] if own else []
+    return found, repeated
 
-    with_calls = sorted((one for one in sessions if one.calls), key=key)
-    made = [UsedProject(*names, newest_first(of)) for names, of in groupby(with_calls, key)]
-    return sorted(made, key=lambda one: one.sessions[0].last or 0, reverse=True)
 
-
-def newest_first(sessions: Iterable[UsedSession]) -> list[UsedSession]:
-    """Return the sessions, the one used last first."""
-    return sorted(sessions, key=lambda one: one.last or 0, reverse=True)
+def by_project(sessions: Iterable[UsedSession]) -> list[list[UsedSession]]:
+    """Return the sessions by agent and project, as they are ordered."""
+    made: dict[tuple[str, str], list[UsedSession]] = {}
+    for session in sessions:
+        made.setdefault((session.agent, session.project), []).append(session)
+    return [*made.values()]
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """The sums of calls."""
+    """The sums of sessions."""
 
+    sessions: int
     calls: int
     usage: Usage
     dollars: float | None
     """Of the calls with prices; None without any."""
-    unpriced: Mapping[str, int]
+    without_price: Mapping[str, int]
     """By model: how many calls have a usage and no price."""
-    unbilled: int
-    """How many calls have no usage."""
+    without_usage: int
     compactions: int
 
 
-def used(calls: Sequence[UsedCall]) -> Used:
-    """Return the sums of calls."""
+def used(sessions: Sequence[UsedSession]) -> Used:
+    """Return the sums of sessions."""
+    calls = [call for session in sessions for call in session.calls]
     billed = [call for call in calls if call.usage is not None]
     costs = [call.dollars for call in billed if call.dollars is not None]
     return Used(
+        len(sessions),
         len(calls),
         sum((call.usage for call in billed if call.usage), Usage(0)),
         sum(costs) if costs else None,
@@ -217,22 +203,19 @@ def used(calls: Sequence[UsedCall]) -> Used:
 
 
 def files_to_replay(
-    sessions: Sequence[UsedSession], chosen: Sequence[UsedSession], *, partial: bool = False
+    sessions: Sequence[UsedSession], repeated: Repeated, chosen: int, *, partial: bool = False
 ) -> list[RecordingFile]:
-    """Return the files of the chosen sessions, the newest of all sessions.
+    """Return the files of the first sessions of a list that has the newest first.
 
-    Of a file with others as well, what was used before the oldest of the chosen is left out.
+    Of a file with others as well, what was used before the last of these is left out.
     """
-    oldest = min((one.last for one in chosen if one.last is not None), default=None)
-    taken = set(map(id, chosen))
-    mixed = {one.path for one in sessions if one.calls and id(one) not in taken}
+    first, oldest = sessions[:chosen], sessions[:chosen][-1].last
+    mixed = {one.path for one in sessions[chosen:]}
     return [
         RecordingFile(
-            path,
-            named=True,
-            bytes=os.path.getsize(path) if path.exists() else 0,  # noqa: PTH202
-            partial=partial,
+            *(path, True, path.stat().st_size if path.exists() else 0, partial),
+            repeated=frozenset(repeated[path]),
             since=oldest if path in mixed else None,
         )
-        for path in dict.fromkeys(one.path for one in chosen)
+        for path in dict.fromkeys(one.path for one in first)
     ]

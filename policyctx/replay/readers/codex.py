@@ -23,7 +23,7 @@ from policyctx.replay.readers.building import (
     word,
 )
 from policyctx.replay.readers.home import Home
-from policyctx.replay.readers.source import Heads, Source
+from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage, tier_of
 
@@ -69,31 +69,6 @@ def recordings(source: Source) -> Iterator[Recording]:
     rollout.end()
     if not rollout.builder.is_empty:
         yield rollout.builder.recording(source.name, FORMAT)
-
-
-# What tools gave, and what the events for the screen repeat of it, is most of a rollout.
-_HEADS: Heads = {
-    **{
-        f'"payload":{{"type":"{kind}"'.encode(): {
-            "type": "response_item",
-            "payload": {"type": kind, "output": ""},
-        }
-        for kind in _RESULTS
-    },
-    **{
-        f'"payload":{{"type":"{kind}_end"'.encode(): {"type": "event_msg"}
-        for kind in ("exec_command", "mcp_tool_call", "patch_apply")
-    },
-    b'"payload":{"type":"item_completed"': {"type": "event_msg"},
-}
-
-
-def glances(source: Source) -> Iterator[Recording]:
-    """Yield the session without what tools gave."""
-    rollout = _Rollout()
-    for record in source.objects(b"", heads=_HEADS):
-        rollout.read(record)
-    yield rollout.builder.recording(source.name, FORMAT)
 
 
 class _Rollout:
