@@ -177,7 +177,9 @@ class _Trajectory:
             content = self._content(result.get("content"))
             call_id = word(result.get("source_call_id")) or (open_ids.pop(0) if open_ids else "")
             if call_id:
-                self._add({"role": "tool", "tool_call_id": call_id, "content": content})
+                shown = {"role": "tool", "tool_call_id": call_id, "content": content}
+                failed = mapping(result.get("extra")).get("is_error") is True
+                self._add(shown | ({"is_error": True} if failed else {}))
             elif content:
                 self._add({"role": "user", "content": content})
 

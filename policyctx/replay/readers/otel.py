@@ -1,9 +1,8 @@
 """Traces of model calls, with the attributes of OpenTelemetry GenAI or of OpenInference.
 
-A document or a line is an export of OTLP, or one span as an SDK prints it. A span of a model call
-holds its whole prompt. Two spans of one call, as of a framework and of an SDK, are one. Calls with
-one conversation id are a conversation; without such an id, those of a trace whose first user
-message is the same, and those of later traces that continue their list.
+A span of a model call holds its whole prompt. Two spans of one call, as of a framework and of an
+SDK, are one. Calls with one conversation id are a conversation; without such an id, those of a
+trace whose first user message is the same, and those of later traces that continue their list.
 """
 
 import re
@@ -85,12 +84,12 @@ def recordings(source: Source) -> Iterator[Recording]:
         thread.read(exchange)
     names, different = source.names(), list(dict.fromkeys(threads.values()))
     for _ in range(0 if different else others):
-        source.pass_over("span that is no model call")
+        source.pass_over("span of another kind")
     for position, thread in enumerate(different, 1):
         thread.end()
         if position == 1 and others:
             thread.builder.records += others
-            thread.builder.not_prompt["span that is no model call"] = others
+            thread.builder.not_prompt["span of another kind"] = others
         name = names.of(position) if len(different) > 1 else source.name
         yield thread.builder.recording(name, FORMAT)
 
@@ -99,8 +98,8 @@ class _Call(NamedTuple):
     """A span of a model call."""
 
     span: Span
-    response: tuple[str, int]
-    """The id of the response, with the tokens of its prompt: some servers give one id to all."""
+    response: tuple[str, str, int]
+    """The id of the response, with trace and tokens of the prompt: some servers have only one."""
     exchange: Exchange | None
     has_id: bool
     """Whether it names its conversation."""
@@ -142,7 +141,7 @@ def _call(span: Span) -> _Call:
             id=span.trace + span.id,
         )
     prompt = usage.prompt if usage else 0
-    return _Call(span, (response, prompt), exchange, bool(named))
+    return _Call(span, (response, span.trace, prompt), exchange, bool(named))
 
 
 def _exchange(span: Span) -> Exchange | None:

@@ -138,6 +138,12 @@ def test_each_result_belongs_to_a_call(
     assert results_of(recording) == expected
 
 
+def test_a_result_that_failed_is_known() -> None:
+    results = [{"source_call_id": "a", "content": "no file", "extra": {"is_error": True}}]
+    recording = document_of(trajectory(*HEAD, agent("", "a", results=results)))
+    assert recording.messages()[-1]["is_error"] is True
+
+
 def test_what_is_observed_without_a_call_is_said_to_the_agent() -> None:
     recording = document_of(
         trajectory(*HEAD, agent("{", results=[{"content": "not JSON"}]), agent("Done."))

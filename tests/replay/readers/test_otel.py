@@ -145,7 +145,7 @@ def test_each_span_of_a_model_call_is_a_call_with_its_prompt(form: Any) -> None:
         (i.kind, i.tool, str(i.text).replace(" ", ""), i.tool_use_id) for i in items_of(CHAT)
     ]
     assert told(recording) == expected
-    assert recording.not_prompt == {"span that is no model call": 1}
+    assert recording.not_prompt == {"span of another kind": 1}
     assert recording.not_understood == {}
 
 
@@ -212,6 +212,14 @@ def test_two_spans_of_one_call_are_one(more: dict[str, str]) -> None:
     assert lengths(both) == [2]
 
 
+def test_a_server_may_give_the_same_id_to_all_responses() -> None:
+    asked = semantic(2) | {"gen_ai.response.id": "r"}
+    found = read_document(
+        export(span(1, asked, traceId="t1"), span(2, asked, traceId="t2"), span(3, semantic(5)))
+    )
+    assert sum(len(recording.calls) for recording in found) == 3
+
+
 def test_an_agent_span_with_sums_is_no_call() -> None:
     asked = semantic(2) | {"gen_ai.operation.name": "invoke_agent"}
     recording = document_of(export(span(1, asked), span(2, semantic(2), parentSpanId="s1")))
@@ -220,7 +228,7 @@ def test_an_agent_span_with_sums_is_no_call() -> None:
 
 def test_a_trace_without_a_model_call_is_refused() -> None:
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.result": "a.txt"}
-    with pytest.raises(UnreadableRecordingError, match="2 × span that is no model call"):
+    with pytest.raises(UnreadableRecordingError, match="2 × span of another kind"):
         list(recordings_of(json.dumps(export(span(1, tool), span(2, tool))).encode(), "s"))
 
 
