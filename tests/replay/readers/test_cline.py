@@ -12,6 +12,7 @@ from policyctx.messages.reading import items_of
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
+from tests.cli.running import policyctx
 from tests.replay.readers.reading import lengths, roles
 
 Record = dict[str, Any]
@@ -231,3 +232,13 @@ def test_the_screen_alone_says_where_the_messages_are(tmp_path: Path) -> None:
     path.write_text(json.dumps([request(1, 10)]))
     with pytest.raises(Exception, match=r"api_conversation_history\.json beside it has"):
         list(recordings_in(path))
+
+
+@pytest.mark.slow
+def test_a_command_that_reads_one_list_looks_at_the_screen_too(tmp_path: Path) -> None:
+    deleted = {"conversationHistoryDeletedRange": [1, 2]}
+    screen = [request(1, 1), request(2, 2), request(3, 3), {"ts": 4, "type": "say", **deleted}]
+    read(tmp_path, TURNS, screen)
+    history = tmp_path / "api_conversation_history.json"
+    run = policyctx("apply", "tool-direct-offload", history, cwd=tmp_path)
+    assert len(json.loads(run.stdout)["messages"]) == 4
