@@ -101,7 +101,7 @@ def _follow(tasks: dict[str, Quote], call: Call) -> None:
 # Commands that change the work, check it, or start and stop what runs.
 _GIT = re.compile(
     r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|checkout|switch|merge|rebase|reset|restore|revert"
-    r"|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-show-current))|am|status"
+    r"|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-list|-show-current))|am|status"
     r"|worktree(?! list))(?![\w-])"
 )
 _REQUESTS = re.compile(r"(?:gh|glab) (?:pr|mr|issue|release) (?!view|list|diff|checks|status)\w")
@@ -121,25 +121,8 @@ _RUNS = re.compile(
 )
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
-_SHOWS_TEXT = frozenset(
-    {
-        "awk",
-        "cat",
-        "cd",
-        "diff",
-        "echo",
-        "find",
-        "grep",
-        "head",
-        "ls",
-        "rg",
-        "sed",
-        "sort",
-        "tail",
-        "chmod",
-        "source",
-        ".",
-    }
+_SHOWS_TEXT = re.compile(
+    r"(?:awk|cat|cd|chmod|diff|echo|find|grep|head|ls|rg|sed|sort|source|tail|test(?= -))\b"
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
 _ENDS_WORK = frozenset(("finish", "submit", "complete"))
@@ -210,8 +193,6 @@ def steps_of(
         step._replace(one=_marked(step.one, files)) if step.is_check or step in commits else step
         for step in steps
     ]
-    if any(step.is_check and _SINCE not in step.one.text for step in steps):
-        steps = [one for one in steps if not (one.is_check and _SINCE in one.one.text)]
     checks = [step for step in steps if step.is_check][:-_MOST_CHECKS]
     return tuple([step.one for step in steps if step not in checks][-_MOST_STEPS:])
 
@@ -219,7 +200,7 @@ def steps_of(
 def _marked(one: Quote, files: Sequence[FileState]) -> Quote:
     """Return a step with the names of the files that were changed after it."""
     text, _, known = one.text.partition(_SINCE)
-    changed = (file for file in files if file.is_changed and file.message > one.message)
+    changed = (file for file in files if file.is_changed and file.message > max(one.message, -1))
     names = [name for file in changed if (name := file.path.rpartition("/")[2]) not in known]
     names = [*filter(None, known.split(", ")), *names][:_MOST_NAMES]
     return one._replace(text=_SINCE.join(filter(None, (text, ", ".join(names)))))
@@ -274,7 +255,7 @@ def _key_of(part: str) -> str:
         return " ".join(words[:4])
     names = [*_PARTS_OF_NAME.split(program)]
     names += [word.rpartition("/")[2].rpartition(":")[2] for word in bare.split()[1:_FIRST_WORDS]]
-    if program in _SHOWS_TEXT or not any(map(_CHECKING.fullmatch, names)):
+    if _SHOWS_TEXT.match(bare) or not any(map(_CHECKING.fullmatch, names)):
         return ""
     return program if _CHECKING.fullmatch(program) and program != "make" else " ".join(words[:2])
 

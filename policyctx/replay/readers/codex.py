@@ -124,8 +124,10 @@ class _Rollout:
             self._model = word(payload.get("model")) or self._model
         elif payload.get("type") == "thread_settings_applied":
             self._tier = tier_of(mapping(payload.get("thread_settings")))
-        elif payload.get("type") == "user_message":
-            self._typed |= {text} if (text := word(payload.get("message")).strip()) else set()
+        elif payload.get("type") in ("user_message", "item_completed"):
+            item = mapping(payload.get("item"))
+            shown = _text(item) if item.get("type") == "UserMessage" else payload.get("message")
+            self._typed |= {text} if (text := word(shown).strip()) else set()
         elif payload.get("type") == "token_count":
             info = mapping(payload.get("info"))
             self._window = number(info.get("model_context_window")) or self._window

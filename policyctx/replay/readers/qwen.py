@@ -18,7 +18,7 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
-from policyctx.replay.readers.chat import unknown_parts
+from policyctx.replay.readers.chat import miss_unknown
 from policyctx.replay.readers.gemini import blocks_of
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
@@ -163,8 +163,7 @@ class _Session:
                 block = {"type": "thinking", "thinking": word(part.get("text")), "signature": ""}
             elif "error" in answer and "output" not in answer:
                 block["is_error"] = True
-            for what, value in unknown_parts({"content": [block]}):
-                self.builder.miss(what, value)
+            miss_unknown(self.builder, {"content": [block]})
             if block.get("text") != "":
                 yield block
 

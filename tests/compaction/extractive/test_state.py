@@ -442,12 +442,14 @@ def test_a_stash_and_what_is_run_until_it_is_put_back_leave_together() -> None:
     assert steps(later(summary_of(GO, *MADE, *stash, *failed), *pop)) == MADE_LINES
 
 
-def test_a_test_that_failed_before_an_edit_leaves_when_another_check_passes_after_it() -> None:
+def test_an_older_failure_names_the_files_that_were_edited_before_another_check_passed() -> None:
     failed = ran("npm test -- pump", "1 failed, 3 passed\nexit code 1")
     passed = ran("mise run check", "12 passed", "c2")
     found = steps(summary_of(GO, *failed, *edited("e1", "pump.ts"), *passed))
-    assert found == ["- mise run check => 12 passed"]
-    assert len(steps(summary_of(GO, *failed, *passed))) == 2
+    assert found == [
+        "- npm test -- pump => exit code 1: 1 failed, 3 passed; edited since: pump.ts",
+        "- mise run check => 12 passed",
+    ]
 
 
 def test_a_long_command_is_cut_inside_and_of_a_chain_only_known_lines_are_quoted() -> None:
@@ -459,10 +461,19 @@ def test_a_long_command_is_cut_inside_and_of_a_chain_only_known_lines_are_quoted
     assert " … " in line
 
 
-def test_a_check_of_before_the_last_change_leaves_when_one_of_after_it_is_there() -> None:
-    old, new = ran("make lint", "All checks passed"), ran("pytest -q", "8 passed", "c2")
-    found = steps(summary_of(GO, *old, *edited("e1", "a.py"), *new))
-    assert found == ["- pytest -q => 8 passed"]
+@pytest.mark.parametrize(
+    "command", ["git branch --list", "test -d src && echo yes", "git merge-base a b"]
+)
+def test_a_command_that_only_asks_is_no_step(command: str) -> None:
+    assert steps(summary_of(GO, *ran(command, "yes"))) == []
+
+
+def test_commands_behind_quoted_text_are_read() -> None:
+    command = (
+        'go test ./... | grep -v "a\\|b" | grep "ok "\ngit commit -qam "one\n\ntwo" && git push'
+    )
+    [line] = steps(summary_of(GO, *ran(command, "ok  app 0.3s")))
+    assert '| grep "ok "; git commit -qam "one two" && git push => ' in line
 
 
 def test_a_status_names_the_branch_and_the_changed_files() -> None:
