@@ -60,7 +60,8 @@ def files_of_agents(wanted: Sequence[str] = (), since: float | None = None) -> l
     for agent, (reader, of) in known.items():
         if wanted and agent not in wanted:
             continue
-        found = {home: files_of(home) for home in of}
+        # A variable may move two of them to one folder.
+        found = {home: files_of(home) for home in {one.path(): one for one in of}.values()}
         for one in found.values():
             one.files = [file for file in one.files if since is None or file.changed >= since]
         made.append(AgentFiles(agent, reader.FORMAT, found))

@@ -186,7 +186,9 @@ def test_the_agents_own_variable_moves_its_folder(
     claude(home / ".claude/projects/p/a.jsonl")
     claude(tmp_path / "moved/projects/p/b.jsonl")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "moved"))
-    assert [one["name"] for one in report("--no-replay")["sessions"]] == ["b.jsonl"]
+    found = report("--no-replay", "--agent", "claude-code")
+    assert [one["name"] for one in found["sessions"]] == ["b.jsonl"]
+    assert [one["folder"] for one in found["looked_in"]] == [str(tmp_path / "moved/projects")]
 
 
 def test_a_link_is_not_followed_and_told(home: Path, tmp_path: Path) -> None:
