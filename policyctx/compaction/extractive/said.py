@@ -59,7 +59,7 @@ _MOST_RULES, _LONGEST_RULE = 8, 240
 # How the agent's words end that wait for an answer, or that were broken off; the characters of an
 # answer that is quoted with them, and of them.
 _LEFT_OPEN = ("?", "？", ":", "：")
-_SHORT_ANSWER, _SHORT_QUESTION = 50, 160
+_SHORT_ANSWER, _SHORT_QUESTION = 42, 120
 # Where the names of an attachment are looked for: at the ends of its block.
 _ENDS = 1_000
 _NAMES = re.compile(
