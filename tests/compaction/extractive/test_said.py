@@ -284,6 +284,15 @@ def test_lines_of_a_message_come_with_the_titles_and_leads_that_they_are_under()
     assert short == ["- # Request", "  Please never drop `cfg`."]
 
 
+def test_a_title_of_the_agent_is_not_under_the_command_of_its_message() -> None:
+    text = "## Found\n\nThe gasket of pump 3 is too thin, so that it leaks all night long."
+    run = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "make check"}}
+    work = {"role": "assistant", "content": [{"type": "text", "text": text}, run]}
+    history = History([user("Why?"), work, results(("c1", "ok"))])
+    leads = [unit.text for unit in ranked_units(history, Summary()) if unit.leads]
+    assert leads == ["- [while working] ## Found"]
+
+
 def test_lines_of_one_message_that_are_equal_are_all_kept() -> None:
     text = "\n\n".join(f"Comment {i}\n- File: a.go\n- Side: right of page {i}" for i in (1, 2))
     lines = [line.strip("- ") for line in told(user(f"{text}\n\nMend both of them today, please."))]
