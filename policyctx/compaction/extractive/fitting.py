@@ -112,7 +112,7 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
     over: dict[int, list[int]] = {}
     opened: list[Unit] = []
     for unit in units:
-        if opened and opened[-1].message != unit.message:
+        if opened and (opened[-1].group, opened[-1].message) != (unit.group, unit.message):
             opened = []
         is_title = unit.text.startswith(_TITLE)
         while opened and (

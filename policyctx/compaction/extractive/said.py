@@ -59,7 +59,7 @@ _MOST_RULES, _LONGEST_RULE = 8, 240
 # How the agent's words end that wait for an answer, or that were broken off; the characters of an
 # answer that is quoted with them, and of them.
 _LEFT_OPEN = ("?", "？", ":", "：")
-_SHORT_ANSWER, _SHORT_QUESTION = 50, 160
+_SHORT_ANSWER, _SHORT_QUESTION = 42, 120
 # Where the names of an attachment are looked for: at the ends of its block.
 _ENDS = 1_000
 _NAMES = re.compile(
@@ -230,20 +230,13 @@ def _attached(item: Item) -> str:
     return f"[attached {item.kind}: {', '.join(names)}]" if names else f"[attached {item.kind}]"
 
 
-class Weight(NamedTuple):
-    """How much a quote of the user weighs, and whether it binds later work."""
-
-    weight: float
-    hard: bool
-
-
 _ORDER, _STRONGER, _MOST_STRONGER = 4.0, 1.5, 3
 _EXACT, _VALUE, _MOST_VALUES, _NAMED = 3.0, 1.0, 3, 2.0
 _WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING = 1.5, 1.0, -2.0, -4.0
 
 
-def weight_of(said: str, cues: Cues) -> Weight:
-    """Return the weight of a piece of the user by its words."""
+def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
+    """Return the weight of a piece of the user by its words, and whether it binds later work."""
     text, asked, _ = said.partition(ASKED)
     values = values_in(text)
     weight = _VALUE * min(len(values), _MOST_VALUES)
@@ -257,7 +250,7 @@ def weight_of(said: str, cues: Cues) -> Weight:
     weight += _WISH * min(cues.wishes.count_in(text), 2)
     hard = strength > 0
     is_empty = says_little(text) and not (hard or asked)
-    return Weight(weight + (_HARDLY_ANYTHING if is_empty else 0), hard)
+    return weight + (_HARDLY_ANYTHING if is_empty else 0), hard
 
 
 def says_little(text: str) -> bool:

@@ -2,9 +2,9 @@
 
     ## Goals & Decisions                  a heading, as the policy names it
     User, in order:                       the label of a group
-    - 20 [asked: The limit, 20 or 25?]    an entry, or the first line of a message
-      Keep these:                         its next line
-        a.py                              one that is under the line before it
+    - 20 [answers: The limit, 20 or 25?]  an entry, or the first line of a message
+     Keep these:                          its next line
+      a.py                                one that is under the line before it
 
 Earlier versions wrote notes on lines of their own. The reader goes by labels, so the names that a
 policy gives its sections do not matter. The labels of earlier versions are read as well. A line in
@@ -71,7 +71,7 @@ _MOST_ARCHIVES = 3
 
 HEADING = "## "
 NOTHING = "None."
-ENTRY, NOTE = "- ", "  "
+ENTRY, NOTE = "- ", " "
 _ASKED = ("asked", "answers")
 _FORMER_NOTES = ("replaces", "may replace", "resolved")
 # The mark of what the agent said before a call.

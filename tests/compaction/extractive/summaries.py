@@ -53,5 +53,5 @@ def group(summary: str, label: Group) -> list[str]:
     if label not in lines:
         return []
     rest = lines[lines.index(label) + 1 :]
-    end = next((i for i, line in enumerate(rest) if not line.startswith(("- ", "  "))), len(rest))
+    end = next((i for i, line in enumerate(rest) if not line.startswith(("- ", " "))), len(rest))
     return rest[:end]

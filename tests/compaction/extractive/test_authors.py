@@ -83,7 +83,7 @@ def test_a_block_may_have_another_author_than_its_message() -> None:
         {"type": "text", "text": "Always use the small pump."},
     ]
     lid = added("Never open the lid.", "Never open the lid.")
-    assert told(user(blocks)) == [lid, "  Always use the small pump."]
+    assert told(user(blocks)) == [lid, " Always use the small pump."]
     # Where room is short: its host adds it again, if it still holds.
     assert told(user(blocks), room=1200) == ["- Always use the small pump."]
 
@@ -100,7 +100,7 @@ def test_a_policy_says_who_wrote_the_items_of_a_type() -> None:
     messages = [user("Brew 40 litres of stout."), user(SKILL), said("The kettle is heating.")]
     rule = "Always weigh the hops to 5 grams."
     assert rule not in "\n".join(told(*messages, policy=policy))
-    assert f"    {rule}" in told(*messages)
+    assert f"  {rule}" in told(*messages)
 
 
 def test_the_policy_counts_before_the_mark_of_a_message() -> None:

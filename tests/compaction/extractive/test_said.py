@@ -47,7 +47,7 @@ def test_output_that_the_user_pastes_is_one_line_that_says_how_long_it_is() -> N
     output = "\n".join(f"2026-01-01 10:00:{i} ERROR never restart job {i}" for i in range(10, 30))
     assert told(user(f"What is this?\n{output}"), said("A log.")) == [
         "- What is this?",
-        f"  [pasted, 20 lines, {len(output):,} characters: 2026-01-01 10:00:10 ERROR never restart"
+        f" [pasted, 20 lines, {len(output):,} characters: 2026-01-01 10:00:10 ERROR never restart"
         " job 10]",
     ]
 
@@ -59,7 +59,7 @@ def test_what_a_program_put_into_a_message_is_one_line_where_room_is_plentiful()
     assert group(summary_of(*messages, max_words=2400), Group.USER) == [
         "- Fix the lexer.",
         "- [<system-reminder>, 1 lines, 56 characters: Never open the lid.]",
-        "  Go on with the parser.",
+        " Go on with the parser.",
     ]
 
 
@@ -107,7 +107,7 @@ def test_an_attachment_is_named(name: str) -> None:
     text = {"type": "input_text" if block["type"] == "input_file" else "text", "text": "Read it."}
     assert told({"role": "user", "content": [text, block]}) == [
         "- Read it.",
-        f"  [attached {line}]",
+        f" [attached {line}]",
     ]
 
 
@@ -165,7 +165,7 @@ def test_the_last_messages_of_the_agent_stand_whole() -> None:
     lines = group(summary, Group.LAST)
     assert lines == [
         f"- [while working] {long[0]}",
-        *(f"  {line}" for line in long[1:]),
+        *(f" {line}" for line in long[1:]),
         "- [while working] All is warm.",
     ]
     assert later(summary) == summary
@@ -272,16 +272,25 @@ def test_lines_of_a_message_come_with_the_titles_and_leads_that_they_are_under()
     text = f"{form.format(1)}\n\n{form.format(2)}\n\n# Request\nPlease never drop `cfg`."
     assert told(user(text)) == [
         "- # Comment 1",
-        "    File: src/1.go",
-        "    Comment: The lookup misses import 1. Mend it.",
-        "  # Comment 2",
-        "    File: src/2.go",
-        "    Comment: The lookup misses import 2. Mend it.",
-        "  # Request",
-        "    Please never drop `cfg`.",
+        "  File: src/1.go",
+        "  Comment: The lookup misses import 1. Mend it.",
+        " # Comment 2",
+        "  File: src/2.go",
+        "  Comment: The lookup misses import 2. Mend it.",
+        " # Request",
+        "  Please never drop `cfg`.",
     ]
     short = group(summary_of(user(text), max_words=24), Group.USER)
-    assert short == ["- # Request", "    Please never drop `cfg`."]
+    assert short == ["- # Request", "  Please never drop `cfg`."]
+
+
+def test_a_title_of_the_agent_is_not_under_the_command_of_its_message() -> None:
+    text = "## Found\n\nThe gasket of pump 3 is too thin, so that it leaks all night long."
+    run = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "make check"}}
+    work = {"role": "assistant", "content": [{"type": "text", "text": text}, run]}
+    history = History([user("Why?"), work, results(("c1", "ok"))])
+    leads = [unit.text for unit in ranked_units(history, Summary()) if unit.leads]
+    assert leads == ["- [while working] ## Found"]
 
 
 def test_lines_of_one_message_that_are_equal_are_all_kept() -> None:
@@ -294,13 +303,13 @@ def test_an_entry_of_a_list_is_one_piece() -> None:
     rule = "Write the whole progress into docs/a.md. Push along the way. Test all of it as it is."
     lead = "Prompts of older checkpoints, for the record only:"
     text = f"{lead}\n\n- 1a2b: {rule}\n- 2b3c: {rule}"
-    assert told(user(text)) == [f"- {lead}", f"    1a2b: {rule}", f"    2b3c: {rule}"]
+    assert told(user(text)) == [f"- {lead}", f"  1a2b: {rule}", f"  2b3c: {rule}"]
 
 
 def test_where_pieces_of_the_last_answer_are_missing_is_marked() -> None:
     report = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(60)]
     lines = group(summary_of(said("\n".join(report)), max_words=200), Group.LAST)
-    assert lines[-4:] == [f"  … {report[56]}", *(f"  {one}" for one in report[57:])]
+    assert lines[-4:] == [f" … {report[56]}", *(f" {one}" for one in report[57:])]
     assert lines[0] == f"- {report[0]}"
 
 
@@ -360,7 +369,7 @@ def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
     found = told(user(f"{text}\n\nNever write outside of /srv/app."))
     assert len(found) < 14
-    assert found[-1] == "  Never write outside of /srv/app."
+    assert found[-1] == " Never write outside of /srv/app."
 
 
 def test_a_line_for_the_client_is_not_quoted() -> None:
@@ -393,7 +402,7 @@ def test_of_a_long_report_at_the_end_the_next_step_is_quoted() -> None:
     ]
     last = "Shall I merge the branch now, or do you look at it first?"
     summary = summary_of(user("Go."), said("\n".join([*report, last])))
-    assert group(summary, Group.LAST)[-1] == f"  {last}"
+    assert group(summary, Group.LAST)[-1] == f" {last}"
 
 
 def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> None:
