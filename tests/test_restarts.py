@@ -687,3 +687,27 @@ def test_a_late_result_with_an_image_becomes_a_message_of_the_user(
     items = items_of(before, Shapes(HOSTS.get(shape, ())))
     assert not any(item.tool_use_id == "c9" for item in items)
     assert any(item.kind == "image" for item in items) == (step == "")
+
+
+@in_all_shapes
+def test_a_compaction_behind_two_equal_late_results_applies_again_after_a_restart(
+    shape: str, tmp_path: Path
+) -> None:
+    """The text of the first one was dropped; the second one stands."""
+    compiled = policy(
+        "items: {user_message: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, select: {types: [user_message], keep_recent: 2}}\n"
+        + TRIM.replace("over: 2", "over: 5")
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    assert live.apply(list(full)).compacted
+    compactions = 0
+    more = [late_result(shape, 9), reply(shape, "a"), late_result(shape, 9), reply(shape, "b")]
+    for one in (*more, ROUNDS[shape](3)[0], reply(shape, "c"), reply(shape, "d")):
+        full.append(one)
+        result = live.apply(list(full))
+        compactions += bool(result.compacted)
+        anew = opened(compiled, tmp_path, shape).apply(list(full))
+        assert list(anew.messages) == list(result.messages)
+    assert compactions

@@ -208,15 +208,16 @@ class Replacements:
             return replaced
         known = [identities.trace(reading.items_of(i)) for i in range(len(messages))]
 
-        def trace_of(source: int | None, message: Message) -> Trace:
-            if source is not None and message is messages[source]:
-                return known[source]
-            # A late result may have left the message.
-            alone, keys = identified([message], ledger, policy, shapes=self.shapes)
-            return keys.trace(alone.items_of(0))
-
         def traces_of(one: Replaced) -> list[Trace]:
-            return [*map(trace_of, indices(one.sources), one.messages)]
+            pairs = [*zip(indices(one.sources), one.messages, strict=True)]
+            # Those that a compaction wrote, and what a late result has left.
+            new = [m for source, m in pairs if source is None or m is not messages[source]]
+            read, keys = identified(new, ledger, policy, shapes=self.shapes)
+            traces = (keys.trace(read.items_of(i)) for i in range(len(new)))
+            return [
+                known[source] if source is not None and m is messages[source] else next(traces)
+                for source, m in pairs
+            ]
 
         taken = set[int | None]()
         paired: Replaced | None = None
