@@ -24,12 +24,13 @@ def for_agent(
     before_compaction: BeforeCompaction | None = None,
     shapes: Iterable[Shape] = (),
     counter: TokenCounter | Callable[[str], int] | None = None,
+    record: str | os.PathLike[str] | None = None,
 ) -> Session:
     """Return a session under the policy that `policyctx.yaml` assigns to the agent.
 
     The nearest file counts: first `directory` is searched, by default the working directory, then
-    each folder above it. `root`, `session_id`, `tools`, `options`, `before_compaction`, `shapes`
-    and `counter` are those of `Session`.
+    each folder above it. `root`, `session_id`, `tools`, `options`, `before_compaction`,
+    `shapes`, `counter` and `record` are those of `Session`.
 
     Raises `PolicyError` if no such file exists, if it has no entry for the agent, or if the agent's
     policy is wrong.
@@ -44,4 +45,5 @@ def for_agent(
         before_compaction=before_compaction,
         shapes=shapes,
         counter=counter,
+        record=record,
     )

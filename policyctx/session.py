@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NoReturn, Self
+from weakref import finalize
 
 from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer
@@ -23,7 +24,7 @@ from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
-from policyctx.store.opening import new_session_id, session_store
+from policyctx.store.opening import new_session_id, path_of, session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.usage import Correction, usage_of
@@ -33,6 +34,7 @@ from policyctx.turns.driving import Driver, finished, in_async, stepwise, verb
 from policyctx.turns.effects import SessionStore, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.memory import Memory, Totals
+from policyctx.turns.recorder import Recorder
 from policyctx.turns.request import Request, moved_to_request
 from policyctx.turns.result import ContextItem, Result, context_items
 
@@ -59,7 +61,10 @@ class Session:
     `CompactionAhead` before a summary is asked for, and may decline it; see `BeforeCompaction`.
     `shapes` read and edit the message objects of a framework, before the shapes of the providers'
     APIs; see `Shape`. A value among them that is not a shape raises `ShapeError`. `expects_usage`
-    says whether to warn when gates compare tokens and no usage is observed.
+    says whether to warn when gates compare tokens and no usage is observed. `record` is a file to
+    which each call is appended, as it was sent and with its usage, for `policyctx replay`; it may
+    have the field `{session_id}`. Only its owner may read it. A failure to write it never fails a
+    call: it gives a warning, and `Totals.unrecorded` counts it.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package
@@ -97,6 +102,7 @@ class Session:
         before_compaction: BeforeCompaction | None = None,
         shapes: Iterable[Shape] | Shapes = (),
         expects_usage: bool = True,
+        record: str | os.PathLike[str] | None = None,
     ) -> None:
         self.policy = OffloadPolicy.of(policy, hints=hints, tools=tools, options=options)
         settings, model = self.policy.store, self.policy.model
@@ -109,6 +115,7 @@ class Session:
             used = counter_of(counter)
         shapes = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
         inherited = {"root": root, "clock": clock, "shapes": shapes, "counter": counter}
+        inherited["record"] = record
         self._inherited: dict[str, Any] = inherited
         """The options of a child that is given none of these."""
         self._has_own_store = store is not None
@@ -119,6 +126,11 @@ class Session:
         self._knowledge = Knowledge(
             self.policy, self.session_id, store, counter=used, clock=clock, shapes=shapes
         )
+        self._recorder: Recorder | None = None
+        if record is not None:
+            path = path_of("record", record, self.session_id)
+            self._recorder = Recorder(path, self.session_id, shapes, clock)
+            finalize(self, self._recorder.finish)
         self._calls = Calls(
             self._knowledge,
             on_invalid=on_invalid,
@@ -156,7 +168,7 @@ class Session:
         files: neither agent reads those of the other with `ReadBackTools`. With `share` the child's
         tools may read this session's files, and those that this session shares. `options` are
         those of `Session` but `root` and `session_id`. By default the child has the clock, the
-        shapes and the `counter` that this session was given.
+        shapes, the `counter` and the `record` that this session was given.
 
         Raises `InputError` for a name with other characters than letters, digits, `-` and `_`, and
         if this session has a `store` of the caller's and the child is not given one.
@@ -299,6 +311,9 @@ class Session:
         """
         request = self._request(system, tools, request)
         turn = self._calls.apply(messages, request, changed=changed)
+        if self._recorder is not None:
+            model = request.model or self.policy.model.name
+            turn = self._recorder.turn(turn, replace(request, model=model), changed=changed)
         return self._calls.reporting.turn("apply", turn)
 
     apply_async = in_async(apply)
@@ -344,7 +359,9 @@ class Session:
         changes. A second call, or a call without `apply` before it, has no effect. Raises
         `UsageError` for a value that is not a usage.
         """
-        return self._calls.observe(usage_of(usage))
+        usage = usage_of(usage)
+        turn = self._calls.observe(usage)
+        return turn if self._recorder is None else self._recorder.billed(turn, usage)
 
     observe_async = in_async(observe)
     """Learn from a `usage` as `observe` does, with the store written in a thread."""
@@ -364,11 +381,12 @@ class Session:
         """Return what the session has sent, spared and stored so far.
 
         Tokens are those of the calls whose usage was observed. With `state: none` all are 0 but
-        `failed_writes`.
+        `failed_writes` and `unrecorded`.
         """
         memory = self._memory()
-        made, failed = len(memory.replacements.made), self.writes.failed
-        return replace(memory.tallied.totals(memory.ledger, made), failed_writes=failed)
+        found = memory.tallied.totals(memory.ledger, len(memory.replacements.made))
+        unrecorded = self._recorder.failed if self._recorder else 0
+        return replace(found, failed_writes=self.writes.failed, unrecorded=unrecorded)
 
     @property
     def tokens_spared(self) -> int:
@@ -415,6 +433,8 @@ class Session:
         again. A store that the caller passed is closed if it has a `close` method. Raises
         `StoreError` if the index cannot be written; nothing is lost then.
         """
+        if self._recorder is not None:
+            self._recorder.finish()
         close = getattr(self.store, "close", None)
         if close is not None:
             close()

@@ -13,6 +13,7 @@ from policyctx.cli import (
     hosts,
     policies,
     replay,
+    sessions,
     summary,
     test,
     tokens,
@@ -29,6 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("sessions")(sessions.sessions)
 app.command("apply")(explain.apply)
 app.command("plan")(explain.plan)
 app.command("explain")(explain.explain)

@@ -132,6 +132,7 @@ class Given:
             "recording": {
                 "name": recording.name,
                 "format": recording.format,
+                "model": self._named(session),
                 "calls": len(recording.calls),
                 "calls_with_usage": len(sizes),
                 "calls_with_summed_usage": _summed(recording),

@@ -13,7 +13,7 @@ import typer
 from policyctx.cli import output
 from policyctx.cli.net_output import net_dollars
 from policyctx.cli.progress import gathered, interruptible, replay_policy, tell
-from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
+from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
 from policyctx.cli.replay_output import figures_report, outcome_report, unknown
 from policyctx.errors import visible
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared
@@ -39,7 +39,9 @@ def diff(
     policy_b: Annotated[
         str, typer.Argument(metavar="POLICY_B", help="The policy to hold against it.")
     ],
-    paths: Recordings,
+    paths: Recordings = None,
+    agent: Agents = None,
+    since: Since = None,
     largest: Annotated[
         int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
     ] = _LARGEST,
@@ -60,9 +62,10 @@ def diff(
     """
     named = policy_a, policy_b
     loaded = replay_policy(policy_a), replay_policy(policy_b)
+    files = recording_files(paths, agent, since, partial=in_part)
     with executor(jobs, scheduler) as workers:
         work = partial(compared, loaded, prices=prices)
-        so_far = gathered(paths, work, workers, partial=in_part)
+        so_far = gathered(files, work, workers)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
         total(figures_of(one.first) for one in so_far.results),

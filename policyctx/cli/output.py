@@ -276,7 +276,7 @@ def gate_report(verdict: GateVerdict, policy: OffloadPolicy) -> dict[str, Any]:
         "gate": verdict.gate,
         "comparison": verdict.comparison,
         "number": None if verdict.number is None else float(verdict.number),
-        "limit": float(verdict.limit),
+        "limit": float(verdict.limit) if verdict.comparison else None,
         "opens": verdict.opens,
         "alternative": verdict.alternative,
         "sentence": verdict.sentence,

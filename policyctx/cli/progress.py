@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from threading import Event, Thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import Generic, NoReturn, Self, TypeAlias, TypeVar
 
 from rich.progress import (
@@ -27,12 +27,11 @@ from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.replay.executing.executor import Executor
+from policyctx.replay.inventory import AgentFiles
 from policyctx.replay.places import (
     RecordingFile,
     RecordingOrigin,
     WorkPart,
-    files,
-    place_of,
 )
 from policyctx.replay.reading import PIPE_REFUSED, unread_in_words
 from policyctx.replay.running import (
@@ -56,9 +55,11 @@ INTERRUPTED = 130
 def interruptible() -> Iterator[None]:
     """Take SIGTERM and the end of the terminal for Ctrl-C; what is ignored, as by nohup, stays so.
 
-    A second one of the same kind is ignored, so that what is done so far can be shown.
+    A second one of the same kind is ignored, so that what is done so far can be shown. In another
+    thread than the main one, which may not do this, nothing changes.
     """
-    numbers = [getattr(signal, name, signal.SIGTERM) for name in ("SIGTERM", "SIGHUP")]
+    is_main = current_thread() is main_thread()
+    numbers = [getattr(signal, name, signal.SIGTERM) for name in ("SIGTERM", "SIGHUP") if is_main]
     before = {number: signal.getsignal(number) for number in numbers}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
@@ -189,21 +190,18 @@ def _mode(name: str) -> int:
 
 
 def gathered(
-    paths: Sequence[str],
+    found: Sequence[RecordingFile],
     work: Work[T],
     executor: Executor,
     *,
     of_part: Callable[[list[Outcome[T]]], list[Outcome[T]]] | None = None,
-    partial: bool = False,
 ) -> Progressed[T]:
     """Do the work on every recording; Ctrl-C ends it, and what is done until then is returned.
 
     The order is that of the files, whoever does the work. `of_part` makes of the outcomes of each
-    part of a file what is kept of them. Files of which much is not understood are read if `partial`
-    is true. Raises `InputError` for a path that is a wrong URL.
+    part of a file what is kept of them.
     """
     kept = of_part or list
-    found = files(map(place_of, paths), partial=partial)
     so_far: Progressed[T] = Progressed(of_files=len(found))
     outcomes: list[Outcome[T]] = []
     by_file: dict[RecordingFile, list[tuple[WorkPart, list[Outcome[T]]]]] = {}
@@ -247,6 +245,19 @@ def tell(so_far: Progressed[T]) -> None:
             err.print(sentence, soft_wrap=True)
     for sentence in _left(so_far):
         err.print(sentence, soft_wrap=True)
+
+
+def tell_folders(looked: Iterable[AgentFiles]) -> bool:
+    """Print to stderr what of the agents' folders is not read; return whether any cannot be."""
+    err, failed = console(stderr=True), False
+    for home, found in (each for of in looked for each in of.found.items()):
+        for path, why in found.unreadable.items():
+            err.print(f"error: {path}: {why}", soft_wrap=True)
+            failed = True
+        for what, number in found.left_out.items():
+            files = counted(number, what)
+            err.print(f"skipped: {files} in {home.path()}, never followed or read", soft_wrap=True)
+    return failed
 
 
 def missing(so_far: Progressed[T]) -> Iterator[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -10,9 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from policyctx.cli.output import Json, Partial, Policy, console, json_text
-from policyctx.cli.progress import Progressed, gathered, interruptible, missing, replay_policy, tell
+from policyctx.cli.progress import (
+    Progressed,
+    gathered,
+    interruptible,
+    missing,
+    replay_policy,
+    tell,
+    tell_folders,
+)
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.executing.processes import executor
+from policyctx.replay.inventory import files_of_agents, require_files
+from policyctx.replay.places import RecordingFile, files, place_of
 from policyctx.replay.report.page import check_writable, write_report
 from policyctx.replay.running import ShownSessions, in_one_line, replayed, shown
 from policyctx.replay.terms import PricesOf
@@ -28,11 +41,44 @@ def _scheduler(text: str) -> str:
 
 
 Recordings: TypeAlias = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="PATHS",
         help="Recorded sessions, and folders of them; also URLs: s3://, gs://, az://, file://.",
         show_default=False,
+    ),
+]
+Agents: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent",
+        metavar="NAME",
+        help="The sessions of this agent in its usual folder, such as claude-code; repeatable.",
+        show_default=False,
+    ),
+]
+
+
+def _since(text: str) -> float:
+    """Return the time that a user gives, in seconds since 1970; a date begins at midnight here."""
+    if found := _SPAN.fullmatch(text.strip()):
+        return max(0.0, time.time() - int(found[1]) * _SECONDS[found[2]])
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()
+    except (ValueError, OverflowError, OSError):
+        expected = "expected a span such as 30d, 12h or 2w, or a date such as 2026-11-01"
+        raise typer.BadParameter(expected) from None
+
+
+_SPAN = re.compile(r"(\d{1,6})([hdw])")
+_SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
+Since: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        metavar="WHEN",
+        help="Only sessions with a call since then: 30d, 12h, 2w, or a date such as 2026-11-01.",
+        show_default=False,
+        parser=_since,
     ),
 ]
 Scheduler: TypeAlias = Annotated[
@@ -53,6 +99,33 @@ Prices: TypeAlias = Annotated[
         " model.price of the policy replaces both."
     ),
 ]
+
+
+def recording_files(
+    paths: Sequence[str] | None,
+    agents: Sequence[str] | None,
+    since: float | None,
+    *,
+    partial: bool,
+) -> list[RecordingFile]:
+    """Return the files at PATHS, or those of the agents; stderr says what is not read of these.
+
+    Raises `InputError` for a path that is a wrong URL, and where an agent has no session.
+    """
+    if bool(paths) == bool(agents):
+        raise typer.BadParameter("expected PATHS, or --agent in place of them")
+    if paths:
+        return files(map(place_of, paths), partial=partial, since=since)
+    looked = files_of_agents(agents or (), since)
+    tell_folders(looked)
+    require_files(looked, since)
+    return [
+        RecordingFile(file.path, named=False, bytes=file.bytes, partial=partial, since=since)
+        for of in looked
+        for file in of.files
+    ]
+
+
 # Of each item; the whole of most.
 _EXCERPT = 4_000
 
@@ -60,7 +133,9 @@ _EXCERPT = 4_000
 @interruptible()
 def replay(
     policy: Policy,
-    paths: Recordings,
+    paths: Recordings = None,
+    agent: Agents = None,
+    since: Since = None,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     regret_details: Annotated[
@@ -98,13 +173,14 @@ def replay(
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when nothing was replayed;
     130 after Ctrl-C or SIGTERM, which show what is done so far.
 
-    Example: policyctx replay coding-agent ~/.claude/projects --report out.html
+    Example: policyctx replay coding-agent --agent claude-code --since 30d --report out.html
     """
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv exclude each other")
     loaded = replay_policy(policy)
     if report is not None:
         check_writable(report)
+    found = recording_files(paths, agent, since, partial=in_part)
     excerpt = None if report is None else report_text
     out = console()
     if not (as_json or regret_details or report):
@@ -112,14 +188,14 @@ def replay(
         in_short: Progressed[ShownSessions]
         with executor(jobs, scheduler) as workers:
             work = partial(shown, loaded, prices=prices)
-            in_short = gathered(paths, work, workers, of_part=one_line, partial=in_part)
+            in_short = gathered(found, work, workers, of_part=one_line)
         in_short.calls = sum(one.figures.calls for one in in_short.results)
         _print(out, in_short.results, in_short, as_csv=as_csv, each=sessions, prices=prices)
         tell(in_short)
         raise typer.Exit(in_short.exit_code)
     with executor(jobs, scheduler) as workers:
         work_in_full = partial(replayed, loaded, excerpt=excerpt, prices=prices)
-        so_far = gathered(paths, work_in_full, workers, partial=in_part)
+        so_far = gathered(found, work_in_full, workers)
     so_far.calls = sum(len(session.calls) for session in so_far.results)
     if report is not None:  # before what is printed: the terminal may be closed
         size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
@@ -127,8 +203,8 @@ def replay(
         values = replay_report(policy, so_far, details=regret_details, prices=prices)
         out.out(json_text(values), highlight=False)
     else:
-        found = [ShownSessions.of(one) for one in so_far.results]
-        _print(out, found, so_far, as_csv=as_csv, each=sessions, prices=prices)
+        each = [ShownSessions.of(one) for one in so_far.results]
+        _print(out, each, so_far, as_csv=as_csv, each=sessions, prices=prices)
         if regret_details and not as_csv:
             print_regrets(out, so_far.results)
     tell(so_far)

@@ -32,7 +32,7 @@ from policyctx.cli.progress import (
     replay_policy,
     tell,
 )
-from policyctx.cli.replay import Jobs, Prices, Recordings, Scheduler
+from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
 from policyctx.definitions.items import HostObject
 from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
@@ -348,7 +348,9 @@ _DEFAULT = "coding-agent"
 
 @interruptible()
 def tune(
-    paths: Recordings,
+    paths: Recordings = None,
+    agent: Agents = None,
+    since: Since = None,
     policy: Annotated[
         str,
         typer.Option(metavar="POLICY", help="The incumbent: a preset's name or a file's path."),
@@ -408,7 +410,7 @@ def tune(
     Exit codes: 0 done; 1 when a file could not be read or replayed, or when no session has prices;
     130 after Ctrl-C or SIGTERM; these and a closed terminal keep the best so far.
 
-    Example: policyctx tune ~/.claude/projects --policy mine.yaml -o tuned.yaml --jobs 2
+    Example: policyctx tune --agent claude-code --policy mine.yaml -o tuned.yaml --jobs 2
     """
     replay_policy(policy)
     incumbent = Incumbent(policy)
@@ -418,9 +420,10 @@ def tune(
     constraints = Constraints(never_dearer=never_dearer, max_regret=max_regret)
     options = study.StudyOptions(seed=seed, folds=folds, constraints=constraints)
     shown = None
+    files = recording_files(paths, agent, since, partial=in_part)
     with executor(jobs, scheduler) as workers:
         work = partial(read, by=project_by)
-        so_far = gathered(paths, work, workers, partial=in_part)
+        so_far = gathered(files, work, workers)
         so_far.calls = sum(one.calls for one in so_far.results)
         if so_far.calls and not so_far.is_interrupted:
             shown = _studied(incumbent, so_far, options, workers, prices=prices)

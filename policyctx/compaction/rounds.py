@@ -118,10 +118,10 @@ def _sourced(
         if line.unit is None:
             yield SourcedLine(line.text)
             continue
-        unit, entry = line.unit, line.text.partition("\n")[0]
-        message = known.get(entry) if unit.message < 0 else unit.message + offset
+        unit = line.unit
+        message = known.get(unit.text) if unit.message < 0 else unit.message + offset
         if message is not None:
-            known[entry] = message
+            known[unit.text] = message
         yield SourcedLine(line.text, message, unit.user, str(unit.group))
 
 

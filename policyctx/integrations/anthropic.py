@@ -13,14 +13,15 @@ that has no middleware.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, suppress
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from types import new_class
 from typing import Any, TypeAlias, get_origin
 
 from policyctx.definitions.items import HostObject, Message
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import UsageError, required
 from policyctx.integrations.host_sessions import (
     HostSessions,
     SentTurn,
@@ -32,21 +33,15 @@ from policyctx.integrations.host_sessions import (
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session
+from policyctx.tokens.usage import Usage, usage_of
 
-try:
+with required(
+    "the middleware for Anthropic's SDK", "anthropic", needs="anthropic>=0.110", extra="anthropic"
+):
     import anthropic
-except ImportError as error:
-    raise MissingExtraError("the middleware for Anthropic's SDK", extra="anthropic") from error
-if not hasattr(anthropic, "Middleware"):
-    raise InstallationError(
-        "the middleware for Anthropic's SDK needs anthropic>=0.110, and"
-        f" {anthropic.__version__} is installed: pip install 'anthropic>=0.110'"
-    )
-
-# They came with the middleware.
-from anthropic import APIRequest, APIResponse, AsyncAPIResponse
-from anthropic import AsyncCallNext as AsyncNext
-from anthropic import CallNext as Next
+    from anthropic import APIRequest, APIResponse, AsyncAPIResponse
+    from anthropic import AsyncCallNext as AsyncNext
+    from anthropic import CallNext as Next
 
 SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
 
@@ -191,39 +186,59 @@ def _usage(response: APIResponse[Any] | AsyncAPIResponse[Any]) -> object:
 
 
 class _MessageStreamUsage:
-    """The usage in the events of one stream, until it holds a prompt.
+    """The usage in the events of one stream.
 
-    `message_start` has it, of this prompt alone. Some gateways only send it in `message_delta`.
+    `message_start` has the prompt, and `message_delta` the output. Some gateways send all of it in
+    `message_delta`.
     """
 
     def __init__(self) -> None:
-        self._is_found = False
+        self._begun: Usage | None = None
 
-    def of(self, event: HostObject) -> object:
-        """Return the usage if this event is the first to have one with a prompt."""
-        if self._is_found or event.type not in {"message_start", "message_delta"}:
+    def of(self, event: HostObject) -> Usage | None:
+        """Return the usage if it is whole with this event."""
+        if event.type not in {"message_start", "message_delta"}:
             return None
         usage = getattr(event.message if event.type == "message_start" else event, "usage", None)
-        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        self._is_found = any(getattr(usage, name, None) for name in names)
-        return usage if self._is_found else None
+        with suppress(UsageError):
+            found = usage_of(usage)
+            if event.type == "message_start":
+                self._begun = found if found.prompt else None
+                return None
+            begun, self._begun = self._begun or found, None
+            whole = replace(begun, output=max(begun.output, found.output))
+            return whole if whole.prompt else None
+        return None
+
+    def rest(self) -> Usage | None:
+        """Return what is known of the usage of a stream that ended too early."""
+        begun, self._begun = self._begun, None
+        return begun
 
 
 def _observed(turn: Turn, events: Generator[Any]) -> Generator[Any]:
     """Yield the events of a stream, and observe its usage when it comes by."""
     found = _MessageStreamUsage()
     with closing(events):
-        for event in events:
-            if (usage := found.of(event)) is not None:
+        try:
+            for event in events:
+                if (usage := found.of(event)) is not None:
+                    turn.observe(usage)
+                yield event
+        finally:
+            if (usage := found.rest()) is not None:
                 turn.observe(usage)
-            yield event
 
 
 async def _observed_async(turn: Turn, events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
     """Yield the events of a stream as `_observed` does."""
     found = _MessageStreamUsage()
     async with aclosing(events):
-        async for event in events:
-            if (usage := found.of(event)) is not None:
+        try:
+            async for event in events:
+                if (usage := found.of(event)) is not None:
+                    await turn.observe_async(usage)
+                yield event
+        finally:
+            if (usage := found.rest()) is not None:
                 await turn.observe_async(usage)
-            yield event

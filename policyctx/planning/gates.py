@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.gates import Comparison, Kind, Nothing
+from policyctx.definitions.items import PlainValue
 from policyctx.planning.facts import Added, Unit
 from policyctx.planning.outlook import Outlook
 from policyctx.planning.select import Candidates
@@ -34,7 +35,7 @@ class StepGate(NamedTuple):
     """One gate of a step, its value in the policy, and the kind of its number."""
 
     name: str
-    given: Limits[Any]
+    given: Any
     alternative: int
     kind: Kind
     limits: tuple[tuple[str, Comparison, object], ...]
@@ -48,16 +49,24 @@ class Weighed(NamedTuple):
     sides: str
 
 
-# The number of a gate, or why there is none to compare.
-Measured: TypeAlias = Number | Weighed | Nothing
+class Answer(NamedTuple):
+    """What a gate says that compares no number: whether it opens, and why."""
+
+    opens: bool
+    why: str
+
+
+# The number of a gate, or why there is none to compare; a gate without comparisons answers.
+Measured: TypeAlias = Number | Weighed | Nothing | Answer
 
 
 class GateVerdict(NamedTuple):
-    """One comparison of one gate of a step.
+    """One comparison of one gate of a step, or the answer of a gate that compares no number.
 
     `number` is None when there was nothing to compare, and `note` says why; otherwise it says what
-    the number was made from, where that is known. Of the comparisons of one `alternative` (a map of
-    `when`) all must open, of the alternatives one.
+    the number was made from, where that is known. An answer has no comparison and no number, and
+    its reason is the note. Of the comparisons of one `alternative` (a map of `when`) all
+    must open, of the alternatives one.
     """
 
     step: str
@@ -76,13 +85,15 @@ class GateVerdict(NamedTuple):
     def rule(self) -> RulePath:
         """The key that gives the limit, below the index of one of several alternatives."""
         index = (str(self.alternative),) if self.is_one_of else ()
-        return ("steps", self.step, "when", *index, *self.gate.split("."), self.comparison)
+        comparison = (self.comparison,) if self.comparison else ()
+        return ("steps", self.step, "when", *index, *self.gate.split("."), *comparison)
 
     @property
     def sentence(self) -> str:
         """The numbers compared, for people: `tokens: 12,000 < 160,000`."""
         if self.number is None:
-            return f"{self.gate}: {Nothing(self.note).sentence}"
+            why = Nothing(self.note).sentence if self.comparison else self.note
+            return f"{self.gate}: {why}"
         comparison = COMPARISONS[self.comparison]
         sign = comparison.sign if self.opens else comparison.opposite
         number, limit = _shown(self.number, self.kind), _shown(self.limit, self.kind)
@@ -117,7 +128,9 @@ def sizes_of_selection(step: Step) -> frozenset[str]:
     return frozenset(found)
 
 
-def _limits(given: Limits[Any]) -> tuple[tuple[str, Comparison, object], ...]:
+def _limits(given: PlainValue) -> tuple[tuple[str, Comparison, object], ...]:
+    if not isinstance(given, Limits):
+        return ()
     found = ((name, one, getattr(given, name)) for name, one in given.noted(Comparison).items())
     return tuple((name, one, wanted) for name, one, wanted in found if wanted is not None)
 
@@ -201,6 +214,11 @@ class Measures:
         for name, given, alternative, kind, limits in gates:
             measured: Measured = getattr(self, name.replace(".", "_"))(given)
             number: Number | None
+            if isinstance(measured, Answer):
+                answered = "", None, 0, measured.opens, kind, alternative, measured.why
+                found.append(GateVerdict(self._step, name, *answered, is_one_of))
+                continue
+            assert limits, f"the gate `{name}` compares nothing, so it has to answer"  # noqa: S101
             if isinstance(measured, Nothing):
                 number, note = None, str(measured)
             else:

@@ -1,7 +1,6 @@
 """From what the models refused to what a person reads: place, mistake, nearest right word."""
 
 from collections.abc import Iterable, Iterator
-from typing import get_args
 
 from pydantic_core import ErrorDetails
 
@@ -12,8 +11,10 @@ from policyctx.policy.suggestions import (
     as_name,
     corrected,
     example,
+    example_of_key,
     is_accepted,
     key_for_word,
+    needed_keys,
     place_of_key,
 )
 from policyctx.policy.templates import TemplateError
@@ -63,19 +64,13 @@ def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
         if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:
             sentence = f"the key {error['loc'][-1]!r} is missing"
             found[path, sentence] = [
-                Diagnostic(node.at, "PC102", sentence, _only_value(path, error["loc"][-1]))
+                Diagnostic(node.at, "PC102", sentence, example_of_key((*path, error["loc"][-1])))
             ]
         elif _is_of_other_form(error, path, node, errors):
             continue
         elif error["type"] not in {"extra_forbidden", "missing"} and node.place not in found:
             found[node.place] = list(_about_value(error, path, node))
     return [diagnostic for same_place in found.values() for diagnostic in same_place]
-
-
-def _only_value(path: Path, key: int | str) -> str:
-    """Say how to write a key that may have one value only."""
-    values = get_args(type_at((*path, key)))
-    return f"write `{key}: {values[0]}`" if len(values) == 1 else ""
 
 
 def _is_of_other_form(
@@ -108,7 +103,8 @@ def _unknown_key(path: Path, node: Node, owner: Node) -> Diagnostic:
         action = STEP_ACTIONS.get(str(do.value)) if do is not None else None
         refused = action.keys_without_use if action is not None else ()
         word_key = key_for_word(path, node, owner.value)
-        elsewhere = place_of_key(path, node, refused)
+        needed = "" if near else needed_keys(path[:-1], owner)
+        elsewhere = needed or place_of_key(path, node, refused)
         likely = f"did you mean {word_key!r}?" if word_key else elsewhere or likely
     if path == ("agents",):
         likely = "`policyctx agents` checks a policyctx.yaml"

@@ -226,6 +226,23 @@ def example(path: Path, node: Node) -> str:
     return f"write `{inline(name)}: {inline(written)}`"
 
 
+def example_of_key(path: Path) -> str:
+    """Return how to write a key that is missing, or its words; empty if it has no example."""
+    field = _field(path)
+    examples = [] if field is None else _examples(*field)
+    if len(examples) > 1 and examples == [*get_args(type_at(path))]:
+        return f"it is one of {', '.join(examples)}"
+    return f"write `{path[-1]}: {inline(examples[0])}`" if examples else ""
+
+
+def needed_keys(path: Path, owner: Node) -> str:
+    """Return how the map at `path` is written that has none of the keys that it needs."""
+    model = model_in(type_at(path)) if path and isinstance(path[-1], str) else None
+    needed = {} if model is None else _required(model)
+    is_written = not needed or not owner.value.keys().isdisjoint(present(model).model_fields)
+    return "" if is_written else f"write `{path[-1]}: {inline(needed)}`"
+
+
 def place_of_key(path: Path, node: Node, refused: Collection[str] = ()) -> str:
     """Return where a key belongs that is unknown at `path` and known elsewhere; empty for nowhere.
 

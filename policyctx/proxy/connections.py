@@ -1,8 +1,8 @@
-"""What connections need beyond aiohttp: clients that have ended their side, stale pools, odd bytes.
+"""What connections need beyond aiohttp: large heads, clients that ended, stale pools, odd bytes.
 
-Three things that HTTP allows and aiohttp loses: a client may end its side of a connection and still
-wait for its answer, an upstream may close a connection that is about to be used again, and headers
-may have bytes that are not UTF-8.
+aiohttp bounds each header, but not a head. And HTTP allows three things that aiohttp loses: a
+client may end its side of a connection and still wait for its answer, an upstream may close a
+connection that is about to be used again, and headers may have bytes that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiohttp
 from aiohttp import http_writer
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpVersion11
 from aiohttp.http_exceptions import HttpProcessingError, InvalidURLError
+from aiohttp.http_parser import HttpRequestParser, RawRequestMessage
+from aiohttp.streams import EMPTY_PAYLOAD
 from multidict import CIMultiDict
 
 from policyctx.definitions.items import HostObject
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
 
 _log = logging.getLogger(__name__)
+
+_Parsed: TypeAlias = "tuple[list[tuple[RawRequestMessage, aiohttp.StreamReader]], bool, bytes]"
 
 # A client that has gone resets the connection when it is sent one of these. It takes an interim
 # response before its answer, whether it expects it or not (RFC 9110, 15.2), and zeros before the
@@ -61,6 +65,43 @@ class AnswerProgress:
     """What a client of HTTP/1.1 may be sent now, and which changes nothing of its answer."""
 
 
+class HeadParser(HttpRequestParser):
+    """Reads requests; raises `HttpProcessingError` with status 431 for a head that is too large.
+
+    So it does for trailers, and for what is around the chunks of a body. aiohttp bounds each header
+    and their number alone, and one head may have 8 MB.
+    """
+
+    def __init__(self, most: int, *of_request: HostObject, **options: HostObject) -> None:
+        super().__init__(*of_request, **options)
+        self._most, self._newest = most, EMPTY_PAYLOAD
+        self.held = 0
+        """The bytes since those with which a head or a part of a body came."""
+
+    def feed_data(self, data: bytes, *_: object, **__: object) -> _Parsed:
+        """Return the requests whose heads are complete now, and what aiohttp returns with them."""
+        if self.held > self._most:
+            return [], False, b""
+        body = self._newest
+        before = body.total_bytes, body.is_eof()
+        found = super().feed_data(data)
+        is_body = (body.total_bytes, body.is_eof()) != before
+        self.held = 0 if found[0] or is_body else self.held + len(data)
+        largest = max((_size(head) for head, _ in found[0]), default=self.held)
+        if largest > self._most:
+            self.held = largest
+            text = f"Got more than {self._most} bytes in a head"
+            raise HttpProcessingError(code=431, message=text)
+        if found[0]:
+            self._newest = found[0][-1][1]
+        return found
+
+
+def _size(head: RawRequestMessage) -> int:
+    """Return about how many bytes a head has."""
+    return len(head.path) + sum(len(name) + len(value) + 4 for name, value in head.raw_headers)
+
+
 class Client(asyncio.Protocol):
     """A connection of a client, which hands all that happens to `handler`, the server's protocol.
 
@@ -70,28 +111,36 @@ class Client(asyncio.Protocol):
     """
 
     def __init__(
-        self, handler: asyncio.Protocol, limits: ProxyLimits, lost: Callable[[], object]
+        self,
+        handler: asyncio.Protocol,
+        parser: HeadParser,
+        limits: ProxyLimits,
+        lost: Callable[[], object],
     ) -> None:
-        self._handler, self._limits, self._lost = handler, limits, lost
+        self._handler, self._parser, self._limits, self._lost = handler, parser, limits, lost
         self._transport: asyncio.Transport | None = None
+        self._late: asyncio.TimerHandle | None = None
         self._looks = 0
-        self.has_asked = False
-        """Whether a request has come."""
         self.request: web.Request | None = None
         """The request that is answered."""
         self.progress = AnswerProgress()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, and close the connection if its first request is slow to come."""
+        """Begin, and close the connection if the head of its first request is slow to come."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - of a TCP server
         self._transport = transport
         self._handler.connection_made(transport)
-        loop = asyncio.get_running_loop()
-        loop.call_later(self._limits.header_seconds, self._close_unless_begun)
+        self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
-        """Hand on what came."""
+        """Hand on what came, and close the connection if the rest of a head is slow to come."""
         self._handler.data_received(data)
+        if self._parser.held:
+            if self._late is None:
+                self._wait_for_head()
+        elif self._late is not None:
+            self._late.cancel()
+            self._late = None
 
     def pause_writing(self) -> None:
         """Hand on that the client reads slowly."""
@@ -104,6 +153,8 @@ class Client(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Hand on that the connection has ended."""
         self._transport = None
+        if self._late is not None:
+            self._late.cancel()
         self._handler.connection_lost(exc)
         self._lost()
 
@@ -118,8 +169,14 @@ class Client(asyncio.Protocol):
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
         return True
 
-    def _close_unless_begun(self) -> None:
-        if not self.has_asked and self._transport is not None:
+    def _wait_for_head(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._late = loop.call_later(self._limits.header_seconds, self._end)
+
+    def _end(self) -> None:
+        if self.request is not None:
+            self._wait_for_head()  # until the request before is answered
+        elif self._transport is not None:
             self._transport.abort()
 
     def _look(self) -> None:

@@ -34,13 +34,15 @@ class ProxyLimits:
     """Of the last bodies of all conversations. Those used longest ago leave memory above it."""
     idle_seconds: float = 900
     """After which a conversation leaves memory."""
+    head_bytes: int = 2**17
+    """Of the head of a request."""
     header_seconds: float = 10
-    """For the first request of a connection to arrive up to the end of its headers."""
+    """For the head of a request to arrive, from its first byte or the begin of the connection."""
     body_seconds: float = 30
     """For each `body_piece` of a request's body, or its end, to arrive."""
     body_piece: int = 2**14
     waiting_seconds: float = 120
-    """For the next request of a connection to arrive up to the end of its headers."""
+    """For the next request of a connection to begin."""
     refused_seconds: float = 10
     """For the rest of a body that was refused, so that its client reads the answer."""
     connect_seconds: float = 30

@@ -28,6 +28,7 @@ from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import (
     AnswerProgress,
     Client,
+    HeadParser,
     UpstreamLeftError,
     keep_header_bytes,
     wrong_with,
@@ -56,6 +57,9 @@ _SWEEP_SECONDS = 30
 # What aiohttp says of a head with more headers than it reads.
 _TOO_MANY = "Too many headers received"
 _BACKLOG = 1024
+_READ_BYTES = 2**18
+# Requests that a client may send before the one before them is answered.
+_WAITING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,30 @@ class RefusedError(Exception):
 class _Reader(web.RequestHandler):
     """Reads requests, and refuses one that is not HTTP in the same way as any other."""
 
-    __slots__ = ()
+    __slots__ = ("heads",)
+
+    def __init__(self, server: web.Server, limits: ProxyLimits) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(
+            server,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type]
+            keepalive_timeout=limits.waiting_seconds,
+            lingering_time=limits.refused_seconds,
+            read_bufsize=_READ_BYTES,
+        )
+        self._max_msg_queue_size, self._msg_queue_resume_size = _WAITING, 1
+        self._parser = self.heads = HeadParser(
+            limits.head_bytes,
+            self,
+            loop,
+            _READ_BYTES,
+            max_line_size=2**16,
+            max_field_size=2**16,
+            payload_exception=web.RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=_WAITING,
+        )
 
     def handle_error(
         self,
@@ -108,7 +135,7 @@ class _Reader(web.RequestHandler):
         if isinstance(exc, HttpProcessingError):
             text = f"the request cannot be read: {wrong_with(exc)}"
             is_large = isinstance(exc, LineTooLong) or exc.message == _TOO_MANY
-            status = 431 if is_large else status
+            status = 431 if is_large else exc.code or status
         _log.warning(text)
         response = RefusedError(status, "invalid_request_error", text).response()
         response.force_close()
@@ -213,25 +240,15 @@ class Proxy:
     def _connection(self, runner: web.AppRunner) -> asyncio.Protocol:
         """Return the protocol of a new connection."""
         limits = self._settings.limits
-        made = _Reader(
-            present(runner.server),
-            loop=asyncio.get_running_loop(),
-            access_log=None,  # type: ignore[arg-type]
-            auto_decompress=False,
-            keepalive_timeout=limits.waiting_seconds,
-            lingering_time=limits.refused_seconds,
-            max_field_size=2**16,
-            max_line_size=2**16,
-            read_bufsize=2**18,
-        )
+        made = _Reader(present(runner.server), limits)
         lost = partial(self._clients.pop, made, None)
-        client = self._clients[made] = Client(made, limits, lost)
+        client = self._clients[made] = Client(made, made.heads, limits, lost)
         return client
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         client = self._clients.get(request.protocol)
         if client is not None:
-            client.has_asked, client.request, client.progress = True, request, AnswerProgress()
+            client.request, client.progress = request, AnswerProgress()
         try:
             path = self._checked_path(request)
             if path.startswith(OWN_PAGES):

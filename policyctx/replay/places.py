@@ -32,8 +32,15 @@ class RecordingFile:
     bytes: int = 0
     partial: bool = False
     """Whether it is read if much of it is not understood."""
-    repeated: frozenset[str] = field(default=frozenset(), compare=False)
-    """The ids of calls that an earlier file has, too."""
+    repeated: frozenset[str] | None = field(default=None, compare=False)
+    """The ids of calls that an earlier file has, too; None until the files are told apart."""
+    since: float | None = None
+    """Sessions whose last call was before that, in seconds since 1970, are left out."""
+
+    def takes(self, recording: Recording) -> bool:
+        """Return whether a session is not left out; one without times never is."""
+        last = recording.last
+        return self.since is None or last is None or last >= self.since
 
 
 def place_of(text: str) -> Place:
@@ -52,7 +59,9 @@ def place_of(text: str) -> Place:
     return ObjectUrl(f"{parts.scheme}://{parts.netloc}", parts.path.strip("/"))
 
 
-def files(places: Iterable[Place], *, partial: bool = False) -> list[RecordingFile]:
+def files(
+    places: Iterable[Place], *, partial: bool = False, since: float | None = None
+) -> list[RecordingFile]:
     """Return the files at the places and in the folders among them, sorted within each folder.
 
     A file that is found in two ways is there once. Raises `MissingExtraError` for a URL without the
@@ -65,7 +74,7 @@ def files(places: Iterable[Place], *, partial: bool = False) -> list[RecordingFi
             earlier = found.setdefault(identity, each)
             if each.named and not earlier.named:
                 found[identity] = replace(earlier, named=True)
-    return [replace(file, partial=partial) for file in found.values()]
+    return [replace(file, partial=partial, since=since) for file in found.values()]
 
 
 def _at(place: Place) -> Iterator[RecordingFile]:
@@ -138,8 +147,9 @@ class WorkPart:
             if self.of is None
             else reading.recordings_in_range(path, self.of)
         )
-        seen = set(self.file.repeated)
-        return (recording.counted_once(seen) for recording in found)
+        seen = set(self.file.repeated or ())
+        taken = filter(self.file.takes, found)
+        return (recording.counted_once(seen) for recording in taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +195,7 @@ def told_apart(found: Sequence[RecordingFile], executor: Executor) -> Iterator[R
 
     This process reads each file for that when its turn comes, and another executor all before.
     """
-    if len(found) < 2:  # noqa: PLR2004 - a file alone repeats nothing of another
+    if len(found) == 1 or all(file.repeated is not None for file in found):
         yield from found
         return
     results = executor.results(_call_ids, [*map(Job, found)])

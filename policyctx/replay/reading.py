@@ -16,7 +16,7 @@ from policyctx.errors import MissingExtraError, ReaderError, UnreadableRecording
 from policyctx.replay.objects import ObjectUrl, Opener
 from policyctx.replay.readers.appearance import PAGE, appearance
 from policyctx.replay.readers.building import RecordingNames
-from policyctx.replay.readers.registered import Reader, readers
+from policyctx.replay.readers.registered import LISTS, Reader, readers
 from policyctx.replay.readers.source import BOM, JsonLines, Opened, Source, source_of
 from policyctx.replay.recording import NOTHING_UNREAD, Recording, Unread
 from policyctx.resources import open_file
@@ -219,6 +219,8 @@ PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
 
 MOST_UNREAD = 0.1
 """The share of a file's records, and of its bytes, that may be without meaning to its reader."""
+# So many records are looked at before a file is taken for a list of messages.
+_FIRST = 50
 # So many records show whether a reader understands a file; until then no recording is handed out.
 _ENOUGH = 2_000
 
@@ -361,12 +363,23 @@ def _with_missed(recording: Recording, missed: Counter[str]) -> Recording:
 
 
 def _recognising(source: Source) -> Iterator[Reader]:
-    """Yield the readers that know a record, in the order of the records."""
-    known = [*readers()]
-    for outline in source.outlines():
+    """Yield the readers that know a record, in the order of the records.
+
+    Lists of messages come behind what knows one of the first records: programs write other things
+    around their messages.
+    """
+    known, lists = [*readers()], list[Reader]()
+    for position, outline in enumerate(source.outlines()):
+        if position == _FIRST:
+            yield from lists
+            lists = []
         for reader in [reader for reader in known if reader.recognises(outline)]:
             known.remove(reader)
-            yield reader
+            if reader.FORMAT in LISTS and position < _FIRST:
+                lists.append(reader)
+            else:
+                yield reader
+    yield from lists
 
 
 def _reader_of(format_: str) -> Reader:

@@ -155,6 +155,11 @@ class Recording:
             repeated=len(self.calls) - len(kept),
         )
 
+    @property
+    def last(self) -> float | None:
+        """When its last call was made, in seconds since 1970; None where it does not say."""
+        return max((call.at for call in self.calls if call.at is not None), default=None)
+
     def until(self, call: int) -> Recording:
         """Return the recording as it was when a call, counted from 1, was made.
 

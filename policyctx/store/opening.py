@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
+from policyctx.definitions.names import is_url
 from policyctx.errors import InputError, StoreError
 from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store
@@ -64,12 +65,7 @@ def session_store(
     given = settings.root if root is None else os.fspath(root)
     shared = True
     if root is None or SESSION_FIELD in given:
-        try:
-            template = parsed_template(given, ROOT_FIELDS)
-        except TemplateError as error:
-            raise InputError(f"the root {given!r}: {error}") from error
-        shared = not template.fields
-        root = template.render({"session_id": safe_part(session_id)})
+        root, shared = _rendered("root", given, session_id)
     return ContextFileSystem(
         root,
         on_conflict=settings.on_conflict,
@@ -83,6 +79,26 @@ def session_store(
         spill_to=None if folder is None else absolute_root(folder) / safe_part(session_id),
         clock=clock,
     )
+
+
+def _rendered(what: str, given: str, session_id: str) -> tuple[str, bool]:
+    """Return a path for a session, and whether it is that of other sessions too."""
+    try:
+        template = parsed_template(given, ROOT_FIELDS)
+    except TemplateError as error:
+        raise InputError(f"the {what} {given!r}: {error}") from error
+    return template.render({"session_id": safe_part(session_id)}), not template.fields
+
+
+def path_of(what: str, given: object, session_id: str) -> Path:
+    """Return the absolute path of a session's file, which may have the field `{session_id}`.
+
+    Raises `InputError` for wrong fields beside it, and for what is not a path of this machine.
+    """
+    if not isinstance(given, str | os.PathLike) or is_url(str(given)):
+        raise InputError(f"{what}: expected the path of a file, got {given!r}")
+    path = os.fspath(given)
+    return absolute_root(_rendered(what, path, session_id)[0] if SESSION_FIELD in path else path)
 
 
 def stores_in(

@@ -228,7 +228,7 @@ class Definitions:
         and what is quoted tells nothing.
         """
         text = _QUOTED.sub("", text)
-        wanted = _stems(text)
+        wanted = {word: self._rarity(word) for word in _stems(text)}
         found: dict[str, tuple[float, str]] = {}
         for definition in self.all:
             told = self._words[definition]
@@ -237,11 +237,10 @@ class Definitions:
                 plain = _QUOTED.sub("", example)
                 own = _stems(plain)
                 shared = sum(
-                    self._rarity(word)
-                    * (1 if _has(own, word) else _TOLD if _has(told, word) else 0)
-                    for word in wanted
+                    rarity * (1 if _has(own, word) else _TOLD if _has(told, word) else 0)
+                    for word, rarity in wanted.items()
                 )
-                share = shared / (sum(map(self._rarity, wanted)) or 1)
+                share = shared / (sum(wanted.values()) or 1)
                 alike = SequenceMatcher(None, text.lower(), plain.lower()).ratio()
                 likeness = share + _LETTERS * alike - other
                 found[example] = max(

@@ -66,6 +66,18 @@ class Usage:
         """Tokens of the whole prompt: system, tools and messages."""
         return self.input + self.cache_read + self.cache_write
 
+    def as_record(self) -> dict[str, Any]:
+        """Return the fields by which Anthropic's API has it; `usage_of` reads them back."""
+        fields: dict[str, Any] = {
+            "input_tokens": self.input,
+            "cache_read_input_tokens": self.cache_read,
+            "cache_creation_input_tokens": self.cache_write,
+            "output_tokens": self.output,
+        }
+        if (hour := self.cache_write_1h) is not None:
+            fields["cache_creation"] = {_HOUR: hour, _MINUTES: self.cache_write - hour}
+        return fields | ({"service_tier": self.tier} if self.tier else {})
+
 
 _HOUR, _MINUTES = "ephemeral_1h_input_tokens", "ephemeral_5m_input_tokens"
 

@@ -46,8 +46,8 @@ from policyctx.turns.request import Request
 class Totals:
     """What a session has done so far.
 
-    `calls`, the tokens and `failed_writes` are those since the `Session` object was made. The rest
-    includes what earlier objects with the same `session_id` and root did.
+    `calls`, the tokens, `failed_writes` and `unrecorded` are those since the `Session` object was
+    made. The rest includes what earlier objects with the same `session_id` and root did.
     """
 
     calls: int = 0
@@ -63,6 +63,8 @@ class Totals:
     compactions: int = 0
     failed_writes: int = 0
     """Number of writes to the store that failed; what they would have saved stayed in the list."""
+    unrecorded: int = 0
+    """Number of calls that could not be written to the file of `record`."""
 
 
 @dataclass(slots=True)

@@ -3,12 +3,14 @@ from __future__ import annotations
 import re
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from policyctx.cli.progress import Bar, Progressed, gathered, interruptible, tell
 from policyctx.replay.executing.executor import Here
+from policyctx.replay.places import files
 from policyctx.replay.running import FailedRecording
 from tests.cli.running import policyctx
 from tests.replay.test_running import calls_of, claude_code
@@ -43,7 +45,7 @@ def test_many_failures_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_each_result_has_the_place_of_its_recording(tmp_path: Path) -> None:
     for name in ("a", "b"):
         claude_code(tmp_path / f"{name}.jsonl", "x")
-    so_far = gathered([str(tmp_path)], calls_of, Here())
+    so_far = gathered(files([tmp_path]), calls_of, Here())
     read = [[*origin.part.recordings()][origin.index].name for origin in so_far.origins]
     assert [name for name, _ in so_far.results] == read == ["a.jsonl", "b.jsonl"]
 
@@ -64,6 +66,18 @@ def test_off_a_terminal_each_while_a_line_says_how_far_the_work_is(
         time.sleep(0.2)
     first, *_ = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"settings, batch 1: 45 % in 0:00:00(, about [\d:]+ left)?", first)
+
+
+def _interruptible_work() -> None:
+    with interruptible():
+        pass
+
+
+def test_work_in_another_thread_leaves_all_signals_as_they_are() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(_interruptible_work).result()
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_signal_that_is_ignored_stays_ignored() -> None:

@@ -96,8 +96,8 @@ def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: st
     run = policyctx(command, "context-offload", path, "--json", "--root", tmp_path / "root")
     report = json.loads(run.stderr if command == "apply" else run.stdout)
     assert report["recording"] == {
-        "name": "s.json", "format": "mini-swe-agent", "calls": 6, "calls_with_usage": 6,
- "calls_with_summed_usage": 0,
+        "name": "s.json", "format": "mini-swe-agent", "model": None,
+        "calls": 6, "calls_with_usage": 6, "calls_with_summed_usage": 0,
         "largest_billed": 210_000, "context_window": 200_000, "calls_over_window": 1,
         "not_understood": {},
     }  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 from textwrap import dedent
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from policyctx.definitions.actions import BY_STATE, ITEM_ACTIONS, STEP_ACTIONS, Action, Do
 from policyctx.definitions.fields import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.gates import Kind, Nothing
-from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES
+from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES, PlainValue
 from policyctx.definitions.tokenizers import TOKENIZERS, Tokenizer
 from policyctx.planning.gates import Measures
 from policyctx.planning.placeholders import _VALUES
@@ -20,8 +20,9 @@ from policyctx.policy.findings import findings
 from policyctx.policy.loading import validated
 from policyctx.policy.models.gates import COMPARISONS, GATES, Gates, Limits
 from policyctx.policy.models.steps import Select, Step
-from policyctx.policy.nodes import read_yaml
+from policyctx.policy.nodes import model_in, read_yaml
 from policyctx.policy.sources import PolicySource
+from policyctx.testing.coverage.observing import rules_of
 from policyctx.testing.strategies.policies import _NUMBERS
 from policyctx.tokens.encoders import VOCABULARIES
 
@@ -45,17 +46,22 @@ def test_each_kind_of_number_can_be_drawn() -> None:
     assert set(_NUMBERS) == set(get_args(Kind))
 
 
-@pytest.mark.parametrize("name", GATES)
+def compared_in_example(name: str) -> PlainValue:
+    """Return a limit from the example of a gate; None for a gate that compares no number."""
+    model: Any = Gates
+    for part in name.split("."):
+        field = model.model_fields[part]
+        model = model_in(field.annotation)
+    if model is None or not issubclass(model, Limits):
+        return None
+    assert model.at_least_one == Limits.at_least_one
+    return next(limit for key, limit in field.examples[0].items() if key in COMPARISONS)
+
+
+@pytest.mark.parametrize("name", [name for name in GATES if compared_in_example(name) is not None])
 def test_a_contradictory_gate_is_reported(name: str) -> None:
-    limits = {
-        "tokens": (9, 8),
-        "count": (9, 8),
-        "calls": (9, 8),
-        "ratio": (0.5, 0.4),
-        "seconds": ("9s", "8s"),
-    }
-    low, high = limits[GATES[name].kind]
-    gate = f"{{over: {low}, under: {high}}}"
+    limit = compared_in_example(name)
+    gate = f"{{over: {limit}, under: {limit}}}"
     for key in reversed(name.split(".")):
         gate = f"{{{key}: {gate}}}"
     prices = "{input: 3.0, cache_write: 3.75, cache_read: 0.3, output: 15.0}"
@@ -70,6 +76,21 @@ def test_a_contradictory_gate_is_reported(name: str) -> None:
     found = [d.sentence for d in findings(tree, validated(tree)) if d.code == "PC308"]
     assert len(found) == 1
     assert found[0].startswith(f"the gate `{name}` can never open: no number is over")
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_each_gate_is_a_rule_of_the_coverage(name: str) -> None:
+    *above, last = name.split(".")
+    model: Any = Gates
+    for part in above:
+        model = model_in(model.model_fields[part].annotation)
+    gate: PlainValue = {last: model.model_fields[last].examples[0]}
+    for part in reversed(above):
+        gate = {part: gate}
+    document = {"steps": [{"name": "s", "do": "offload", "when": gate}]}
+    rules = rules_of(read_yaml(PolicySource("test.yaml", json.dumps(document))))
+    path = ("steps", "s", "when", *above, last)
+    assert any(rule.path[: len(path)] == path for rule in rules)
 
 
 def test_each_reason_for_a_missing_number_has_a_sentence() -> None:

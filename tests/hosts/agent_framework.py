@@ -10,9 +10,10 @@ from agent_framework import Content, Message
 
 from policyctx import Shape
 from policyctx.integrations.agent_framework import AgentFrameworkShape
+from tests.hosts.hosts import Host
 
 
-class AgentFramework:
+class AgentFramework(Host):
     joins_results = False
 
     def __init__(self) -> None:

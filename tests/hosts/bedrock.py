@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import base64
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 from policyctx import Shape
 from policyctx.integrations.bedrock_shape import BedrockShape
+from tests.hosts.hosts import Host
 
 Message = dict[str, Any]
 PNG = base64.b64decode("iVBORw0KGgo=")
 
 
-class Bedrock:
+class Bedrock(Host):
     joins_results = True
 
     def __init__(self) -> None:
@@ -53,9 +53,6 @@ class Bedrock:
 
     def opaque(self, message: Message) -> object:
         return message["content"][0]["reasoningContent"]["reasoningText"]["signature"]
-
-    def loaded(self, messages: Sequence[Message]) -> list[Message]:
-        return copy.deepcopy(list(messages))
 
 
 def picture() -> dict[str, Any]:

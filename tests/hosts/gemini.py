@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 from policyctx import Shape
 from policyctx.messages.shapes.google import GeminiShape
+from tests.hosts.hosts import Host
 
 
-class Gemini:
+class Gemini(Host):
     joins_results = True
 
     def __init__(self) -> None:
@@ -46,6 +46,3 @@ class Gemini:
 
     def opaque(self, message: dict[str, Any]) -> object:
         return message["parts"][0]["thoughtSignature"]
-
-    def loaded(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        return copy.deepcopy(list(messages))

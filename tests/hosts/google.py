@@ -11,6 +11,7 @@ from google.genai import types
 
 from policyctx import Shape
 from policyctx.integrations.google_contents import GoogleShape
+from tests.hosts.hosts import Host
 
 PAGE = Path(__file__).parents[2] / "docs" / "shapes.md"
 
@@ -22,7 +23,7 @@ def example() -> str:
     return found[1]
 
 
-class Google:
+class Google(Host):
     joins_results = True
 
     def __init__(self) -> None:
@@ -67,7 +68,7 @@ class Google:
         return [types.Content.model_validate_json(m.model_dump_json()) for m in messages]
 
 
-class DocumentedGoogle(Google):
+class DocumentedGoogle(Google, Host):
     def __init__(self) -> None:
         names: dict[str, Any] = {}
         exec(compile(example(), PAGE, "exec"), names)  # noqa: S102 - the document is ours

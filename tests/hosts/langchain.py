@@ -18,9 +18,10 @@ from langchain_core.messages import (
 
 from policyctx import Shape
 from policyctx.integrations.langchain import LangChainShape
+from tests.hosts.hosts import Host
 
 
-class LangChain:
+class LangChain(Host):
     joins_results = False
 
     def __init__(self) -> None:

@@ -19,9 +19,10 @@ from pydantic_ai.messages import (
 
 from policyctx import Shape
 from policyctx.integrations.pydantic_ai import PydanticAIShape
+from tests.hosts.hosts import Host
 
 
-class PydanticAI:
+class PydanticAI(Host):
     joins_results = True
 
     def __init__(self) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import copy
 import importlib
 import json
+import re
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +16,9 @@ import pytest
 
 from policyctx import MessagesError, Result, Session
 from policyctx.compaction.assembly import archived_messages
+from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import Shapes
+from policyctx.replay.reading import recordings_in
 from tests.hosts.bedrock import Bedrock, picture
 from tests.hosts.gemini import Gemini
 from tests.hosts.hosts import Host
@@ -68,17 +75,20 @@ EACH_POLICY = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("bedrock.Bedrock", id="bedrock"),
-        pytest.param("gemini.Gemini", id="gemini"),
-        # Their packages take a second each to import.
-        pytest.param("google.Google", id="google", marks=pytest.mark.slow),
-        pytest.param("google.DocumentedGoogle", id="google_page", marks=pytest.mark.slow),
-        pytest.param("langchain.LangChain", id="langchain", marks=pytest.mark.slow),
-        pytest.param("pydantic_ai.PydanticAI", id="pydantic_ai", marks=pytest.mark.slow),
-    ]
-)
+def hosts() -> Iterator[Any]:
+    """Yield the module and the name of each host of this folder whose packages are installed."""
+    own = {*sys.stdlib_module_names, "policyctx", "tests"}
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        source = file.read_text(encoding="utf-8")
+        packages = {*re.findall(r"^(?:from|import) (\w+)", source, re.MULTILINE)} - own - {"pytest"}
+        if all(map(find_spec, packages)):
+            # A package takes a second to import.
+            marks = pytest.mark.slow if packages else ()
+            for name in re.findall(r"^class (\w+)\(.*\bHost\):", source, re.MULTILINE):
+                yield pytest.param(f"{file.stem}.{name}", id=name, marks=marks)
+
+
+@pytest.fixture(params=[*hosts()])
 def host(request: pytest.FixtureRequest) -> Host:
     module, name = request.param.split(".")
     made: Host = getattr(importlib.import_module(f"tests.hosts.{module}"), name)()
@@ -183,7 +193,7 @@ def test_a_picture_is_replaced_by_a_text_if_the_shape_knows_it(host: Host, tmp_p
     messages = [host.picture("look"), host.reply("I see."), host.user("and?")]
     kinds = [part.kind for part in host.shape.parts(messages[0])]
     result = under(PICTURES, tmp_path, host).apply(messages)
-    if kinds == ["user_message", "unknown"]:  # the shape does not know pictures
+    if kinds in (["user_message"], ["user_message", "unknown"]):  # the shape does not know pictures
         assert result.messages is messages
         return
     assert changed(result, messages) == [0]
@@ -404,3 +414,22 @@ def test_a_large_result_of_unknown_blocks_of_langchain_is_offloaded(tmp_path: Pa
     assert changed(result, messages) == [2]
     [path] = result.files
     assert json.loads(session.read(path)) == blocks
+
+
+def test_a_recorded_session_reads_as_the_host_had_it(host: Host, tmp_path: Path) -> None:
+    path, given = tmp_path / "own.jsonl", conversation(host)
+    session = Session(
+        policy(STORE), root=tmp_path, session_id="s", shapes=[host.shape], record=path
+    )
+    for count in (1, len(given)):
+        session.apply(given[:count])
+        session.observe({"input_tokens": 10 * count, "output_tokens": 1})
+    [recording] = recordings_in(path)
+    assert [call.usage.prompt for call in recording.calls if call.usage] == [10, 10 * len(given)]
+    assert recording.not_understood == {}
+
+    def told(items: Any) -> list[Any]:
+        texts = [str(one.text).replace('": "', '":"').replace('", "', '","') for one in items]
+        return [(one.kind, one.tool, text) for one, text in zip(items, texts, strict=True)]
+
+    assert told(items_of(recording.messages())) == told(items_of(given, Shapes([host.shape])))

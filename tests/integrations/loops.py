@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from policyctx import Session
@@ -25,6 +26,8 @@ LIMITS = [("gpt-4o", 102_400), ("claude-opus-4-8", 800_000), ("a-model-of-ours",
 BIG, SECOND = "alpha " * 400, "beta " * 400
 
 WINDOW = 20_000
+# Of the long task that each SDK works on; the policy compacts the list every ten turns or so.
+TURNS = 100 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 50
 LONG = """\
     model: {context_window: 20000}
     min_tokens: 500

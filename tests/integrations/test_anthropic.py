@@ -36,6 +36,7 @@ from tests.integrations.loops import (
     OLD,
     SECOND,
     SHARE,
+    TURNS,
     WINDOW,
     check_own_files,
     files_of,
@@ -833,7 +834,7 @@ def long_reply(turn: int) -> Reply:
     [(False, LONG), (True, LONG), (True, LONG.replace("model: {", AUTO))],
     ids=["plain", "moving markers", "the policy's markers"],
 )
-def test_a_hundred_turns_stay_valid_and_within_the_window(
+def test_many_turns_stay_valid_and_within_the_window(
     tmp_path: Path, marks: bool, text: str
 ) -> None:
     session = Session(policy(text), root=tmp_path, session_id="s")
@@ -841,8 +842,7 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
     thinking = {"type": "enabled", "budget_tokens": 50}
     messages: list[Any] = [user("Do the first part.")]
     with anthropic_api(WINDOW) as api, client_of(api, session) as client:
-        turns = 100
-        for turn in range(turns):
+        for turn in range(TURNS):
             api.script = [OVERLOADED] if turn % 13 == 5 else []
             api.script.append(long_reply(turn))
             sent = marked(messages) if marks else messages
@@ -859,10 +859,9 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(
             else:
                 messages.append(user(f"Do part {turn + 1}."))
         assert api.refused == []
-        assert len(api.prompts) == turns
+        assert len(api.prompts) == TURNS
         assert max(api.prompts) <= WINDOW
-        whole = len(json.dumps(messages)) // 3
-        assert whole > turns // 10 * WINDOW
+        assert len(json.dumps(messages)) // 3 > TURNS // 10 * WINDOW
     actions = {entry.action.past for entry in session.ledger.entries.values()}
     assert "offloaded" in actions
     assert session._knowledge.memory is not None

@@ -56,6 +56,7 @@ from tests.integrations.loops import (
     OLD,
     SECOND,
     SHARE,
+    TURNS,
     WINDOW,
     limit_of,
 )
@@ -314,8 +315,8 @@ def test_a_session_goes_on_under_another_prompt_also_with_artifacts(middleware_o
     assert [text[0] for text in results(model.bodies[-1])] == ["[", "[", "[", "b"]
 
 
-def test_a_hundred_turns_stay_valid_and_within_the_window(middleware_of: Any) -> None:
-    turns = iter(range(100))
+def test_many_turns_stay_valid_and_within_the_window(middleware_of: Any) -> None:
+    turns = iter(range(TURNS))
 
     @tool("Bash")  # type: ignore[untyped-decorator]
     def bash(n: int, i: int) -> str:
@@ -324,16 +325,16 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(middleware_of: Any) ->
 
     model = ScriptedModel(script=lambda _: long_reply(next(turns)), window=WINDOW)
     middleware, saver = middleware_of(LONG), InMemorySaver()
-    for part in range(10):
+    for part in range(TURNS // 10):
         # Every part runs in an agent of its own, and every third one after a restart.
         middleware = middleware_of(LONG) if part % 3 == 2 else middleware
         agent = create_agent(
             model, [bash], middleware=[middleware], checkpointer=saver, system_prompt=CAREFUL
         )
         state = run(agent, is_async=part % 2 == 1, text=f"Do part {part}.")
-    check_loop(model, middleware.session_of("s"))
-    assert len(json.dumps(results(state))) // 3 > 10 * WINDOW
-    called = {f"t{turn}" for turn in range(100) if turn % 10 != 9}
+    check_loop(model, middleware.session_of("s"), TURNS)
+    assert len(json.dumps(results(state))) // 3 > TURNS // 10 * WINDOW
+    called = {f"t{turn}" for turn in range(TURNS) if turn % 10 != 9}
     assert set(results(state)) == {TEXTS[id_] for id_ in TEXTS if id_.split("_")[0] in called}
 
 

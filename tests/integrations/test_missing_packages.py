@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from policyctx.errors import install_command
 
-# Each integration, the package that it imports, and files of a version that is too old.
-PACKAGES = {
-    "anthropic": ("anthropic", {"__init__.py": "__version__ = '0.105.0'"}),
-    "openai": ("openai", {"__init__.py": "__version__ = '1.99.0'"}),
-    "openai_agents": ("agents", {"__init__.py": "", "run.py": ""}),
-    "langchain": ("langchain", {"__init__.py": ""}),
-    "pydantic_ai": ("pydantic_ai", {"__init__.py": "__version__ = '1.70.0'"}),
-    "strands": ("strands", {"__init__.py": ""}),
-    "agent_framework": ("agent_framework", {"__init__.py": "__version__ = '0.9'"}),
-    "adk": ("google.adk", {"__init__.py": "__version__ = '1.6.0'"}),
-    "smolagents": ("smolagents", {"__init__.py": "__version__ = '1.20.0'"}),
-    "litellm": ("litellm", {"__init__.py": ""}),
-    "inspect_ai": ("inspect_ai", {"__init__.py": "__version__ = '0.3.283'"}),
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+_REQUIRED = re.compile(
+    r'with required\(\s*"[^"]+",\s+"(\S+)",'
+    r'\s+needs="([\w-]+)(?:\[\w+\])?>=([\d.]+)",\s+extra="(\S+)"'
+)
+# Each integration: the package that it imports, the distribution and its oldest version, the extra.
+REQUIRED = {
+    file.stem: found.groups()
+    for file in sorted((ROOT / "policyctx" / "integrations").glob("*.py"))
+    if (found := _REQUIRED.search(file.read_text(encoding="utf-8")))
 }
-# The extras that have another name than the integration.
-EXTRAS = {"inspect_ai": "inspect"}
-TOO_OLD = {
-    "anthropic": "needs anthropic>=0.110, and 0.105.0 is installed",
-    "openai": "needs openai>=2.2, and 1.99.0 is installed",
-    "openai_agents": "needs openai-agents>=0.4",
-    "langchain": "needs langchain>=1.0",
-    "pydantic_ai": "needs pydantic-ai-slim>=2.17, and 1.70.0 is installed",
-    "strands": "needs strands-agents>=1.36",
-    "agent_framework": "needs agent-framework-core>=1.11, and 0.9 is installed",
-    "adk": "needs google-adk>=1.7, and 1.6.0 is installed",
-    "smolagents": "needs smolagents>=1.21, and 1.20.0 is installed",
-    "litellm": "needs litellm>=1.100",
-    "inspect_ai": "needs inspect-ai>=0.3.284, and 0.3.283 is installed",
-}
+PACKAGES = {name: package for name, (package, *_) in REQUIRED.items()}
 
 
 # Each import has a fork of one interpreter that has imported what the integrations share.
@@ -59,14 +48,13 @@ for integration, folder in json.load(sys.stdin):
 def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     """Import each integration with its package too old or missing; return what is on stderr."""
     asked = {}
-    for integration, (package, files) in PACKAGES.items():
-        missing = {"__init__.py": "raise ImportError('not there')"}
-        for case, written in (("old", files), ("missing", missing)):
+    code_of = {"old": "__version__ = '0.0.1'", "missing": "raise ImportError('not there')"}
+    for integration, package in PACKAGES.items():
+        for case, code in code_of.items():
             folder = asked[integration, case] = tmp_path_factory.mktemp(case)
             place = folder / package.replace(".", "/")
             place.mkdir(parents=True)
-            for name, code in written.items():
-                (place / name).write_text(code)
+            (place / "__init__.py").write_text(code)
     run = subprocess.run(
         [sys.executable, "-c", IMPORTING],
         input=json.dumps(
@@ -84,19 +72,45 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], st
 def test_a_package_that_is_too_old_is_reported(
     errors: dict[tuple[str, str], str], integration: str
 ) -> None:
-    assert TOO_OLD[integration] in errors[integration, "old"]
+    _, package, least, _ = REQUIRED[integration]
+    said = rf"needs {package}(\[\w+\])?>={least}, and 0\.0\.1 is installed: pip install"
+    assert re.search(said, errors[integration, "old"])
 
 
 @pytest.mark.parametrize("integration", PACKAGES)
 def test_a_package_that_is_missing_is_reported(
     errors: dict[tuple[str, str], str], integration: str
 ) -> None:
-    command = install_command(EXTRAS.get(integration, integration.replace("_", "-")))
-    assert command in errors[integration, "missing"]
+    assert install_command(REQUIRED[integration][3]) in errors[integration, "missing"]
+
+
+@pytest.mark.parametrize("integration", PACKAGES)
+def test_a_package_is_an_extra_and_is_kept_out_of_the_core(integration: str) -> None:
+    imported, package, least, extra = REQUIRED[integration]
+    [wanted] = PROJECT["project"]["optional-dependencies"][extra]
+    needed = re.sub(r"\[.*?\]", "", wanted)
+    assert needed.startswith(f"{package}>=")
+    assert needed.startswith(f"{package}>={least},") or integration == "anthropic"
+    contracts = PROJECT["tool"]["importlinter"]["contracts"]
+    [heavy] = [one for one in contracts if "openai" in one.get("forbidden_modules", ())]
+    assert imported.partition(".")[0] in heavy["forbidden_modules"]
+
+
+@pytest.mark.parametrize("integration", PACKAGES)
+def test_the_oldest_version_is_tested_and_in_the_table_of_hosts(integration: str) -> None:
+    _, package, least, _ = REQUIRED[integration]
+    files = ("tests/integrations/heavy/environments.toml", "scripts/test-oldest")
+    tested = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
+    assert re.search(rf"['\"]{package}(\[\w+\])?=={re.escape(least)}(\.\*)?['\"]", tested)
+    assert f"`{package}` {least}" in (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
+
+
+def test_each_integration_of_a_package_is_found() -> None:
+    assert len(PACKAGES) >= 11
 
 
 def test_importing_the_integrations_imports_no_package() -> None:
-    packages = [name for name, _ in PACKAGES.values()]
+    packages = list(PACKAGES.values())
     script = (
         f"import policyctx.integrations, sys; print(sorted(set({packages}) & set(sys.modules)))"
     )

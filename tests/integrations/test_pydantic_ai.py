@@ -68,6 +68,7 @@ from tests.integrations.loops import (
     OLD,
     SECOND,
     SHARE,
+    TURNS,
     WINDOW,
     limit_of,
 )
@@ -380,11 +381,11 @@ def test_an_error_of_the_session_ends_the_run(api: OpenAIAPI, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
-def test_a_hundred_turns_stay_valid_and_within_the_window(capability_of: Any, chat: bool) -> None:
+def test_many_turns_stay_valid_and_within_the_window(capability_of: Any, chat: bool) -> None:
     async def go(api: OpenAIAPI) -> list[Any]:
         capability, history = capability_of(LONG), list[Any]()
         async with model_of(api, chat=chat) as model:
-            for part in range(10):
+            for part in range(TURNS // 10):
                 # Every part runs in an agent of its own, and every third one after a restart.
                 capability = capability_of(LONG) if part % 3 == 2 else capability
                 api.script = long_part(part)
@@ -401,9 +402,9 @@ def test_a_hundred_turns_stay_valid_and_within_the_window(capability_of: Any, ch
 
     with openai_api(WINDOW) as api:
         history = asyncio.run(go(api))
-    check_loop(api, capability_of(LONG).session_of("s"))
+    check_loop(api, capability_of(LONG).session_of("s"), TURNS)
     if KEEPS_ORIGINALS:
-        assert len(json.dumps(results(history))) // 3 > 10 * WINDOW
+        assert len(json.dumps(results(history))) // 3 > TURNS // 10 * WINDOW
 
 
 def test_the_shape_reads_files_retries_and_calls_that_are_not_json() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
+from policyctx.policy.models.gates import Gates
 from policyctx.policy.nodes import keys_below
 from policyctx.policy.sources import PolicySource
 from tests.policies import HEAD
@@ -23,6 +24,7 @@ VARIABLES = {"WORD": "word", "NESTED": "${X}", "BELOW": "-5", "BRACE": "a {b"}
 def wrong_policies() -> list[tuple[str, list[str]]]:
     text = (Path(__file__).parent / "wrong_policies.txt").read_text(encoding="utf-8")
     cases = []
+    text = text.replace("EVERY GATE", ", ".join(Gates.model_fields))
     for block in text.split("\n\n")[1:]:
         lines = block.strip("\n").split("\n")
         policy = [line for line in lines if not line.startswith("=> ")]

@@ -238,7 +238,7 @@ def test_name_and_version_are_not_inherited(folder: Folder) -> None:
         load_policy(own)
     assert [(d.sentence, d.hint) for d in raised.value.diagnostics] == [
         ("the key 'apiVersion' is missing", "write `apiVersion: policyctx/v1`"),
-        ("the key 'name' is missing", ""),
+        ("the key 'name' is missing", "write `name: coding-agent`"),
     ]
 
 

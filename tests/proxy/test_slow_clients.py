@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,12 +24,14 @@ HOST = b"Host: h\r\n"
 
 
 async def answer_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while (await reader.readline()).strip():
-        pass
-    writer.write(ANSWER)
     with suppress(ConnectionError):
-        await writer.drain()
-        await reader.read()
+        while first := await reader.readline():
+            while (await reader.readline()).strip():
+                pass
+            if b"/late" in first:
+                await asyncio.sleep(0.7)
+            writer.write(ANSWER)
+            await writer.drain()
     await closed(writer)
 
 
@@ -99,3 +102,38 @@ def test_a_connection_that_sends_a_byte_now_and_then_is_closed(
             return await sent_slowly(port, begin, answers)
 
     assert asyncio.run(sent()).startswith(status)
+
+
+def test_a_second_head_ends_as_early_as_a_first_one(tmp_path: Path) -> None:
+    """A connection without any byte of a next request stays as long as `waiting_seconds`."""
+    begin = b"GET /v1/models HTTP/1.1\r\n" + HOST + b"\r\n"
+
+    async def sent() -> bytes:
+        async with running(tmp_path, replace(SHORT, waiting_seconds=60)) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for _ in range(2):
+                writer.write(begin)
+                assert await reader.readexactly(len(ANSWER)) == ANSWER
+                await asyncio.sleep(0.5)
+            await closed(writer)
+            async with asyncio.timeout(5):
+                return await sent_slowly(port, begin + b"GET /", answers=1)
+
+    assert asyncio.run(sent()) == ANSWER
+
+
+def test_a_second_head_that_has_begun_does_not_end_the_answer_to_the_first(tmp_path: Path) -> None:
+    begin = b"GET /late HTTP/1.1\r\n" + HOST + b"\r\n"
+
+    async def sent() -> bytes:
+        async with running(tmp_path, replace(SHORT, waiting_seconds=60)) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(begin)
+            await asyncio.sleep(0.1)
+            writer.write(b"GET /")
+            async with asyncio.timeout(5):
+                got = await reader.read()
+            await closed(writer)
+            return got
+
+    assert asyncio.run(sent()) == ANSWER

@@ -288,6 +288,58 @@ def _openhands_sdk() -> Iterator[Record]:
     )
 
 
+def _atif() -> Record:
+    steps: list[Record] = [
+        {"step_id": 1, "source": "system", "message": "You are an agent."},
+        {"step_id": 2, "source": "user", "message": "Read the files."},
+    ]
+    for turn in range(TURNS):
+        call = {"tool_call_id": f"c{turn}", "function_name": "read", "arguments": _input(turn)}
+        result = {"source_call_id": f"c{turn}", "content": _result(turn)}
+        step = {"step_id": turn + 3, "source": "agent", "message": _answer(turn)}
+        step |= {"tool_calls": [call], "observation": {"results": [result]}}
+        steps.append({**step, "metrics": _usage(turn), "timestamp": _AT.format(turn)})
+    agent = {"name": "lyre", "version": "1", "model_name": "gpt-x"}
+    return {"schema_version": "ATIF-v1.6", "session_id": "s", "agent": agent, "steps": steps}
+
+
+def _attribute(key: str, value: object) -> Record:
+    kind = "intValue" if isinstance(value, int) else "stringValue"
+    return {"key": key, "value": {kind: str(value) if kind == "intValue" else value}}
+
+
+def _part(message: Record) -> list[Record]:
+    if message["role"] == "tool":
+        shown = {"id": message["tool_call_id"], "response": message["content"]}
+        return [{"type": "tool_call_response", **shown}]
+    calls = [
+        {"type": "tool_call", "id": one["id"], **one["function"]}
+        for one in message.get("tool_calls", ())
+    ]
+    return [{"type": "text", "content": message["content"]}, *calls]
+
+
+def _otel() -> Record:
+    messages = _chat()
+    told = [{"role": message["role"], "parts": _part(message)} for message in messages]
+    spans: list[Record] = [{"traceId": "ab", "spanId": "00", "name": "agent", "attributes": []}]
+    replies = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
+    for turn, place in enumerate(replies):
+        said = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "gpt-x",
+            "gen_ai.input.messages": json.dumps(told[:place]),
+            "gen_ai.output.messages": json.dumps(told[place : place + 1]),
+            "gen_ai.usage.input_tokens": _usage(turn)["prompt_tokens"],
+            "gen_ai.usage.output_tokens": 20,
+        }
+        attributes = [_attribute(key, value) for key, value in said.items()]
+        span = {"traceId": "ab", "spanId": f"0{turn + 1}", "parentSpanId": "00", "name": "chat"}
+        end = str(1_767_225_600_000_000_000 + turn)
+        spans.append({**span, "endTimeUnixNano": end, "attributes": attributes})
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
 def _opencode() -> Record:
     def message(role: str, number: int, parts: list[Record], **more: Any) -> Record:
         created = 1_767_225_600_000 + 1_000 * number
@@ -308,6 +360,71 @@ def _opencode() -> Record:
         messages.append(message("assistant", turn + 1, parts, modelID="gpt-x", tokens=tokens))
     info = {"id": "ses_1", "directory": "/srv", "title": "Files"}
     return {"info": info, "messages": messages}
+
+
+def _claude_stream() -> Iterator[Record]:
+    beside = {"session_id": "s", "parent_tool_use_id": None, "uuid": "u"}
+    yield {"type": "system", "subtype": "init", "cwd": "/srv", "tools": ["Read"], **beside}
+    for turn in range(TURNS):
+        call = {"type": "tool_use", "id": f"c{turn}", "name": "Read", "input": _input(turn)}
+        usage = {"input_tokens": 100, "cache_read_input_tokens": 800 * turn, "output_tokens": 1}
+        for block in ({"type": "text", "text": _answer(turn)}, call):
+            said = {"id": f"m{turn}", "role": "assistant", "content": [block], "usage": usage}
+            yield {"type": "assistant", "message": {**said, "model": "claude-x"}, **beside}
+        block = {"type": "tool_result", "tool_use_id": f"c{turn}", "content": _result(turn)}
+        yield {"type": "user", "message": {"role": "user", "content": [block]}, **beside}
+    yield {"type": "result", "subtype": "success", "usage": {"input_tokens": 9}, **beside}
+
+
+def _gemini_stream() -> Iterator[Record]:
+    def event(kind: str, **more: Any) -> Record:
+        return {"type": kind, "timestamp": _AT.format(1), **more}
+
+    yield event("init", session_id="s", model="gemini-x")
+    yield event("message", role="user", content="Read the files.")
+    for turn in range(TURNS):
+        yield event("message", role="assistant", content=_answer(turn), delta=True)
+        yield event("tool_use", tool_name="read", tool_id=f"c{turn}", parameters=_input(turn))
+        yield event("tool_result", tool_id=f"c{turn}", status="success", output=_result(turn))
+    sums = {"input_tokens": 9000, "output_tokens": 50, "cached": 4000, "total_tokens": 9060}
+    yield event("result", status="success", stats=sums)
+
+
+def _qwen() -> Iterator[Record]:
+    def record(kind: str, uuid: str, before: str | None, part: Record, **more: Any) -> Record:
+        links = {"uuid": uuid, "parentUuid": before, "sessionId": "s", "timestamp": _AT.format(1)}
+        role = "model" if kind == "assistant" else "user"
+        return {**links, "type": kind, "message": {"role": role, "parts": [part]}, **more}
+
+    yield record("user", "u", None, {"text": "Read the files."})
+    before = "u"
+    for turn in range(TURNS):
+        usage = {"promptTokenCount": 900 + 800 * turn, "cachedContentTokenCount": 800 * turn}
+        said = record("assistant", f"a{turn}", before, {"text": _answer(turn)}, model="qwen-x")
+        call = {"id": f"c{turn}", "name": "read_file", "args": _input(turn)}
+        said["message"]["parts"].append({"functionCall": call})
+        yield {**said, "usageMetadata": {**usage, "candidatesTokenCount": 20}}
+        answer = {"id": f"c{turn}", "name": "read", "response": {"output": _result(turn)}}
+        yield record("tool_result", f"r{turn}", f"a{turn}", {"functionResponse": answer})
+        before = f"r{turn}"
+    kept = [{"role": "user", "parts": [{"text": "All was read."}]}]
+    small = record("system", "k", before, {}, subtype="chat_compression")
+    yield {**small, "message": None, "systemPayload": {"compressedHistory": kept}}
+
+
+def _cline() -> list[Record]:
+    details = {"type": "text", "text": "<environment_details>\n# Files\n</environment_details>"}
+    asked = {"type": "text", "text": "<task>\nRead the files.\n</task>"}
+    messages: list[Record] = [{"role": "user", "content": [asked, details]}]
+    for turn in range(TURNS):
+        call = {"type": "tool_use", "id": f"c{turn}", "name": "read_file", "input": _input(turn)}
+        text = {"type": "text", "text": _answer(turn)}
+        tokens = {"prompt": 100, "completion": 20, "cached": 800 * turn}
+        said = {"role": "assistant", "content": [text, call], "metrics": {"tokens": tokens}}
+        messages.append({**said, "modelInfo": {"modelId": "claude-x"}})
+        result = {"type": "text", "text": f"[read_file for '{turn}'] Result:\n{_result(turn)}"}
+        messages.append({"role": "user", "content": [result, details]})
+    return messages
 
 
 def _tau2() -> Record:
@@ -366,10 +483,13 @@ def _request_log() -> Iterator[Record]:
 def documents() -> dict[str, object]:
     """Return a document of each format that has one."""
     return {
+        "cline": _cline(),
         "gemini-cli": _gemini(),
         "copilot-chat": _copilot_chat(),
         "swe-agent": _swe_agent(),
         "mini-swe-agent": _mini_swe(),
+        "atif": _atif(),
+        "otel": _otel(),
         "opencode": _opencode(),
         "openhands": _openhands(),
         "tau2": _tau2(),
@@ -383,12 +503,16 @@ def line_records() -> dict[str, list[Record]]:
     """Return the records of each format that is written as JSON lines."""
     return {
         "claude-code": list(_claude_code()),
+        "claude-stream-json": list(_claude_stream()),
         "codex": list(_codex()),
         "pi": list(_pi()),
         "gemini-cli": _gemini_lines(),
+        "gemini-stream-json": list(_gemini_stream()),
+        "qwen-code": list(_qwen()),
         "copilot-cli": list(_copilot()),
         "copilot-chat": _copilot_chat_lines(),
         "openhands": list(_openhands_sdk()),
+        "atif": [_atif(), {**_atif(), "session_id": "t"}],
         "request-log": list(_request_log()),
         "chat": _chat(),
     }

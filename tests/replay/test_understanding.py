@@ -24,7 +24,7 @@ FILES = {
     ("inspect", "archive"): synthetic.archived(synthetic.documents()["inspect"]),
 }
 # Lists of messages: what other formats put around theirs, they do not look at.
-AROUND_MESSAGES = {("mini-swe-agent", "chat")}
+AROUND_MESSAGES = {("mini-swe-agent", "chat"), ("cline", "chat")}
 SAID = {"role": "user", "content": "Read the files."}
 
 
@@ -64,11 +64,11 @@ FOREIGN: dict[str, bytes] = {
         {"role": "user", "kind": "user.message", "content": "Go.", "raw": {"type": "user.message"}},
         *[wrapped("agent.tool_use", id=f"c{n}", name="bash", input={}) for n in range(9)],
     ),
-    "stream-json": lines(
-        {"type": "init", "session_id": "s", "model": "gemini-x"},
+    "stream of events": lines(
+        {"type": "begin", "session": "s"},
         {"type": "message", "role": "user", "content": "Go."},
-        {"type": "tool_use", "tool_name": "ls", "tool_id": "c1", "parameters": {}},
-        {"type": "tool_result", "tool_id": "c1", "status": "success", "output": "a.txt"},
+        {"type": "tool_call", "toolName": "ls", "toolCallId": "c1", "parameters": {}},
+        {"type": "tool_result", "toolCallId": "c1", "value": "a.txt"},
         {"type": "message", "role": "assistant", "content": "Done.", "delta": True},
     ),
     "blocks of another kind": lines(
@@ -211,8 +211,8 @@ def database(path: Path, *tables: str) -> bytes:
             "JSON lines with the keys kind, type, page, of the types a, b; none of the known",
         ),
         (
-            lambda _: FOREIGN["stream-json"],
-            "stream-json of Gemini CLI or Qwen Code; the session that Gemini CLI saves in ~/.gem",
+            lambda _: FOREIGN["stream of events"],
+            "keys type, session, role, content, toolName, toolCallId, parameters, value, …, of",
         ),
         (lambda _: b"PAR1\0\0", "a Parquet file, whose rows have to be written as JSON lines"),
         (lambda _: b"# aider chat started at 2026\n", "Aider's history; it has no prompts"),

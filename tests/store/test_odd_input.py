@@ -81,7 +81,19 @@ def test_a_hundred_megabytes_read_back_exactly(tmp_path: Path, form: Format) -> 
     assert ContextFileSystem(tmp_path, format=form).read("call_1") == text
 
 
-@pytest.mark.parametrize("text", ["lone \ud800", "\udfff", "\ud800\ud800 \udc00", "읽 \udead"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lone \ud800",
+        "\udfff",
+        "\ud800\ud800 \udc00",
+        "읽 \udead",
+        "two halves \ud83d\ude00 are not \U0001f600",
+        "\ud83d\ude00\ud83d\ude00\ude00",
+        "\\ud83d\\ude00 \\\ud83d\ude00 \\u\ud83d\ude00",
+        "\ud83d\ude00" * 100_000,
+    ],
+)
 def test_the_index_is_read_by_programs_that_take_only_utf_8(text: str, tmp_path: Path) -> None:
     store = ContextFileSystem(tmp_path)
     origin = result(f"call {text}", "text").origin
@@ -89,6 +101,12 @@ def test_the_index_is_read_by_programs_that_take_only_utf_8(text: str, tmp_path:
     store.remember([{"record": "note", "text": text}])
     store.close()
     index = json.loads((tmp_path / ".policyctx/index.json").read_text("utf-8"))
-    assert [*map(len, (index["items"], index["records"]))] == [1, 1]
+    assert index["items"][0]["path"] == "tool_result/1.md"
+    assert len(index["records"]) == 1
     again = ContextFileSystem(tmp_path)
     assert again.records() == [{"record": "note", "text": text}]
+    again.save([Content("tool_result/2.md", "text", origin=result("call_2", "text").origin)])
+    again.close()
+    (tmp_path / ".policyctx/index.json").read_text("utf-8")
+    assert ContextFileSystem(tmp_path).read(f"call {text}") == "text"
+    assert ContextFileSystem(tmp_path).records() == [{"record": "note", "text": text}]

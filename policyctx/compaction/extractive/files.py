@@ -34,14 +34,12 @@ _SHELL_FIELDS = ("command", "cmd", "script")
 _COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")')
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-# The lines of a here document, and text of several lines in quotes, which are not commands.
+# The lines of a here document, and text in quotes, which are not commands.
 _HERE_DOCUMENT = re.compile(
     r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??\s*\2\b|<<-?\s*['\"]?\w+['\"]?[^\n]*\n.*\Z",
     re.DOTALL,
 )
-_QUOTED_LINES = re.compile(r"'[^'\n]*\n[^']*'|\"[^\"\n]*\n[^\"]*\"")
-_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
-_OPEN_QUOTE = re.compile(r"(?<!['\"])['\"](?!['\"])[^'\"]*\Z")
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|['\"].*\Z", re.DOTALL)
 _COMMAND_END = re.compile(r"&&|\|\||;|\n")
 
 
@@ -165,10 +163,8 @@ def parts_in(command: str) -> Iterator[tuple[str, str, str]]:
     text of here documents.
     """
     given = _HERE_DOCUMENT.sub(r"<<\2 …\3", command)
-    plain = given
-    for quoted in (_QUOTED_LINES, _QUOTED, _OPEN_QUOTE):
-        # A mask is as long as what it hides.
-        plain = quoted.sub(lambda found: "''".ljust(len(found[0])), plain)
+    # A mask is as long as what it hides.
+    plain = _QUOTED.sub(lambda found: "''".ljust(len(found[0])), given)
     at, separator = 0, ""
     for end in (*_COMMAND_END.finditer(plain), None):
         stop = len(plain) if end is None else end.start()

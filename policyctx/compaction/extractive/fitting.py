@@ -15,13 +15,22 @@ from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import (
     FILLER,
-    HEAD,
     Quote,
     says_little,
     weight_of,
 )
 from policyctx.compaction.extractive.texts import CUT, NAME, values_in
-from policyctx.compaction.extractive.writing import Contents, Entry, Group, Layout, LeftOut, written
+from policyctx.compaction.extractive.writing import (
+    ENTRY,
+    NOTE,
+    WORKING,
+    Contents,
+    Entry,
+    Group,
+    Layout,
+    LeftOut,
+    written,
+)
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.encoders import CJK, words_in
 
@@ -33,7 +42,7 @@ class Unit(NamedTuple):
     """As it is written: one line."""
     group: Group
     message: int
-    """0-based position of the message that it is from; -1 if it is of an earlier summary."""
+    """0-based position of the message that it is from; negative if it is of an earlier summary."""
     user: bool
     """Whether the user said it."""
     hard: bool
@@ -44,6 +53,10 @@ class Unit(NamedTuple):
     """Its position in the order of writing."""
     minor: bool = False
     """Whether it is kept only where room is plentiful."""
+    depth: int = 0
+    """How many titles and leads of its message it is under."""
+    leads: bool = False
+    """Whether it says what the next one is under, and nothing without it."""
 
 
 # Files that were only read, or are scratch, of which the newest are of use where none was changed.
@@ -84,7 +97,40 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
         for unit in sorted(units, key=_by_weight):
             size += size_of(unit.text) + _AROUND
             order.append((minor, size / rate, unit.place, unit))
-    return tuple(unit for *_, unit in sorted(order))
+    return tuple(_framed([unit for *_, unit in sorted(order)]))
+
+
+_TITLE = f"{ENTRY}#"
+
+
+def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
+    """Yield the units, each behind the titles and leads that it is under.
+
+    A title or a lead comes with the first unit that is under it.
+    """
+    units = sorted(order, key=lambda unit: unit.place)
+    over: dict[int, list[int]] = {}
+    opened: list[Unit] = []
+    for unit in units:
+        if opened and opened[-1].message != unit.message:
+            opened = []
+        is_title = unit.text.startswith(_TITLE)
+        while opened and (
+            opened[-1].depth >= unit.depth or (is_title and not opened[-1].text.startswith(_TITLE))
+        ):
+            opened.pop()
+        over[unit.place] = [one.place for one in opened]
+        opened.append(unit)
+    leads = {place for places in over.values() for place in places}
+    at = {unit.place: i for i, unit in enumerate(units)}
+    left = dict(at)
+    for unit in order:
+        last = at[unit.place]
+        while units[last].place in leads:
+            last += 1
+        for place in (*over[units[last].place], units[last].place, unit.place):
+            if left.pop(place, None) is not None:
+                yield units[at[place]]._replace(minor=unit.minor, leads=place in leads)
 
 
 def size_of(text: str) -> float:
@@ -105,6 +151,8 @@ def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tu
     position, count, others = at
     of_user, weight = group is Group.USER, float(position)
     unit = Unit(written(one), group, one.message, of_user, hard=False, weight=weight, place=0)
+    if isinstance(one, Quote):
+        unit = unit._replace(depth=one.depth)
     if isinstance(one, FileState):
         # Beside changed ones what was only read says little.
         is_beside = position > others or others >= _MOST_OTHERS
@@ -121,7 +169,7 @@ def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tu
         minor = count > 1 and says_little(one.text)
         # Of an earlier summary only the order of the pieces is known.
         if one.last and position < count - END_OF_LAST:
-            weight = (0.5 * bool(HEAD.match(one.text)) - one.last) * _MUCH - weight
+            weight = -one.last * _MUCH - weight
     return _RATES[group], unit._replace(weight=weight, minor=minor)
 
 
@@ -131,29 +179,25 @@ def _weighed(one: Quote, unit: Unit, position: int, count: int, cues: Cues) -> t
         user = unit.user and not one.minor
         return _LITTLE, unit._replace(weight=recency, minor=one.minor, user=user)
     weight, hard = weight_of(one.text, cues)
-    # A title, or a lead without a list, is the frame of the lines under it.
-    is_frame = one.text.startswith("#") or one.text.endswith((":", "："))
-    says_nothing = (is_frame and words_in(one.text) <= _LONGEST_TITLE) or (
-        weight < 0 and FILLER.fullmatch(one.text)
-    )
-    is_minor = bool(says_nothing) and not hard and position < count - 1
-    unit = unit._replace(weight=weight + recency, hard=hard, minor=one.minor or is_minor)
+    is_filler = weight < 0 and FILLER.fullmatch(one.text) is not None and position < count - 1
+    unit = unit._replace(weight=weight + recency, hard=hard, minor=one.minor or is_filler)
     if unit.group is Group.EARLIER:
-        return _EARLIER, unit
+        has_value = hard or values_in(one.text)
+        return _EARLIER, unit._replace(minor=unit.minor or not has_value)
     if hard:
         return _ORDERS, unit
     is_fact = values_in(one.text) or NAME.search(one.text)
     return (_LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST), unit
 
 
-# Words of a title that says nothing by itself.
-_LONGEST_TITLE = 4
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
 _LONG, _LEAST_SHARE = 30, 0.5
 # Units that are measured at once.
 _MEASURED_AT_ONCE = 64
 _WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
+# The groups whose messages have lines below their first.
+_MESSAGES = (Group.USER, Group.LAST)
 _QUOTES = (Group.USER, Group.AGENT, Group.LAST, Group.EARLIER)
 
 
@@ -237,18 +281,24 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
             yield SummaryLine("")
         if heading := layout.heading(place):
             yield SummaryLine(heading)
-        label: Group | None = None
-        next_place = 0
+        before: Unit | None = None
         for unit in sections[place]:
-            # Where pieces of the last answer are missing, it is marked.
-            is_gap = unit.group is Group.LAST and unit.group is label and unit.place != next_place
-            if unit.group is not label:
-                label = unit.group
-                yield SummaryLine(str(label))
-            yield SummaryLine(f"- … {unit.text[2:]}" if is_gap else unit.text, unit)
-            next_place = unit.place + 1
+            if before is None or unit.group is not before.group:
+                before = None
+                yield SummaryLine(str(unit.group))
+            yield SummaryLine(_line(unit, before), unit)
+            before = unit
     if left_out.lines:
         yield SummaryLine(str(left_out))
+
+
+def _line(unit: Unit, before: Unit | None) -> str:
+    """Return a unit as it is written behind another: below it if both are of one message."""
+    if before is None or unit.message != before.message or unit.group not in _MESSAGES:
+        return unit.text
+    # Where pieces of the last answer are missing, it is marked.
+    gap = "… " if unit.group is Group.LAST and unit.place != before.place + 1 else ""
+    return NOTE * (1 + unit.depth) + gap + unit.text.removeprefix(ENTRY).removeprefix(WORKING)
 
 
 def fitted(
@@ -268,7 +318,7 @@ def fitted(
         return list(lines_of((*units, *cut), layout, left_out))
 
     units = _without_around(order, limits)
-    while units and not _fit(lines(units), limits):
+    while units and (units[-1].leads or not _fit(lines(units), limits)):
         units.pop()
     if len(units) < len(order):
         unit = order[len(units)]
@@ -284,12 +334,15 @@ def _fit(lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> bool:
 
 
 def _without_around(order: Sequence[Unit], limits: Sequence[Limit]) -> list[Unit]:
-    """Return the first units, as many as there is room for without headings and labels."""
+    """Return the first units, as many as there is room for without headings, labels and bullets."""
     units: list[Unit] = []
     rooms = [limit.most for limit in limits]
     measured = iter(order)
     while chunk := list(islice(measured, _MEASURED_AT_ONCE)):
-        sizes = zip(*(limit.lines([one.text for one in chunk]) for limit in limits), strict=True)
+        sizes = zip(
+            *(limit.lines([one.text.removeprefix(ENTRY) for one in chunk]) for limit in limits),
+            strict=True,
+        )
         for unit, its in zip(chunk, sizes, strict=True):
             rooms = [room - size for room, size in zip(rooms, its, strict=True)]
             if min(rooms) < 0:

@@ -36,16 +36,6 @@ class Language:
     """How a failed result begins."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop does not end a sentence."""
-    goals: tuple[str, ...] = ()
-    """Words in the name of a section for what was asked and decided."""
-    files: tuple[str, ...] = ()
-    """Words in the name of a section for files."""
-    tools: tuple[str, ...] = ()
-    """Words in the name of a section for tool calls."""
-    status: tuple[str, ...] = ()
-    """Words in the name of a section for what is being done and what is left."""
-    errors: tuple[str, ...] = ()
-    """Words in the name of a section for what went wrong."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -97,18 +87,6 @@ ENGLISH = Language(
         """mr|mrs|ms|dr|prof|st|jr|sr|e.g|i.e|etc|vs|cf|approx|dept|fig|figs|vol|resp|esp|incl
         |excl|misc|al|pp|no|ch|sec"""
     ),
-    goals=_words(
-        """goal|goals|decision|decisions|requirements|instructions|constraints|request|intent
-        |preferences|rules|objective|facts|context|user"""
-    ),
-    files=_words("file|files|code|paths|artifacts"),
-    tools=_words("tool|tools|calls|commands|actions"),
-    status=_words(
-        "status|task|tasks|progress|next|current|pending|todo|open|work|state|plan|steps"
-    ),
-    errors=_words(
-        "error|errors|resolutions|problem|problems|failures|issues|fixes|bugs|troubleshooting"
-    ),
 )
 
 CHINESE = Language(
@@ -133,11 +111,6 @@ CHINESE = Language(
         |更正|请|把|的|了|为|到|是|在|用|就|设"""
     ),
     failures=_words("错误|失败|异常|找不到|无法|拒绝|超时|不存在|无效"),
-    goals=_words("目标|决策|决定|需求|要求|指令|约束|偏好|规则|用户|背景"),
-    files=_words("文件|代码|路径"),
-    tools=_words("工具|调用|命令"),
-    status=_words("状态|任务|进度|进展|下一步|待办|当前|计划"),
-    errors=_words("错误|问题|异常|失败|解决|故障"),
 )
 
 GERMAN = Language(
@@ -151,11 +124,6 @@ GERMAN = Language(
     negations=_words("nicht|nie|niemals|kein|keine|keinen|ohne|außer|verboten"),
     failures=_words("fehler|nicht gefunden|fehlgeschlagen"),
     abbreviations=_words("hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel"),
-    goals=_words("ziel|ziele|entscheidungen|anforderungen|vorgaben"),
-    files=_words("datei|dateien"),
-    tools=_words("werkzeuge|aufrufe"),
-    status=_words("stand|aufgabe|aufgaben|status|nächste"),
-    errors=_words("fehler|probleme"),
 )
 
 FRENCH = Language(
@@ -170,11 +138,6 @@ FRENCH = Language(
     negations=_words("ne|pas|jamais|aucun|aucune|sans|sauf|interdit"),
     failures=_words("erreur|introuvable|échec"),
     abbreviations=_words("m|mme|mlle|etc|p.ex|env"),
-    goals=_words("objectifs|décisions|exigences"),
-    files=_words("fichiers"),
-    tools=_words("outils"),
-    status=_words("état|tâches|statut"),
-    errors=_words("erreurs|problèmes"),
 )
 
 SHIPPED = (ENGLISH, CHINESE, GERMAN, FRENCH)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from itertools import islice
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
@@ -32,8 +32,6 @@ from policyctx.tokens.encoders import words_in
 
 # Characters of a question of a tool that asks, and of the answer.
 _LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
-# A last sentence that only announces what is not quoted.
-_ANNOUNCED = re.compile(r"(?:^|(?<=[.!?。！？])\s)(?:(?![.!?。！？]\s).)*[:：]$")
 # Thanks and the like, which say nothing by themselves.
 FILLER = re.compile(
     r"(?:(?:thanks?|thank you|ok(?:ay)?|wow|great|nice|cool|perfect|awesome|excellent|good|hmm?|hi"
@@ -45,14 +43,23 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of what a program put beside the user's words, and of names, that are shown.
 _SHOWN_OF_PROGRAM = 80
-# Characters of an earlier answer that are quoted, and of the shortest beginning of a finding.
-_MOST_OF_ANSWER, _LEAST_OF_FINDING, _MOST_PIECES = 800, 80, 400
-# How a numbered finding and a heading begin.
-HEAD = re.compile(r"(?:#+ |\*\*)?\(?[A-Z]?\d{1,2}[.)]|#+ \S")
+# Characters of an earlier answer that are quoted: of its beginning, and of its end.
+_BEGINNING, _END, _MOST_PIECES = 300, 500, 400
 # The words before the question of a tool behind its answer.
-ASKED = " [asked: "
+ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
+# A file with the rules of a project, and how it is read or added.
+_NAMES_RULES = re.compile(r"#? ?((?:AGENTS|CLAUDE|GEMINI)\.md)\b")
+_READS_RULES = re.compile(
+    r"[^;&|]{0,60}(?:path\W+|\bcat |\bsed -n \S+ )[^\"\s;]*?\b((?:AGENTS|CLAUDE|GEMINI)\.md)\W*$"
+)
+_LINE_NUMBER = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
+_MOST_RULES, _LONGEST_RULE = 8, 240
+# How the agent's words end that wait for an answer, or that were broken off; the characters of an
+# answer that is quoted with them, and of them.
+_LEFT_OPEN = ("?", "？", ":", "：")
+_SHORT_ANSWER, _SHORT_QUESTION = 50, 160
 # Where the names of an attachment are looked for: at the ends of its block.
 _ENDS = 1_000
 _NAMES = re.compile(
@@ -78,6 +85,8 @@ class Quote(NamedTuple):
     """Whether the agent said it before its calls."""
     more: int = 0
     """How many pieces before it were left out, since no room is for them."""
+    depth: int = 0
+    """How many titles and leads of its message it is under."""
 
 
 def quotes_in(
@@ -88,6 +97,7 @@ def quotes_in(
     # An answer says all; of a turn that goes on the last messages say what is in hand.
     newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
     after = {message: len(newest) - i for i, message in enumerate(newest)}
+    asked = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
@@ -96,45 +106,36 @@ def quotes_in(
             last = after.get(item.message, 0)
             works = item.message in working
             told = (
-                Quote(text, item.message, user=False, last=last, minor=works, working=works)
-                for text in _told(item.text)
-            )
+                Quote(
+                    one.text, item.message, user=False, last=last, minor=works, working=works,
+                    depth=one.depth,
+                )
+                for one in pieces_of(item.text, of_agent=True)
+            )  # fmt: skip
             yield from told if last else as_one(told)
+            asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
-        yield from _not_agents(item, author, reading, position)
-
-
-def _told(text: str) -> Iterator[str]:
-    for piece, pasted in pieces_of(text, of_agent=True):
-        if told := piece if pasted else _ANNOUNCED.sub("", piece):
-            yield told
+        yield from _rules_in(item, author, reading, position)
+        for one in _not_agents(item, author, reading, position):
+            is_short = len(item.text) <= _SHORT_ANSWER and not (one.pasted or values_in(one.text))
+            if item.kind == "user_message" and is_short and asked.endswith(_LEFT_OPEN):
+                one = one._replace(text=with_question(one.text, asked))  # noqa: PLW2901
+            yield one
 
 
 def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the beginning of a message as one quote, marked where the message goes on.
-
-    Of a long one with numbered findings the beginning of each is there.
-    """
+    """Yield a message as one quote: of a long one the beginning and the end."""
     pieces = list(islice(quotes, _MOST_PIECES))
-    if not pieces:
-        return
     texts = [one.text for one in pieces]
-    heads = [0, *(i for i, text in enumerate(texts) if i and HEAD.match(text)), len(texts)]
-    room = _MOST_OF_ANSWER // (len(heads) - 1) - len(CUT)
-    if sum(map(len, texts)) > _MOST_OF_ANSWER and len(heads) > 2 and room >= _LEAST_OF_FINDING:  # noqa: PLR2004
-        findings = (" ".join(texts[start:end]) for start, end in pairwise(heads))
-        texts = [text if len(text) <= room else _begun(text, room) for text in findings]
-    text = texts[0]
-    for one in texts[1:]:
-        if len(text) + len(one) > _MOST_OF_ANSWER:
-            text += CUT
-            break
-        text = f"{text} {one}"
-    yield pieces[0]._replace(text=text, last=0)
-
-
-def _begun(text: str, most: int) -> str:
-    return text[:most].rpartition(" ")[0] + CUT
+    start, end = 1, len(texts)
+    if sum(map(len, texts)) > _BEGINNING + _END:
+        while start < end and sum(map(len, texts[: start + 1])) <= _BEGINNING:
+            start += 1
+        while end > start and sum(map(len, texts[end - 1 :])) <= _END:
+            end -= 1
+        texts[start:end] = [CUT.strip()]
+    if pieces:
+        yield pieces[0]._replace(text=" ".join(texts), last=0)
 
 
 def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[int]]:
@@ -164,19 +165,42 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
         text = _shown("added by a program", item.text)
         yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "user_message":
-        for piece, pasted in pieces_of(item.text):
-            yield Quote(piece, item.message, user=True, pasted=pasted)
+        for one in pieces_of(item.text):
+            # An element that a program put there says little of what the user wants.
+            minor = one.pasted and one.text.startswith("[<")
+            yield Quote(
+                one.text, item.message, user=True, pasted=one.pasted, depth=one.depth, minor=minor
+            )
     elif item.kind == "system_prompt" and len(item.text) > (
         _LONGEST_ELEMENT if _TAG.match(item.text.lstrip()) else _LONGEST_SYSTEM
     ):
         text = _shown(f"{item.role} message", item.text)
         yield Quote(text, item.message, user=True, pasted=True, minor=True)
     elif item.kind == "system_prompt":
-        for text, _ in pieces_of(_TAG.sub("", item.text), of_agent=True):
-            binds = cues_of().negations.found_in(text)
-            yield Quote(f"{item.role}: {text}", item.message, user=True, minor=not binds)
+        for one in pieces_of(_TAG.sub("", item.text), of_agent=True):
+            binds = cues_of().negations.found_in(one.text)
+            yield Quote(f"{item.role}: {one.text}", item.message, user=True, minor=not binds)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
+
+
+def _rules_in(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:
+    """Yield the prohibitions of a file of rules that was read, or that a program added."""
+    call = reading.items[reading.partners[position]] if position in reading.partners else None
+    named = None
+    if item.kind == "tool_result" and call is not None:
+        named = _READS_RULES.match(call.text[:_ENDS])
+    elif author == "program":
+        named = _NAMES_RULES.match(item.text)
+    if named:
+        text = _LINE_NUMBER.sub("", words_of(item.text))
+        rules = (
+            f"[{named[1]}: {shortened(one.text, _LONGEST_RULE)}]"
+            for one in pieces_of(text, of_agent=True)
+            if not one.pasted and one.text[0] != "#" and cues_of().negations.found_in(one.text)
+        )
+        for rule in islice(rules, _MOST_RULES):
+            yield Quote(rule, item.message, user=True, pasted=True)
 
 
 def with_question(answer: str, question: str) -> str:

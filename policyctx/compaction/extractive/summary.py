@@ -28,7 +28,7 @@ from policyctx.compaction.extractive.fitting import (
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import ASKED, HEAD, Quote, as_one, quotes_in
+from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -42,8 +42,9 @@ from policyctx.compaction.extractive.writing import (
 from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
-from policyctx.tokens.encoders import words_in
 
+# More than the pieces of any message.
+_MANY = 1_000_000
 # How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
 # What counts where no counter is given.
@@ -70,7 +71,6 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
         calls,
         history.reads_file,
     )
-    last_edit = max((file.message for file in files if file.is_changed), default=-1)
     last = [one for one in quotes if one.last]
     said: list[Quote] = []
     for found in before:
@@ -94,13 +94,13 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
 
     return Contents(
         {
-            Group.USER: [*_once(_collapsed(users), set())],
+            Group.USER: [*_once(users)],
             Group.AGENT: [*_once((one for one in said if not one.user), seen)],
             Group.EARLIER: [
                 *carried(Group.EARLIER), *(Quote(one.text, -1, user=False) for one in foreign),
             ],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
-            Group.STEPS: steps_of(carried(Group.STEPS), calls, last_edit),
+            Group.STEPS: steps_of(carried(Group.STEPS), calls, files),
             Group.LAST: last,
         },
         files,
@@ -121,77 +121,51 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
     return found
 
 
-# Of a message of the user with more pieces than somebody types, the first and the last are kept,
-# and rules between them.
-_TYPED_PIECES, _FIRST, _RULES, _LAST = 40, 4, 8, 3
+# Of a message with more pieces than somebody types, the first and the last are kept, and rules
+# between them; of the agent's last message as many pieces as there may be room for.
+_TYPED_PIECES, _FIRST, _RULES = 40, 4, 8
 _RULE = re.compile(
     r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|DO NOT|FORBIDDEN|CRITICAL)\b|必须|禁止|不得|严禁"
 )
 
 
 def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote]:
-    """Yield the quotes; of a long message most are minor: with a `room` their number is kept.
-
-    Where room is short, the middle of the agent's last messages is left out.
-    """
+    """Yield the quotes; of a long message most are minor: with a `room` their number is kept."""
     for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
-        yield from (_of_user if user else _of_agent)(group, room)
+        most = _TYPED_PIECES if user else room or _MANY
+        first = list(islice(group, most + 1))
+        kept = len(first) if len(first) <= most else _FIRST if user else most
+        yield from first[:kept]
+        newest = deque[Quote]()
+        rules = unkept = 0
+        for one in chain(first[kept:], group):
+            newest.append(one)
+            if len(newest) <= END_OF_LAST:
+                continue
+            minor = newest.popleft()
+            if user and rules < _RULES and _RULE.search(minor.text):
+                rules += 1
+                yield minor
+            elif room is None or minor.pasted or minor.text[0] == "#" or minor.text[-1] in ":：":
+                yield minor._replace(minor=True)
+            else:
+                unkept += user
+        if newest:
+            yield newest.popleft()._replace(more=unkept)
+        yield from newest
 
 
-def _of_user(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote]:
-    first = list(islice(quotes, _TYPED_PIECES + 1))
-    if len(first) <= _TYPED_PIECES:
-        yield from first
-        return
-    yield from first[:_FIRST]
-    newest = deque[Quote]()
-    rules = unkept = 0
-    for one in chain(first[_FIRST:], quotes):
-        newest.append(one)
-        if len(newest) <= _LAST:
-            continue
-        minor = newest.popleft()
-        if rules < _RULES and _RULE.search(minor.text):
-            rules += 1
-            yield minor
-        elif room is None or minor.pasted:
-            yield minor._replace(minor=True)
-        else:
-            unkept += 1
-    yield newest.popleft()._replace(more=unkept)
-    yield from newest
+def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
+    """Yield the quotes, but none that was seen; one of two messages where it is first.
 
-
-def _of_agent(quotes: Iterator[Quote], room: int | None) -> Iterator[Quote]:
-    words, end = 0, deque[Quote]()
+    In one message only a line that repeats the one before it is left out.
+    """
+    first: dict[str, int | None] = dict.fromkeys(seen)
+    before = ""
     for one in quotes:
-        words += words_in(one.text)
-        if room is None or words <= room:
+        if one.text != before and first.setdefault(one.text, one.message) == one.message:
             yield one
-            continue
-        end.append(one)
-        if len(end) > END_OF_LAST and HEAD.match((old := end.popleft()).text):
-            yield old
-    yield from end
-
-
-def _once(quotes: Iterable[Quote], seen: set[str]) -> Iterator[Quote]:
-    """Yield the quotes, a repeated one where it stands first; none that was seen."""
-    for one in quotes:
-        if one.text not in seen:
-            seen.add(one.text)
-            yield one
-
-
-# A line that stands for a text of a program.
-_OF_PROGRAM = re.compile(r"(?:\w+: )?\[(?:<[^>]+>, |added by |\w+ message, )")
-
-
-def _collapsed(quotes: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield the quotes; of lines that stand for a program's texts only the newest."""
-    of_program = [_OF_PROGRAM.match(one.text) for one in quotes]
-    last = max((i for i, found in enumerate(of_program) if found), default=-1)
-    yield from (one for i, one in enumerate(quotes) if i == last or not of_program[i])
+        before = one.text
 
 
 def ranked_units(
@@ -209,7 +183,7 @@ def _ranking(
     history: History, settings: Summary, cues: Cues, room: int | None
 ) -> tuple[tuple[Unit, ...], Contents, Layout]:
     contents = gathered(history, cues, room)
-    layout = Layout(settings.sections, cues)
+    layout = Layout(settings.sections)
     order = tuple(
         unit for unit in ranked(contents, cues) if layout.place_of(unit.group) is not None
     )

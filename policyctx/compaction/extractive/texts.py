@@ -37,7 +37,7 @@ CUT = " …"
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
 _SAYS = re.compile(r"[^\W_]")
-_HEADING = re.compile(r"\s*#{1,6} (.+)")
+_HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
 _TYPED = re.compile(
@@ -95,6 +95,8 @@ class Piece(NamedTuple):
     text: str
     """One line, in the writer's own words."""
     pasted: bool = False
+    depth: int = 0
+    """How many titles and leads it is under."""
 
 
 def pieces_of(text: str, *, of_agent: bool = False) -> Iterator[Piece]:
@@ -120,14 +122,19 @@ def pieces_of(text: str, *, of_agent: bool = False) -> Iterator[Piece]:
 def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
     parts_of = _fenced if of_agent else _parts
     text = _DIRECTIVE.sub("", text) if of_agent else text
+    one = Piece("")
     for pasted, parts in groupby(parts_of(text), key=itemgetter(1)):
         if pasted:
             for part, _ in parts:
                 if _SAYS.search(_FENCE.sub("", _TAG.sub("", part))):
-                    yield Piece(_described(part, of_agent=of_agent), pasted=True)
+                    depth = one.depth + one.text.endswith((":", "："))
+                    yield Piece(_described(part, of_agent=of_agent), pasted=True, depth=depth)
         else:
             typed = "\n".join(part for part, _ in parts)
-            yield from map(Piece, _typed(typed, of_agent=of_agent))
+            for line, is_item, depth in _with_lists(_lines_of(typed), of_agent=of_agent):
+                for text in (_in_lines if is_item else _sentences)(_SIGN.sub("", line)):
+                    one = Piece(text, depth=depth)
+                    yield one
 
 
 # A line by which an agent tells its client to show something.
@@ -259,10 +266,8 @@ def _described(text: str, *, of_agent: bool = False) -> str:
     return f"[{name}, {count} lines, {len(text):,} characters: {shortened(first, 80)}]"
 
 
-def _typed(text: str, *, of_agent: bool) -> Iterator[str]:
-    lines = _unwrapped(text[at] for at in _lines_in(text) if not _FENCE.fullmatch(text[at]))
-    for line, is_item in _with_lists(lines, of_agent=of_agent):
-        yield from (_in_lines if is_item else _sentences)(_SIGN.sub("", line))
+def _lines_of(text: str) -> Iterator[str]:
+    return _unwrapped(text[at] for at in _lines_in(text) if not _FENCE.fullmatch(text[at]))
 
 
 def _lines_in(text: str) -> Iterator[slice]:
@@ -289,49 +294,52 @@ def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
         yield before
 
 
-def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[tuple[str, bool]]:
-    """Yield the lines, each with whether it is an entry of a list or indented, which is one piece.
+def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[tuple[str, bool, int]]:
+    """Yield the lines, each with whether it is one piece, and how many titles and leads lead it.
 
-    A short list stands on one line behind what leads to it.
+    An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
     """
-    lead, items, is_under = "", list[str](), False
+    under, lead, items = 0, "", list[tuple[str, bool]]()
     for line in lines:
-        bullet = BULLET.match(line)
-        heading = None if of_agent else _HEADING.match(line)
-        is_block = of_agent and line[:1].isspace()
-        if lead and (bullet or is_block or (is_under and not heading)):
-            start = bullet.end() if bullet and not of_agent else 0
-            items.append(_SIGN.sub("", line[start:]).strip())
+        is_item = BULLET.match(line) is not None or line[:1].isspace()
+        title = _HEADING.match(line)
+        is_lead = line.rstrip().endswith((":", "："))
+        if lead and (is_item or not (title or is_lead or (items and items[-1][1]))):
+            items.append((_SIGN.sub("", line).strip(), is_item))
             continue
-        yield from _led(lead, items, of_agent=of_agent)
+        yield from _led(lead, items, under, of_agent=of_agent)
         lead, items = "", []
-        # A heading that turns around what is under it leads all of it.
-        is_under = heading is not None and cues_of().negations.found_in(heading[1])
-        if heading and is_under:
-            lead = f"{heading[1]}:"
-        elif line.rstrip().endswith((":", "：")):
-            *before, lead = _SENTENCE_END.split(line[bullet.end() :].strip() if bullet else line)
-            lead = lead.lstrip("# ")
-            yield from ((one, False) for one in before)
+        if title and not of_agent and cues_of().negations.found_in(title[2]):
+            # A title that turns around what is under it leads all of it.
+            under, lead = len(title[1]) - 1, f"{title[2]}:"
+        elif title:
+            yield line, True, len(title[1]) - 1
+            under = len(title[1])
+        elif is_lead:
+            *before, lead = _SENTENCE_END.split(_SIGN.sub("", line).strip())
+            yield from ((one, False, under) for one in before)
         elif line.strip():
-            is_title = of_agent and line[0] == "#"
-            yield line, bullet is not None or line[0].isspace() or is_title
-    yield from _led(lead, items, of_agent=of_agent)
+            yield line, is_item, under
+    yield from _led(lead, items, under, of_agent=of_agent)
 
 
-def _led(lead: str, items: list[str], *, of_agent: bool) -> Iterator[tuple[str, bool]]:
-    if not items:
-        if lead:
-            yield lead, False
+def _led(
+    lead: str, items: list[tuple[str, bool]], under: int, *, of_agent: bool
+) -> Iterator[tuple[str, bool, int]]:
+    if of_agent and lead and not items:
+        # It announces what is not quoted.
         return
-    whole = f"{lead} {'; '.join(items)}"
-    if words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:
-        yield whole, True
+    whole = f"{lead} {'; '.join(item for item, _ in items)}".strip()
+    is_list = len(items) <= 1 or all(is_item for _, is_item in items)
+    if is_list and words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:
+        yield whole, True, under
         return
     # Without a prohibition before it an entry would say the opposite.
     repeats = not of_agent and cues_of().negations.found_in(lead)
-    for i, item in enumerate(items):
-        yield (f"{lead} {item}" if repeats or not i else item), True
+    if not repeats:
+        yield lead, True, under
+    for item, is_item in items:
+        yield (f"{lead} {item}" if repeats else item), is_item, under + (not repeats)
 
 
 def _sentences(line: str) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
     ## Goals & Decisions                  a heading, as the policy names it
     User, in order:                       the label of a group
-    - 20 [asked: The limit, 20 or 25?]    an entry
+    - 20 [asked: The limit, 20 or 25?]    an entry, or the first line of a message
+      Keep these:                         its next line
+        a.py                              one that is under the line before it
 
-An entry is one line; earlier versions wrote notes on lines of their own. The reader goes by labels,
-so the names that a policy gives its sections do not matter. The labels of earlier versions are read
-as well. A line in another form was written by someone else and is returned as left over.
+Earlier versions wrote notes on lines of their own. The reader goes by labels, so the names that a
+policy gives its sections do not matter. The labels of earlier versions are read as well. A line in
+another form was written by someone else and is returned as left over.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState
-from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, with_question
 from policyctx.compaction.extractive.texts import one_line
 from policyctx.policy.models.compaction import SummarySection
@@ -70,10 +71,11 @@ _MOST_ARCHIVES = 3
 
 HEADING = "## "
 NOTHING = "None."
-_ENTRY, _NOTE = "- ", "  "
+ENTRY, NOTE = "- ", "  "
 _ASKED = ("asked", "answers")
+_FORMER_NOTES = ("replaces", "may replace", "resolved")
 # The mark of what the agent said before a call.
-_WORKING = "[while working] "
+WORKING = "[while working] "
 # Versions up to 0.2 wrote how often, what happened last, and the lines.
 _FILE = re.compile(
     r"(?P<path>.+?): (?P<states>(?:[a-z]+(?: \d+)?(?:, |; last )?)+)(?:; \d+ lines)?"
@@ -126,8 +128,8 @@ class Contents(NamedTuple):
 def written(one: Entry) -> str:
     """Return an entry as it is written."""
     if isinstance(one, FileState):
-        return f"{_ENTRY}{one_line(one.path)}: {one.state}"
-    return f"{_ENTRY}{_WORKING if one.working else ''}{one_line(one.text)}"
+        return f"{ENTRY}{one_line(one.path)}: {one.state}"
+    return f"{ENTRY}{WORKING if one.working else ''}{one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -139,10 +141,10 @@ class ReadBack(NamedTuple):
 
 def read_back(text: str) -> ReadBack:
     """Read the text of a summary; any text will do."""
-    found: dict[Group, list[str]] = {group: [] for group in Group}
+    found: dict[Group, list[Quote]] = {group: [] for group in Group}
     left_over: list[str] = []
     group: Group | None = None
-    known = False
+    known, entries = False, 1
     left_out = LeftOut()
     for line in text.split("\n"):
         more = _FORMER_LEFT_OUT.fullmatch(line) or _LEFT_OUT.fullmatch(line)
@@ -151,13 +153,13 @@ def read_back(text: str) -> ReadBack:
             if more is not None:
                 archives = tuple(filter(None, (more["archives"] or "").split(", ")))
                 left_out = LeftOut(int(more["count"]), archives)
-        elif known and line.startswith(_ENTRY):
+        elif known and line.startswith(ENTRY):
+            entries += 1
             if group is not None:
-                found[group].append(line[len(_ENTRY) :])
-        elif known and line.startswith(_NOTE):
-            name, _, question = line.strip().partition(": ")
-            if group is not None and found[group] and name in _ASKED:
-                found[group][-1] = with_question(found[group][-1], question)
+                found[group].append(_quote(group, line[len(ENTRY) :], -entries))
+        elif known and line.startswith(NOTE):
+            if group is not None and found[group]:
+                _add_below(found[group], line, group)
         else:
             known = False
             if line.strip() not in ("", NOTHING):
@@ -165,17 +167,29 @@ def read_back(text: str) -> ReadBack:
     kept = [line for line in left_over if not line.startswith(HEADING)]
     if kept and not any(found.values()):
         return ReadBack(Contents({}), text)
-    matches = (_FILE.fullmatch(line) for line in found.pop(Group.FILES))
+    matches = (_FILE.fullmatch(one.text) for one in found.pop(Group.FILES))
     files = tuple(_file(match) for match in matches if match is not None)
-    said = {group: [_quote(group, line) for line in its] for group, its in found.items()}
-    return ReadBack(Contents(said, files, left_out), "\n".join(kept))
+    return ReadBack(Contents(found, files, left_out), "\n".join(kept))
 
 
-def _quote(group: Group, line: str) -> Quote:
-    works = line.startswith(_WORKING)
+def _add_below(quotes: list[Quote], line: str, group: Group) -> None:
+    """Add a line below an entry: the next of its message, or a note of an earlier version."""
+    last, bare = quotes[-1], line.lstrip()
+    name, _, question = bare.partition(": ")
+    if name in _ASKED:
+        quotes[-1] = last._replace(text=with_question(last.text, question))
+    elif name not in _FORMER_NOTES:
+        depth = (len(line) - len(bare)) // len(NOTE) - 1
+        one = _quote(group, bare, last.message)
+        quotes.append(one._replace(depth=depth, minor=last.working, working=last.working))
+
+
+def _quote(group: Group, line: str, message: int) -> Quote:
+    works = line.startswith(WORKING)
     is_mark = line.startswith("[") and line.endswith("]")
     return Quote(
-        line.removeprefix(_WORKING), -1, group is Group.USER, is_mark, minor=works, working=works
+        line.removeprefix(WORKING), message, group is Group.USER, is_mark, minor=works,
+        working=works,
     )  # fmt: skip
 
 
@@ -196,6 +210,27 @@ def _subjects(text: str) -> frozenset[str]:
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
 _STATUS = (Group.TASKS, Group.STEPS, Group.LAST)
+# Words in the names of sections, in English, Chinese, German and French.
+_NAMES_OF = {
+    _ASKED_FOR: re.compile(
+        r"\b(?:goals?|decisions?|requirements|instructions|constraints|request|intent|preferences"
+        r"|rules|objective|facts|context|user|ziele?|entscheidungen|anforderungen|vorgaben"
+        r"|objectifs|décisions|exigences)\b|目标|决策|决定|需求|要求|指令|约束|偏好|规则|用户|背景"
+    ),
+    (Group.FILES,): re.compile(
+        r"\b(?:files?|code|paths|artifacts|datei(?:en)?|fichiers)\b|文件|代码|路径"
+    ),
+    _STATUS: re.compile(
+        r"\b(?:status|tasks?|progress|next|current|pending|todo|open|work|state|plan|steps|stand"
+        r"|aufgaben?|nächste|état|tâches|statut)\b|状态|任务|进度|进展|下一步|待办|当前|计划"
+    ),
+}
+_NAMES_KNOWN = re.compile(
+    "|".join(words.pattern for words in _NAMES_OF.values())
+    + r"|\b(?:tools?|calls|commands|actions|errors?|resolutions|problems?|failures|issues|fixes"
+    r"|bugs|troubleshooting|werkzeuge|aufrufe|fehler|probleme|outils|erreurs|problèmes)\b"
+    r"|工具|调用|命令|错误|问题|异常|失败|解决|故障"
+)
 
 
 class Layout:
@@ -207,15 +242,14 @@ class Layout:
     files are left out then.
     """
 
-    def __init__(self, sections: Sequence[SummarySection], cues: Cues) -> None:
+    def __init__(self, sections: Sequence[SummarySection]) -> None:
         self.names = tuple(section.name for section in sections)
-        kinds = {_ASKED_FOR: cues.goals, (Group.FILES,): cues.files, _STATUS: cues.status}
-        known = (*kinds.values(), cues.tools, cues.errors)
-        own = [i for i, name in enumerate(self.names) if not any(c.found_in(name) for c in known)]
+        names = [name.casefold() for name in self.names]
+        own = [i for i, name in enumerate(names) if not _NAMES_KNOWN.search(name)]
         self._own = {i: _subjects(f"{sections[i].name} {sections[i].ask}") for i in own}
         self._places: dict[Group, int | None] = {}
-        for groups, cue in kinds.items():
-            counts = [cue.count_in(name) for name in self.names]
+        for groups, words in _NAMES_OF.items():
+            counts = [len(set(words.findall(name))) for name in names]
             is_left_out = groups == (Group.FILES,) and self.names and not own
             place = None if is_left_out else own[0] if own else 0
             place = counts.index(max(counts)) if any(counts) else place

@@ -16,6 +16,8 @@ from policyctx.messages.shapes.responses import ResponsesShape, is_plain_item
 from policyctx.messages.shapes.shape import SPEAKING_ROLES, Shape
 
 ANTHROPIC, CHAT, RESPONSES = AnthropicShape(), ChatShape(), ResponsesShape()
+# For an object of a class that no shape knows.
+_OF_A_HOST = "; the objects of a framework need its shape: `shapes=[…]`"
 # Shapes of dicts whose fields show their API.
 _DISTINCT: tuple[Shape, ...] = (GeminiShape(),)
 
@@ -70,7 +72,8 @@ class Shapes:
                 return Shaped(shape, given)
         message = as_message(given)
         if not isinstance(message, dict):
-            return f'expected an object with "role" and "content", got {named(given)}'
+            hint = _OF_A_HOST if named(given) == type(given).__name__ else ""
+            return f'expected an object with "role" and "content", got {named(given)}{hint}'
         if message is given:
             for own in _DISTINCT:
                 if own.recognises(message):
@@ -78,7 +81,7 @@ class Shapes:
             if isinstance(message.get("role"), str) and lacks_content(message):
                 return f'expected "content", a text or a list of blocks, in {fields_of(message)}'
         elif lacking := _lacking(message):
-            return f'expected a message, got {named(given)} without "{lacking}"'
+            return f'expected a message, got {named(given)} without "{lacking}"{_OF_A_HOST}'
         return Shaped(_built_in(message), message)
 
     def comparable(self, given: Message) -> object:

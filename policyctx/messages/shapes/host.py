@@ -202,7 +202,8 @@ class HostShape(Shape):
         return found
 
     def _failed(self, method: str, error: Exception) -> ShapeError:
-        return self._error(f"`{method}` raised {type(error).__name__}: {error}")
+        hint = "; if the message is at fault, `problem` has to say so" if method == "parts" else ""
+        return self._error(f"`{method}` raised {type(error).__name__}: {error}{hint}")
 
     def _error(self, mistake: str) -> ShapeError:
         return ShapeError(self._name, mistake)

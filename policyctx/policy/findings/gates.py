@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import Diagnostic
 from policyctx.policy.models import Step
-from policyctx.policy.models.gates import COMPARISONS, GATES, ItemsGate, TokensGate, Until, gates_in
+from policyctx.policy.models.gates import (
+    COMPARISONS,
+    GATES,
+    ItemsGate,
+    Limits,
+    TokensGate,
+    Until,
+    gates_in,
+)
 from policyctx.policy.nodes import Path
 from policyctx.policy.reach import Checked
 from policyctx.policy.values import Duration
@@ -58,7 +66,7 @@ def _never(checked: Checked, name: str, gate: PlainValue) -> str | None:
 def _bounds(checked: Checked, gate: PlainValue) -> list[Bound]:
     return [
         Bound(key, value, _number(checked, value), comparison.is_lower, comparison.is_open)
-        for key, comparison in COMPARISONS.items()
+        for key, comparison in (COMPARISONS if isinstance(gate, Limits) else {}).items()
         if (value := getattr(gate, key)) is not None
     ]
 

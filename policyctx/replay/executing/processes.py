@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.context as contexts
+import os
 import signal
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -178,9 +180,17 @@ class _Process:
     """A process that makes one call at a time."""
 
     def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        # All are forks of one process that has imported what a replay needs, where the system has
+        # forks; this process itself may have threads, so it is not the one that forks.
+        context: contexts.ForkServerContext | contexts.SpawnContext
+        if "forkserver" in multiprocessing.get_all_start_methods():
+            context = multiprocessing.get_context("forkserver")
+        else:
+            context = multiprocessing.get_context("spawn")
+        context.set_forkserver_preload(["policyctx.replay.running"])
         self.connection, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, __version__), daemon=True)
+        arguments = other, __version__, {**os.environ}
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         other.close()
 
@@ -196,8 +206,10 @@ class _Process:
         self._process.join()
 
 
-def _serve(connection: Connection, version: str) -> None:
+def _serve(connection: Connection, version: str, environment: Mapping[str, str]) -> None:
     """Answer each call with its result, until the other end is closed."""
+    os.environ.clear()  # a fork has that of the first one's time
+    os.environ.update(environment)
     # Ctrl-C and a closed terminal are for the process that started this one.
     for name in ("SIGINT", "SIGHUP"):
         if (number := getattr(signal, name, None)) is not None:

@@ -43,7 +43,6 @@ def appearance(opened: Opened, source: Source) -> Appearance:
     names = list(dict.fromkeys(key for record in records for key in record))
     types = sorted({kind for record in records for kind in _types(record)})
     marks = {f"key {name}" for name in names} | {f"type {kind}" for kind in types}
-    marks |= {f"schema {word(one.get('schema_version'))[:4]}" for one in records[:1]}
     marks |= {f"first {' '.join(names[:2])}", f"text {head.lstrip()[:12].decode(errors='replace')}"}
     agent, keys = _named(marks), _with("key", names)
     if isinstance(source, ZipArchive):
@@ -92,24 +91,13 @@ _AGENTS: tuple[tuple[set[str], str], ...] = (
     ({"table checkpoints", "table writes"}, "LangGraph's checkpoints; write the state's messages"),
     ({"table sessions", "table messages", "table files"}, "Crush's sessions, which are not read"),
     ({"table sessions", "table messages"}, "sessions, perhaps of Goose, which are not read"),
-    ({"schema ATIF"}, "a trajectory in ATIF, which is not read"),
-    ({"key resourceSpans"}, "traces of OpenTelemetry, which are not read"),
+    (
+        {"key resourceLogs"},
+        "logs of OpenTelemetry; the messages of model calls are read from spans",
+    ),
     ({"key ts", "key type", "key say"}, _CLINE),
     ({"key ts", "key type", "key ask"}, _CLINE),
-    (
-        {"type init", "type tool_use", "type tool_result"},
-        "stream-json of Gemini CLI or Qwen Code; the session that Gemini CLI saves in"
-        " ~/.gemini/tmp/*/chats/ is read",
-    ),
-    (
-        {"key session_id", "key message", "type assistant"},
-        "stream-json of Claude Code; the session that it saves in ~/.claude/projects/ is read",
-    ),
     ({"type agent.tool_use"}, "events of Claude Managed Agents, which are not read"),
-    (
-        {"key uuid", "key sessionId", "key usageMetadata"},
-        "a session of Qwen Code, which is not read",
-    ),
     ({"type session_start", "type message"}, "a session of Droid, which is not read"),
     ({"type context.append_message"}, "a session of Kimi Code, which is not read"),
     ({"type toolRequest"}, "a session of Goose, which is not read"),

@@ -134,6 +134,17 @@ class RecordingBuilder:
         self.context.append(message)
         return True
 
+    def extend(self, role: str, blocks: list[Record]) -> None:
+        """Add blocks to the newest message if it has this role, else as a message of their own.
+
+        A message that a call was made with is never changed.
+        """
+        newest = self._new[-1] if self._new else {}
+        if newest.get("role") == role and isinstance(newest.get("content"), list):
+            newest["content"].extend(blocks)
+        else:
+            self.add({"role": role, "content": list(blocks)})
+
     def pass_over(self, what: str, *, known: bool = True, record: object = None) -> None:
         """Count a record that gives no message: a known one, or one not understood."""
         (self.not_prompt if known else self.not_understood)[what] += 1
@@ -174,10 +185,14 @@ class RecordingBuilder:
             return
         self._left += self._new
         self._new, self.context = [], []
-        self._anew = True
-        self._why_anew = why if self._calls else None
+        self.mark_anew(why)
         for message in kept:
             self.add(message)
+
+    def mark_anew(self, why: Anew) -> None:
+        """Say why the next call has another context, where no message is read."""
+        self._anew = True
+        self._why_anew = why if self._calls else None
 
     def leave(self, message: Message) -> None:
         """Count a message that is not in the context, as one that no call was made with."""

@@ -35,6 +35,7 @@ from policyctx.replay.readers.building import (
     usage,
     word,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import counter_for
@@ -345,10 +346,7 @@ class ClaudeAgent:
             node.turn = before.turn
         billed = usage(message.get("usage"))
         if billed is None or billed.prompt:
-            model = word(message.get("model")) or None
-            at, ids = seconds(record.get("timestamp")), (message.get("id"), record.get("requestId"))
-            call_id = " ".join(map(str, ids)) if all(ids) else ""
-            node.call = self.builder.called(billed, model, at, call_id=call_id)
+            node.call = _called(self.builder, record, billed)
 
     def _bill(self, node: _Node, message: Message) -> None:
         """Learn the usage of a reply; its last line is the least likely to show a stub."""
@@ -471,6 +469,10 @@ def _blocks(message: Message, kind: str) -> list[dict[str, Any]]:
 
 
 FORMAT = "claude-code"
+HOMES = (
+    Home("~/.claude/projects", "**/*.jsonl", "CLAUDE_CONFIG_DIR", "~/.claude"),
+    Home("~/.config/claude/projects", "**/*.jsonl", "CLAUDE_CONFIG_DIR", "~/.config/claude"),
+)
 
 _MESSAGES = ("user", "assistant")
 # Records that tell of the session, of files or of the screen.
@@ -513,6 +515,41 @@ def recordings(source: Source) -> Iterator[Recording]:
         name = f"{source.name}#{agent.agent_id}" if position else source.name
         if not agent.builder.is_empty:
             yield agent.builder.recording(name, FORMAT)
+
+
+def glances(source: Source) -> Iterator[Recording]:
+    """Yield the calls of the session and of its sub-agents together, without messages."""
+    builder, replies = RecordingBuilder(), dict[str, tuple[int, Usage | None]]()
+    for record in source.objects(b'"assistant"', b'"compact_boundary"', b'"isCompactSummary"'):
+        builder.project = builder.project or word(record.get("cwd"))
+        message, reply = mapping(record.get("message")), _reply_id(record)
+        if record.get("subtype") == "compact_boundary" or record.get("isCompactSummary") is True:
+            builder.mark_anew("compaction")
+        if record.get("type") != "assistant" or record.get("isApiErrorMessage"):
+            continue
+        billed = usage(message.get("usage"))
+        if billed is not None and not billed.prompt:
+            continue
+        call, known = replies.get(reply, (-1, None))
+        if call < 0:
+            call = _called(builder, record, billed)
+        elif billed is not None and billed != known:
+            builder.bill(call, billed)
+        if reply:
+            replies[reply] = call, billed or known
+    yield builder.recording(source.name, FORMAT)
+
+
+def _called(builder: RecordingBuilder, record: Record, billed: Usage | None) -> int:
+    """Note the call that a reply begins; return its number."""
+    message = record["message"]
+    ids = message.get("id"), record.get("requestId")
+    return builder.called(
+        billed,
+        word(message.get("model")) or None,
+        seconds(record.get("timestamp")),
+        call_id=" ".join(map(str, ids)) if all(ids) else "",
+    )
 
 
 class _ClaudeSession:

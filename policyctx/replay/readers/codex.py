@@ -3,8 +3,9 @@
 A `response_item` holds an item of OpenAI's Responses API as it was sent to the model, and is kept
 unchanged; only an output that is an object becomes the text or list that the API takes. An
 `event_msg` repeats items for the screen, and reports what was billed, after the results of the
-calls in the reply; versions 0.57 and 0.58 report it before the reply. An answer of a sub-agent is
-an `agent_message`, which is read as a message of the user's role that the program wrote.
+calls in the reply; versions 0.57 and 0.58 report it before the reply, and 0.171 also in a
+`token_usage_record` right behind it. An answer of a sub-agent is an `agent_message`, which is read
+as a message of the user's role that the program wrote.
 """
 
 from collections.abc import Iterator
@@ -21,11 +22,16 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage, tier_of
 
 FORMAT = "codex"
+HOMES = (
+    Home("~/.codex/sessions", "**/*.jsonl", "CODEX_HOME", "~/.codex"),
+    Home("~/.codex/archived_sessions", "**/*.jsonl", "CODEX_HOME", "~/.codex"),
+)
 
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 # Items that a model writes, messages apart, and what the provider does while it replies.
@@ -41,8 +47,8 @@ _NOT_SENT = frozenset({"ghost_snapshot"})
 
 # What a session is run with, and snapshots of what the items hold.
 _NOT_PROMPT = frozenset({
-    "event_msg", "inter_agent_communication_metadata", "session_meta", "turn_context",
-    "world_state",
+    "event_msg", "inter_agent_communication_metadata", "session_meta", "token_usage_record",
+    "turn_context", "world_state",
 })  # fmt: skip
 _ENVELOPES = _NOT_PROMPT | {"response_item", "compacted"}
 
@@ -118,23 +124,26 @@ class _Rollout:
             self._model = word(payload.get("model")) or self._model
         elif payload.get("type") == "thread_settings_applied":
             self._tier = tier_of(mapping(payload.get("thread_settings")))
-        elif payload.get("type") == "user_message":
-            self._typed |= {text} if (text := word(payload.get("message")).strip()) else set()
+        elif payload.get("type") in ("user_message", "item_completed"):
+            item = mapping(payload.get("item"))
+            shown = _text(item) if item.get("type") == "UserMessage" else payload.get("message")
+            self._typed |= {text} if (text := word(shown).strip()) else set()
         elif payload.get("type") == "token_count":
-            self._bill(mapping(payload.get("info")))
+            info = mapping(payload.get("info"))
+            self._window = number(info.get("model_context_window")) or self._window
+            self._bill(info.get("total_token_usage"), mapping(info.get("last_token_usage")))
+        elif kind == "token_usage_record" and self._call is not None:
+            self._bill(payload.get("thread_token_usage"), mapping(payload.get("usage")))
         elif kind in ("session_meta", ""):
             instructions = mapping(payload.get("base_instructions")).get("text")
             self._system = word(instructions or payload.get("instructions")) or self._system
             self.builder.project = self.builder.project or word(payload.get("cwd"))
 
-    def _bill(self, info: Record) -> None:
+    def _bill(self, total: object, last: Record) -> None:
         """Note what the newest call cost; the same sum again tells of no call."""
-        self._window = number(info.get("model_context_window")) or self._window
-        total = info.get("total_token_usage")
         if total is None or total == self._billed:
             return
         self._billed = total
-        last = mapping(info.get("last_token_usage"))
         prompt, cached = number(last.get("input_tokens")), number(last.get("cached_input_tokens"))
         if prompt:
             cached = min(prompt, cached)

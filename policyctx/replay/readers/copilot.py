@@ -26,11 +26,13 @@ from policyctx.replay.readers.building import (
     usage,
     word,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
 FORMAT = "copilot-cli"
+HOMES = (Home("~/.copilot/session-state", "**/*.jsonl", "COPILOT_HOME", "~/.copilot"),)
 
 # Families of events that tell of the session, and those that repeat what others hold.
 _NOT_PROMPT = ("session.", "hook.", "skill.", "subagent.", "assistant.", "tool.", "abort")

@@ -17,10 +17,12 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
+from policyctx.replay.readers.home import editor_homes
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 
 FORMAT = "copilot-chat"
+HOMES = editor_homes("workspaceStorage", "*/chatSessions/*.json*")
 
 _SNAPSHOT, _SET, _APPEND, _DELETE = range(4)
 

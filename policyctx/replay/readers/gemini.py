@@ -5,11 +5,12 @@ not sent again. In lines, a message is written again whenever something joins it
 version counts; a change further back is written as a new list of all messages.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from operator import is_
 from typing import Any
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import (
     Record,
@@ -20,6 +21,7 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
@@ -29,7 +31,7 @@ def prompt_of(record: Record, answered: Collection[str]) -> list[Message]:
     """Return what the user said; results of calls that are `answered` are left out."""
     content = record.get("content")
     if isinstance(content, list):
-        blocks = [block for block in _blocks(content) if block.get("tool_use_id") not in answered]
+        blocks = [block for block in blocks_of(content) if block.get("tool_use_id") not in answered]
         content = _alone(blocks)
     return [] if content == [] else [{"role": "user", "content": content}]
 
@@ -37,7 +39,7 @@ def prompt_of(record: Record, answered: Collection[str]) -> list[Message]:
 def reply_of(record: Record) -> list[Message]:
     """Return a reply with its calls, and what these gave, as far as there is either."""
     calls = objects(record.get("toolCalls"))
-    said = _blocks(record.get("content"))
+    said = blocks_of(record.get("content"))
     if calls:
         said = [block for block in said if block["type"] != "tool_use"]
     content = [*said, *map(_call, calls)]
@@ -61,7 +63,7 @@ def billed(reply: Record) -> Usage | None:
     return Usage(prompt - cached, cached, 0, output) if prompt else None
 
 
-def _blocks(content: object) -> list[Record]:
+def blocks_of(content: object) -> list[Record]:
     """Return parts as blocks; a text alone is one."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
@@ -122,9 +124,13 @@ def _alone(blocks: list[Record]) -> object:
 
 
 FORMAT = "gemini-cli"
+HOMES = (Home("~/.gemini/tmp", "*/chats/**/*.json*", "GEMINI_CLI_HOME", "~"),)
 
 _HEAD = {"sessionId", "projectHash"}
 _MESSAGES = ("user", "gemini")
+# What the program says of the project, before the first prompt.
+_CONTEXT = "<session_context>"
+_FOLDER = re.compile(r"Workspace Directories:\*\*\s+- (.+)")
 # What the program tells its user.
 _NOT_PROMPT = ("info", "error", "warning")
 
@@ -228,4 +234,15 @@ class _GeminiSession:
         if record.get("type") == "gemini":
             self._answered.update(answered_by(record))
             return reply_of(record)
-        return prompt_of(record, self._answered) if record.get("type") == "user" else []
+        said = prompt_of(record, self._answered) if record.get("type") == "user" else []
+        return [self._marked(message) for message in said]
+
+    def _marked(self, message: Message) -> Message:
+        """Return a message, which says if the program wrote it, and learn the folder from it."""
+        content = message["content"]
+        text = content if isinstance(content, str) else word(content[0].get("text"))
+        if not text.startswith(_CONTEXT):
+            return message
+        folder = _FOLDER.search(text)
+        self.builder.project = self.builder.project or (folder[1] if folder else "")
+        return written_by("program", message)

@@ -24,6 +24,7 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Anew, Recording
 from policyctx.tokens.usage import Usage
@@ -118,6 +119,7 @@ def _ran(message: Record) -> str:
 
 
 FORMAT = "pi"
+HOMES = (Home("~/.pi/agent/sessions", "**/*.jsonl", "PI_CODING_AGENT_DIR", "~/.pi/agent"),)
 
 # Settings of the session, notes of its user, and what extensions keep for themselves.
 _NOT_PROMPT = frozenset({

@@ -7,22 +7,29 @@ from typing import Protocol
 
 from policyctx.errors import ReaderError
 from policyctx.replay.readers import (
+    atif,
     chat,
     claude_code,
+    claude_stream,
+    cline,
     codex,
     copilot,
     copilot_chat,
     gemini,
+    gemini_stream,
     inspect_log,
     mini_swe,
     opencode,
     openhands,
+    otel,
     pi,
+    qwen,
     request_log,
     swe_agent,
     tau2,
     tau_bench,
 )
+from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 
@@ -50,11 +57,47 @@ class Reader(Protocol):
         ...
 
 
+def homes(reader: Reader) -> dict[str, list[Home]]:
+    """Return by agent the folders of its sessions, as `HOMES` of the reader has them, if any."""
+    found: dict[str, list[Home]] = {}
+    for home in getattr(reader, "HOMES", ()):
+        found.setdefault(home.agent or reader.FORMAT, []).append(home)
+    return found
+
+
+def glances(reader: Reader, source: Source) -> Iterator[Recording]:
+    """Yield what a file holds, perhaps without its messages: calls, usage and compactions.
+
+    A reader with `glances(source)` finds these quickly; others read the file.
+    """
+    found: Iterator[Recording] = getattr(reader, "glances", reader.recordings)(source)
+    return found
+
+
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
-    claude_code, codex, pi, gemini, copilot, copilot_chat, opencode, swe_agent, mini_swe, openhands,
-    tau2, tau_bench, inspect_log, request_log, chat,
-)  # fmt: skip
+    claude_code,
+    claude_stream,
+    cline,
+    codex,
+    pi,
+    gemini,
+    gemini_stream,
+    copilot,
+    copilot_chat,
+    opencode,
+    qwen,
+    atif,
+    otel,
+    swe_agent,
+    mini_swe,
+    openhands,
+    tau2,
+    tau_bench,
+    inspect_log,
+    request_log,
+    chat,
+)
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
 """Formats of which a document may be one request by itself."""

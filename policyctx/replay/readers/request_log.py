@@ -3,7 +3,8 @@
 A request repeats its whole prompt. Requests that share a first user message, and an id where
 the log has ids, are one conversation; messages that differ only in cache marks are one object, and
 each call has its own marks.
-A request with a `previous_response_id` sends only what is new; the log shows what came before it.
+A line of `Session(record=…)` says how many messages of an earlier line it begins with. A request
+with a `previous_response_id` sends only what is new; the log shows what came before it.
 """
 
 from __future__ import annotations
@@ -68,18 +69,33 @@ class Exchange:
     previous_id: str = ""
     """That of the response whose history the provider put before the messages."""
 
+    kept: int | None = None
+    """How many messages of the call before it begins with, in a line of `Session(record=…)`."""
+
     def continued(self, before: Exchange) -> Exchange:
         """Return the exchange with the history that another one left at the provider."""
-        history = len(before.messages) + len(before.reply)
+        history = [*before.messages, *before.reply]
+        return self._after(history, [*before.prints, *map(print_of, before.reply)], before)
+
+    def completed(self, before: Exchange, record: Record) -> Exchange:
+        """Return the exchange of a line with what it does not repeat of the line before."""
+        whole = self._after(before.messages[: self.kept], before.prints[: self.kept], before)
+        kept = [m for m in before.marks if m.message is not None and m.message < (self.kept or 0)]
+        if "system" not in record:
+            kept += (mark for mark in before.marks if mark.message is None)
+            whole = replace(whole, system=before.system, tools=before.tools)
+        return replace(whole, marks=(*kept, *whole.marks))
+
+    def _after(self, history: list[Message], prints: list[str], before: Exchange) -> Exchange:
         marks = (
-            mark if mark.message is None else mark._replace(message=mark.message + history)
+            mark if mark.message is None else mark._replace(message=mark.message + len(history))
             for mark in self.marks
         )
         return replace(
             self,
             marks=tuple(marks),
-            messages=[*before.messages, *before.reply, *self.messages],
-            prints=[*before.prints, *map(_print, before.reply), *self.prints],
+            messages=[*history, *self.messages],
+            prints=[*prints, *self.prints],
             beginning=before.beginning,
         )
 
@@ -90,9 +106,11 @@ def exchange_of(record: object) -> Exchange | None:
     response = _response(fields)
     request = _request(fields, response)
     messages = _messages(request)
-    if not messages or not all(isinstance(one, dict) for one in messages):
+    kept = fields.get("kept") if request is fields else None
+    kept = kept if type(kept) is int and kept >= 0 else None
+    if not (messages or kept) or not all(isinstance(one, dict) for one in messages):
         return None
-    prints = [_print(message) for message in messages]
+    prints = [print_of(message) for message in messages]
     users = (print_ for m, print_ in zip(messages, prints, strict=True) if m.get("role") == "user")
     said_id = next((word(fields.get(key)) for key in _CONVERSATIONS if fields.get(key)), "")
     at = next((fields[key] for key in _TIMES if key in fields), None)
@@ -101,7 +119,7 @@ def exchange_of(record: object) -> Exchange | None:
     return Exchange(
         messages=messages,
         prints=prints,
-        beginning=(said_id, next(users, "")),
+        beginning=(said_id, next(users, "") if kept is None else ""),
         system=request.get("system", request.get("instructions")),
         tools=request.get("tools"),
         language_model=word(response.get("model") or request.get("model")) or None,
@@ -109,8 +127,9 @@ def exchange_of(record: object) -> Exchange | None:
         usage=usage(response.get("usage")) or usage(fields.get("usage")),
         reply=_reply(response),
         marks=tuple(_marks(request, messages)),
-        id=word(response.get("id")),
-        previous_id=word(request.get("previous_response_id")),
+        id=word(response.get("id") if kept is None else fields.get("id")),
+        previous_id=word(request.get("previous_response_id" if kept is None else "previous_id")),
+        kept=kept,
     )
 
 
@@ -184,7 +203,8 @@ def _reply(response: Record) -> list[Message]:
     return []
 
 
-def _print(message: Message) -> str:
+def print_of(message: Message) -> str:
+    """Return a digest of a message, the same for two that differ in cache marks alone."""
     if RESPONSES.recognises(message) and "role" not in message:
         return _digest(compact_json(message))
     content = message.get("content")
@@ -226,6 +246,11 @@ class Thread:
         shorter = min(len(self._prints), len(exchange.prints))
         return next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)
 
+    def is_continued_by(self, exchange: Exchange) -> bool:
+        """Return whether a request has the whole list of the last one, and more."""
+        count = len(self._prints)
+        return self._prints == exchange.prints[:count] and count < len(exchange.prints)
+
     def read(self, exchange: Exchange) -> None:
         """Take a request: what is new in it joins the context, what differs begins it anew."""
         self.builder.records += 1
@@ -266,6 +291,8 @@ def recognises(record: object) -> bool:
     exchange = exchange_of(record)
     if exchange is None:
         return False
+    if exchange.kept is not None:
+        return "session_id" in mapping(record)
     first = exchange.messages[0]
     return is_chat_message(first) or RESPONSES.recognises(first)
 
@@ -278,12 +305,19 @@ def recordings(source: Source) -> Iterator[Recording]:
         exchange = exchange_of(record)
         if exchange is None:
             source.pass_over("record that is not a request", record)
-        else:
-            if before := answered.get(exchange.previous_id):
-                exchange = exchange.continued(before)
-            if exchange.id:
-                answered[exchange.id] = exchange
-            threads.setdefault(exchange.beginning, Thread()).read(exchange)
+            continue
+        if exchange.kept is not None and exchange.previous_id:
+            # Each line is continued by one other.
+            before = answered.pop(exchange.previous_id, None)
+            if before is None or exchange.kept > len(before.messages):
+                source.pass_over("request without the line that it continues", record)
+                continue
+            exchange = exchange.completed(before, mapping(record))
+        elif before := answered.get(exchange.previous_id):
+            exchange = exchange.continued(before)
+        if exchange.id:
+            answered[exchange.id] = exchange
+        threads.setdefault(exchange.beginning, Thread()).read(exchange)
     names = RecordingNames(source.name)
     for position, thread in enumerate(threads.values(), 1):
         thread.end()

@@ -4,6 +4,8 @@ The first bytes of a file show which it is, never its name. A document that is t
 is streamed; the unpacked size of an archive is bounded.
 """
 
+from __future__ import annotations
+
 import errno
 import io
 import json
@@ -15,6 +17,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, TypeAlias
@@ -25,9 +28,14 @@ from policyctx.definitions.items import PlainValue
 from policyctx.errors import MissingExtraError
 from policyctx.replay.readers.building import Record, RecordingNames, mapping, size_of
 from policyctx.replay.recording import Unread
+from policyctx.resources import open_file
 
 # Opens the file once more, to be read from its beginning.
 Opened: TypeAlias = "Callable[[], BinaryIO]"
+
+
+# How a line ends that is not cut off.
+_ENDS = (b"}\n", b"}", b"}\r\n")
 
 
 class Source(ABC):
@@ -42,6 +50,8 @@ class Source(ABC):
         """What was found that is not a record: how often, by what it is."""
         self.unread = Unread()
         """How much that is, except a last line that is cut off."""
+        self.path: Path | None = None
+        """Where it is, if it is a file here."""
 
     def begin(self) -> None:
         """Begin a pass: nothing is counted yet."""
@@ -52,6 +62,16 @@ class Source(ABC):
         """Count what is not a record of the reader's format."""
         self.not_understood[what] += 1
         self.unread += Unread(1, size_of(record))
+
+    def beside(self, part: str, other: str) -> Source | None:
+        """Return the file whose name has `other` in the place of `part`; None without one.
+
+        It is not opened through a link. Raises `OSError`.
+        """
+        path = self.path and self.path.with_name(self.path.name.replace(part, other))
+        if path is None or path == self.path or path.is_symlink() or not path.is_file():
+            return None
+        return source_of(path.name, partial(open_file, path))
 
     def names(self) -> RecordingNames:
         """Return the names of the recordings, which a reader takes one after the other."""
@@ -81,9 +101,20 @@ class Source(ABC):
         """Return what is at `keys` in a document; None where nothing does."""
         del keys
 
-    def objects(self) -> Iterator[Record]:
-        """Yield the records that are objects; other values are counted."""
-        for record in self.records():
+    def glanced(self, *marks: bytes) -> Iterator[Any]:
+        """Yield the records whose text has one of the marks, perhaps others too.
+
+        Lines without a mark are not parsed; one that is cut off is counted.
+        """
+        del marks
+        return self.records()
+
+    def objects(self, *marks: bytes) -> Iterator[Record]:
+        """Yield the records that are objects, with `marks` those of `glanced`.
+
+        Other values are counted.
+        """
+        for record in self.glanced(*marks) if marks else self.records():
             if isinstance(record, dict):
                 yield record
             else:
@@ -160,9 +191,15 @@ class JsonLines(Source):
 
     def records(self) -> Iterator[Any]:
         """Yield the value of each line that is JSON."""
+        return self.glanced(b"")
+
+    def glanced(self, *marks: bytes) -> Iterator[Any]:
+        """Yield the value of each line that has one of the marks and is JSON."""
         self.begin()
         with self._opened() as file:
             for text in self._lines(file):
+                if not any(mark in text for mark in marks) and text.endswith(_ENDS):
+                    continue
                 if not text or text.isspace():
                     continue
                 try:
@@ -444,6 +481,14 @@ def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Sou
 
     A file that is not JSON is JSON lines of which none can be read.
     """
+    with opened() as file:
+        path = Path(str(getattr(file, "name", "")))
+    source = _source_of(name, opened, read_whole)
+    source.path = path if path.is_file() else None
+    return source
+
+
+def _source_of(name: str, opened: Opened, read_whole: int) -> Source:
     with opened() as file:
         head = file.read(len(SQLITE))
         if head.startswith(MAGIC):

@@ -43,7 +43,7 @@ class Lock:
         """Wait for the lock. Raises `OSError`, and `StoreError` when another process keeps it."""
         opened = self._open()
         try:
-            self._wait_for(opened.number)
+            wait_for(opened.number, f"{self._folder.path}/{self._name}")
         except BaseException:
             opened.close()
             raise
@@ -76,17 +76,18 @@ class Lock:
             set_mode(opened.number, self._mode)
             return opened
 
-    def _wait_for(self, descriptor: int) -> None:
-        pause = _FIRST_PAUSE_S
-        deadline = time.monotonic() + _PATIENCE_S
-        while not is_acquired(descriptor):
-            if time.monotonic() > deadline:
-                path = f"{self._folder.path}/{self._name}"
-                raise StoreError(
-                    f"{path} has been held by another process for {_PATIENCE_S:.0f} s", path=path
-                )
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+def wait_for(descriptor: int, path: str, patience: float = _PATIENCE_S) -> None:
+    """Wait until an open file is locked; raises `StoreError` after so many seconds."""
+    pause = _FIRST_PAUSE_S
+    deadline = time.monotonic() + patience
+    while not is_acquired(descriptor):
+        if time.monotonic() > deadline:
+            raise StoreError(
+                f"{path} has been held by another process for {patience:.0f} s", path=path
+            )
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
 def is_held(folder: Folder, name: str) -> bool:

@@ -12,7 +12,7 @@ from policyctx.errors import PolicyError, present
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import metadata_of
-from policyctx.policy.models.gates import COMPARISONS, Gates
+from policyctx.policy.models.gates import COMPARISONS, Gates, Limits
 from policyctx.policy.nodes import model_in
 from policyctx.policy.sources import PolicySource
 
@@ -96,16 +96,25 @@ def _gates(model: type[Section]) -> st.SearchStrategy[dict[str, Any]]:
     """Some gates of a map of gates."""
     drawn = {}
     for name, gate in metadata_of(model, Gate).items():
-        inner = model_in(model.model_fields[name].annotation)
-        inner = present(inner)
-        drawn[name] = _gates(inner) if gate.holds_gates else _gate(inner, gate)
+        field = model.model_fields[name]
+        inner = model_in(field.annotation)
+        if inner is not None and gate.holds_gates:
+            drawn[name] = _gates(inner)
+        elif inner is not None and issubclass(inner, Limits):
+            drawn[name] = _gate(inner, gate)
+        else:
+            drawn[name] = st.sampled_from(present(field.examples))
     return _some(**drawn)
 
 
 def _gate(model: type[Section], gate: Gate) -> st.SearchStrategy[dict[str, Any]]:
-    numbers = _compared(_NUMBERS[gate.kind])
-    own = [key for key in model.model_fields if key not in COMPARISONS]
-    drawn = st.fixed_dictionaries({}, optional={key: _OWN_KEYS[key] for key in own})
+    numbers = _compared(_NUMBERS.get(gate.kind, _COUNTS))
+    own = {
+        key: _OWN_KEYS.get(key, st.sampled_from(field.examples or [field.default]))
+        for key, field in model.model_fields.items()
+        if key not in COMPARISONS
+    }
+    drawn = st.fixed_dictionaries({}, optional=own)
     return st.builds(lambda number, keys: number | keys, numbers, drawn)
 
 

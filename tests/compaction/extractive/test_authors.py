@@ -83,7 +83,7 @@ def test_a_block_may_have_another_author_than_its_message() -> None:
         {"type": "text", "text": "Always use the small pump."},
     ]
     lid = added("Never open the lid.", "Never open the lid.")
-    assert told(user(blocks)) == [lid, "- Always use the small pump."]
+    assert told(user(blocks)) == [lid, "  Always use the small pump."]
     # Where room is short: its host adds it again, if it still holds.
     assert told(user(blocks), room=1200) == ["- Always use the small pump."]
 
@@ -98,8 +98,9 @@ def test_a_policy_says_who_wrote_the_items_of_a_type() -> None:
         """
     )
     messages = [user("Brew 40 litres of stout."), user(SKILL), said("The kettle is heating.")]
-    assert "- Always weigh the hops to 5 grams." not in told(*messages, policy=policy)
-    assert "- Always weigh the hops to 5 grams." in "\n".join(told(*messages))
+    rule = "Always weigh the hops to 5 grams."
+    assert rule not in "\n".join(told(*messages, policy=policy))
+    assert f"    {rule}" in told(*messages)
 
 
 def test_the_policy_counts_before_the_mark_of_a_message() -> None:
@@ -158,7 +159,7 @@ def test_the_answers_to_a_tool_that_asks_are_quoted() -> None:
 def test_an_answer_without_its_question_stands_with_the_questions_of_the_call() -> None:
     lines = told(*asks("c1", "ask", QUESTIONS, "8081, and no"), policy=ASKING)
     question = "Which port should the preview use? Keep the old preview?"
-    assert lines == [f"- 8081, and no [asked: {question}]"]
+    assert lines == [f"- 8081, and no [answers: {question}]"]
 
 
 def test_the_result_of_a_tool_without_such_a_rule_is_not_the_users() -> None:

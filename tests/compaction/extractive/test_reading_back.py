@@ -147,7 +147,7 @@ def test_the_labels_of_version_0_2_are_read() -> None:
     read, left_over = read_back(SECOND)
     assert left_over == ""
     assert [one.text for one in read.said[Group.USER]] == [
-        "8081 [asked: Which port?]",
+        "8081 [answers: Which port?]",
         "Keep it short.",
     ]
     assert [one.text for one in read.said[Group.AGENT]] == ["## The tank", "It is clean."]
@@ -157,7 +157,7 @@ def test_the_labels_of_version_0_2_are_read() -> None:
 @pytest.mark.parametrize("text", [FIRST, SECOND])
 def test_the_users_words_of_an_older_summary_go_on(text: str) -> None:
     again = later(later(text, user("Go on with the pump.")))
-    assert group(again, Group.USER)[0][2:].partition(" [asked")[0] in text
+    assert group(again, Group.USER)[0][2:].partition(" [answers")[0] in text
     assert group(again, Group.USER)[-1] == "- Go on with the pump."
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from policyctx import written_by
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, ranked_units
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.summaries import group, later, ran, said, summary_of
-from tests.conversations import Message, picture, thinking, user
+from tests.conversations import Message, call, picture, results, thinking, user
 
 
 def told(*messages: Message) -> list[str]:
@@ -46,23 +47,25 @@ def test_output_that_the_user_pastes_is_one_line_that_says_how_long_it_is() -> N
     output = "\n".join(f"2026-01-01 10:00:{i} ERROR never restart job {i}" for i in range(10, 30))
     assert told(user(f"What is this?\n{output}"), said("A log.")) == [
         "- What is this?",
-        f"- [pasted, 20 lines, {len(output):,} characters: 2026-01-01 10:00:10 ERROR never restart"
+        f"  [pasted, 20 lines, {len(output):,} characters: 2026-01-01 10:00:10 ERROR never restart"
         " job 10]",
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (
-            "<system-reminder>\nNever open the lid.\n</system-reminder>",
-            "- [<system-reminder>, 1 lines, 56 characters: Never open the lid.]",
-        ),
-        ("[Request interrupted by user]", "- [Request interrupted by user]"),
-    ],
-)
-def test_what_a_program_put_into_a_message_is_marked_by_brackets(text: str, line: str) -> None:
-    assert told(user("Fix the lexer."), said("Done."), user(text)) == ["- Fix the lexer.", line]
+def test_what_a_program_put_into_a_message_is_one_line_where_room_is_plentiful() -> None:
+    element = "<system-reminder>\nNever open the lid.\n</system-reminder>"
+    messages = [user("Fix the lexer."), said("Done."), user(f"{element}\nGo on with the parser.")]
+    assert told(*messages) == ["- Fix the lexer.", "- Go on with the parser."]
+    assert group(summary_of(*messages, max_words=2400), Group.USER) == [
+        "- Fix the lexer.",
+        "- [<system-reminder>, 1 lines, 56 characters: Never open the lid.]",
+        "  Go on with the parser.",
+    ]
+
+
+def test_what_a_client_wrote_in_brackets_is_quoted() -> None:
+    messages = [user("Fix the lexer."), said("Done."), user("[Request interrupted by user]")]
+    assert told(*messages) == ["- Fix the lexer.", "- [Request interrupted by user]"]
 
 
 ATTACHED: dict[str, tuple[Any, str]] = {
@@ -104,7 +107,7 @@ def test_an_attachment_is_named(name: str) -> None:
     text = {"type": "input_text" if block["type"] == "input_file" else "text", "text": "Read it."}
     assert told({"role": "user", "content": [text, block]}) == [
         "- Read it.",
-        f"- [attached {line}]",
+        f"  [attached {line}]",
     ]
 
 
@@ -160,7 +163,11 @@ def test_the_last_messages_of_the_agent_stand_whole() -> None:
     work = [said(" ".join(long)), *ran("ls", "a"), said("All is warm."), *ran("ls", "b", "c2")]
     summary = summary_of(user("Report."), *work)
     lines = group(summary, Group.LAST)
-    assert lines == [f"- [while working] {line}" for line in [*long, "All is warm."]]
+    assert lines == [
+        f"- [while working] {long[0]}",
+        *(f"  {line}" for line in long[1:]),
+        "- [while working] All is warm.",
+    ]
     assert later(summary) == summary
 
 
@@ -200,34 +207,100 @@ def test_the_newest_answer_of_the_agent_ranks_before_the_older_ones() -> None:
     assert found == [f"Pump {i} runs." for i in (3, 2, 1, 0)]
 
 
-def test_of_a_long_earlier_answer_the_beginning_stands_in_one_line_that_is_marked() -> None:
+def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is_marked() -> None:
     lines = [f"The file `src/part_{i}.py` fails on line {i}, as it did." for i in range(30)]
     report = said("Found thirty:\n" + "\n".join(f"{i}. {line}" for i, line in enumerate(lines)))
     first = summary_of(user("Why?"), report)
-    assert len(group(first, Group.LAST)) == 30
+    assert len(group(first, Group.LAST)) == 31
     [line] = group(summary_of(user("Why?"), report, user("Mend it."), said("Done.")), Group.AGENT)
     assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
-    assert line.endswith("as it did. …")
+    assert " … " in line
+    assert line.endswith(f"29. {lines[29]}")
     assert len(line) < 820
     assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
 
 
-def test_a_short_answer_stands_behind_the_question_of_the_agent() -> None:
-    summary = summary_of(user("Mend it."), said("Shall I drop it?"), user("yes"), said("It runs."))
-    assert group(summary, Group.USER) == ["- Mend it.", "- yes"]
-    assert group(summary, Group.AGENT) == ["- Shall I drop it?"]
+@pytest.mark.parametrize(
+    ("before", "answer", "line"),
+    [
+        ("Shall I drop it?", "yes", "yes [answers: Shall I drop it?]"),
+        (
+            "The matcher is made.\nNow add `ignore.go` to the flow:",
+            "Take back your file. We have that.",
+            "Take back your file. We have that. [answers: Now add `ignore.go` to the flow:]",
+        ),
+        ("The pump runs.", "Go there again.", "Go there again."),
+        ("Which port?", "Port 8081.", "Port 8081."),
+        ("Which of them?", f"{'the one of the cellar ' * 3}.", f"{'the one of the cellar ' * 3}."),
+    ],
+)
+def test_a_short_answer_has_the_last_line_of_the_agent_if_that_was_left_open(
+    before: str, answer: str, line: str
+) -> None:
+    messages = [user("Mend the pump of hall B."), said(before), user(answer)]
+    first = summary_of(*messages)
+    assert group(first, Group.USER) == ["- Mend the pump of hall B.", f"- {line}"]
+    assert group(later(first), Group.USER) == group(first, Group.USER)
+
+
+RULES = "# Rules\n\nThe port of the preview is 8081, for all of us.\n\n- Never edit `vendor/`.\n"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [call("c1", "Read", {"file_path": "/srv/app/AGENTS.md"}), results(("c1", RULES))],
+        ran("cat AGENTS.md", RULES),
+        [written_by("program", user(f"# AGENTS.md instructions for /srv/app\n{RULES}"))],
+    ],
+    ids=["tool", "shell", "client"],
+)
+def test_prohibitions_of_a_file_of_rules_are_quoted_with_its_name(messages: list[Message]) -> None:
+    line = "- [AGENTS.md: Never edit `vendor/`.]"
+    first = summary_of(user("Mend it."), *messages, said("Done."))
+    assert group(first, Group.USER) == ["- Mend it.", line]
+    assert group(later(first, user("Go on there.")), Group.USER)[1] == line
+
+
+def test_other_output_beside_a_file_of_rules_is_not_quoted() -> None:
+    shown = ran("cat AGENTS.md; cat notes.md", RULES)
+    assert told(user("Mend it."), *shown, said("Done.")) == ["- Mend it."]
+
+
+def test_lines_of_a_message_come_with_the_titles_and_leads_that_they_are_under() -> None:
+    form = "# Comment {0}\n\nFile: src/{0}.go\nComment:\n\nThe lookup misses import {0}. Mend it."
+    text = f"{form.format(1)}\n\n{form.format(2)}\n\n# Request\nPlease never drop `cfg`."
+    assert told(user(text)) == [
+        "- # Comment 1",
+        "    File: src/1.go",
+        "    Comment: The lookup misses import 1. Mend it.",
+        "  # Comment 2",
+        "    File: src/2.go",
+        "    Comment: The lookup misses import 2. Mend it.",
+        "  # Request",
+        "    Please never drop `cfg`.",
+    ]
+    short = group(summary_of(user(text), max_words=24), Group.USER)
+    assert short == ["- # Request", "    Please never drop `cfg`."]
+
+
+def test_lines_of_one_message_that_are_equal_are_all_kept() -> None:
+    text = "\n\n".join(f"Comment {i}\n- File: a.go\n- Side: right of page {i}" for i in (1, 2))
+    lines = [line.strip("- ") for line in told(user(f"{text}\n\nMend both of them today, please."))]
+    assert lines.count("File: a.go") == 2
 
 
 def test_an_entry_of_a_list_is_one_piece() -> None:
     rule = "Write the whole progress into docs/a.md. Push along the way. Test all of it as it is."
-    text = f"Prompts of older checkpoints, for the record only:\n\n- 1a2b: {rule}"
-    assert told(user(f"{text}\n- 2b3c: {rule}"))[1:] == [f"- 2b3c: {rule}"]
+    lead = "Prompts of older checkpoints, for the record only:"
+    text = f"{lead}\n\n- 1a2b: {rule}\n- 2b3c: {rule}"
+    assert told(user(text)) == [f"- {lead}", f"    1a2b: {rule}", f"    2b3c: {rule}"]
 
 
 def test_where_pieces_of_the_last_answer_are_missing_is_marked() -> None:
     report = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(60)]
     lines = group(summary_of(said("\n".join(report)), max_words=200), Group.LAST)
-    assert lines[-4:] == [f"- … {report[56]}", *(f"- {one}" for one in report[57:])]
+    assert lines[-4:] == [f"  … {report[56]}", *(f"  {one}" for one in report[57:])]
     assert lines[0] == f"- {report[0]}"
 
 
@@ -268,22 +341,6 @@ def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
     assert found == [f"Message {i}." for i in (3, 2, 1, 0)]
 
 
-def test_of_lines_for_texts_of_programs_the_newest_stays() -> None:
-    def note(number: int) -> Message:
-        text = f"<task-notification>\nworker {number} is done\n</task-notification>"
-        return user(text)
-
-    summary = summary_of(user("Ship it."), *(note(i) for i in range(4)), user("And the docs."))
-    lines = group(summary, Group.USER)
-    assert [line[:24] for line in lines] == [
-        "- Ship it.", "- [<task-notification>, ", "- And the docs.",
-    ]  # fmt: skip
-    assert "worker 3" in lines[1]
-    again = group(later(summary, note(4), note(5)), Group.USER)
-    assert "worker 5" in again[-1]
-    assert len(again) == 3
-
-
 def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room_is_plentiful() -> (
     None
 ):
@@ -303,7 +360,7 @@ def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
     found = told(user(f"{text}\n\nNever write outside of /srv/app."))
     assert len(found) < 14
-    assert found[-1] == "- Never write outside of /srv/app."
+    assert found[-1] == "  Never write outside of /srv/app."
 
 
 def test_a_line_for_the_client_is_not_quoted() -> None:
@@ -336,7 +393,7 @@ def test_of_a_long_report_at_the_end_the_next_step_is_quoted() -> None:
     ]
     last = "Shall I merge the branch now, or do you look at it first?"
     summary = summary_of(user("Go."), said("\n".join([*report, last])))
-    assert group(summary, Group.LAST)[-1] == f"- {last}"
+    assert group(summary, Group.LAST)[-1] == f"  {last}"
 
 
 def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> None:
@@ -347,35 +404,10 @@ def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> No
     assert lines[at - 1] == "Agent, earlier, in order; later work may have settled it:"
 
 
-def test_of_a_long_earlier_answer_each_numbered_finding_begins() -> None:
-    long = "It happens at night, when nobody of the staff is in the hall to see it. " * 6
-    findings = "\n".join(f"{i}. **Pump {i} leaks.** {long}" for i in range(1, 5))
-    talk = [user("Why?"), said(f"Four findings, the worst first.\n\n{findings}")]
-    [line] = group(summary_of(*talk, user("Mend it."), said("It runs.")), Group.AGENT)
-    assert [i for i in range(1, 5) if f"{i}. **Pump {i} leaks.**" not in line] == []
-    assert line.count(" …") == 4
-
-
-def test_the_findings_of_a_long_last_answer_stand_before_its_other_pieces() -> None:
-    body = "\n".join(f"Note {i} says how the hall was heated that night." for i in range(12))
-    report = "\n\n".join(f"### S{i}. Pump {i} leaks.\n{body}{i}" for i in range(1, 8))
-    lines = group(summary_of(user("Review it."), said(report), max_words=300), Group.LAST)
-    assert [i for i in range(1, 8) if not any(f"### S{i}. Pump" in one for one in lines)] == []
-
-
 def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
     rules = "Tasks MUST be in order.\n\nThe label is REQUIRED for each of them."
     found = told(user(f"Begin.\n\n{steps}\n\n{rules}\n\n{steps}"))
-    assert "- Tasks MUST be in order." in found
-    assert "- The label is REQUIRED for each of them." in found
-
-
-def test_titles_and_leads_without_a_list_are_left_out() -> None:
-    form = "## Comment 1\n\nThe lookup misses the explicit import of the package.\n\nComment:\n\n"
-    assert told(user(f"{form}It never looks at the alias.\n\nMy request:"), user("Fix it."))[
-        :2
-    ] == [
-        "- The lookup misses the explicit import of the package.",
-        "- It never looks at the alias.",
-    ]
+    at = [line.strip() for line in found].index("Tasks MUST be in order.")
+    assert found[at - 1].endswith("## Part 39")
+    assert found[at + 1].endswith("The label is REQUIRED for each of them.")

@@ -176,20 +176,22 @@ def test_a_call_at_the_end_without_a_result_stands_as_not_recorded() -> None:
 @pytest.mark.parametrize(
     ("made", "line"),
     [
-        (ran("submit", "diff --git a b"), "- submit => diff --git a b"),
         (ran('gh pr edit 41 --body "$(cat /tmp/body.md)"', "ok"),
          '- gh pr edit 41 --body "$(cat /tmp/body.md)" => ok'),
         (ran("glab mr comment 4 -F note.md 2>&1", "ok"),
          "- glab mr comment 4 -F note.md 2>&1 => ok"),
         (ran("bash tools/run.sh", "all halls are warm"),
          "- bash tools/run.sh => all halls are warm"),
-        ([call("c1", "finish", {"message": "All done."}), results(("c1", "ok"))],
-         "- finish All done. => ok"),
     ],
-    ids=["submit", "edit", "comment", "script", "finish"],
+    ids=["edit", "comment", "script"],
 )  # fmt: skip
-def test_what_was_merged_run_or_handed_in_is_a_step(made: list[Message], line: str) -> None:
+def test_what_was_published_or_run_is_a_step(made: list[Message], line: str) -> None:
     assert steps(summary_of(GO, *made)) == [line]
+
+
+@pytest.mark.parametrize("result", [[], [results(("c1", "ok"))]], ids=["open", "done"])
+def test_a_call_that_hands_in_the_work_is_no_step(result: list[Message]) -> None:
+    assert steps(summary_of(GO, call("c1", "finish", {"message": "All done."}), *result)) == []
 
 
 def test_a_process_in_the_background_has_the_words_of_the_last_result_that_names_it() -> None:
@@ -296,15 +298,53 @@ def test_a_failure_leaves_when_the_next_run_passes() -> None:
     ]
 
 
-def test_a_check_says_its_exit_code_and_whether_files_were_edited_after_it() -> None:
+def test_a_check_says_its_exit_code_and_names_the_files_that_were_edited_after_it() -> None:
     passed = ran("npm test 2>&1", "Tests: 12 passed\nexit code 0")
     first = summary_of(GO, *edited("e0", "src/a.py"), *passed, *edited("e1", "src/b.py"))
-    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; files edited since"
+    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; edited since: b.py"
     assert steps(first) == [line]
     second = later(first, *edited("e2", "lib/c.py"), *edited("e3", "src/b.py"))
-    assert steps(second) == [line]
+    assert steps(second) == [f"{line}, c.py"]
+    scratch = later(second, *edited("e4", "/srv/scratchpad/probe.py"))
+    assert steps(scratch) == steps(second)
     third = later(second, *ran("npm test", "Tests: 13 passed\nexit code 0", "c9"))
     assert steps(third) == ["- npm test => exit code 0: Tests: 13 passed"]
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "outcome"),
+    [
+        ("mise run check", "Finished in 119 s", "Finished in 119 s"),
+        ("npm run lint", "", "no output"),
+        ("cd app && ruff check; git log", "one\ntwo\nthree", "output not quoted"),
+        ("npx tsc --noEmit", "exit code 0", "exit code 0"),
+        ("make check; ls", "exit code 0", "exit code 0 of the last command"),
+    ],
+)
+def test_a_check_stands_also_when_its_output_says_nothing(
+    command: str, printed: str, outcome: str
+) -> None:
+    narrow = ran("pytest -q tests/keg", "3 passed in 0.1s", "c0")
+    found = steps(summary_of(GO, *narrow, *ran(command, printed)))
+    assert found == [
+        "- pytest -q tests/keg => 3 passed in 0.1s",
+        f"- {command.removeprefix('cd app && ')} => {outcome}",
+    ]
+
+
+def test_of_many_checks_the_last_four_stand() -> None:
+    names = ("vet", "lint", "build", "check", "test")
+    made = [ran(f"mise run {name}", "exit code 0", f"c{i}") for i, name in enumerate(names)]
+    found = steps(summary_of(GO, *(message for one in made for message in one)))
+    assert found == [f"- mise run {name} => exit code 0" for name in names[1:]]
+
+
+def test_a_long_result_is_cut_before_its_last_line() -> None:
+    lines = "\n".join(f"ok  app/part{i} {i}.5s" for i in range(40))
+    [line] = steps(summary_of(GO, *ran("go test ./...", f"{lines}\n12 passed")))
+    assert line.startswith("- go test ./... => ok app/part0 0.5s / ok app/part1")
+    assert " … " in line
+    assert line.endswith("/ 12 passed")
 
 
 @pytest.mark.parametrize(
@@ -322,11 +362,11 @@ def test_two_tasks_of_one_runner_are_two_checks() -> None:
     assert len(steps(summary_of(GO, *vet, *test))) == 2
 
 
-def test_the_last_commit_says_whether_files_were_edited_after_it() -> None:
+def test_the_last_commit_names_the_files_that_were_edited_after_it() -> None:
     commit = ran("git commit -am 'Mend it'", "[main 1a2b3c4] Mend it\n 1 file changed")
     first = summary_of(GO, *commit, *edited("e1", "src/b.py"))
     line = "- git commit -am 'Mend it' => [main 1a2b3c4] Mend it"
-    assert steps(first) == [f"{line}; files edited since"]
+    assert steps(first) == [f"{line}; edited since: b.py"]
     again = summary_of(GO, *commit, *edited("e1", "b.py"), *ran("git commit -qam y", "", "c2"))
     assert steps(again) == [line, "- git commit -qam y => no output"]
 
@@ -355,7 +395,7 @@ def test_a_check_that_passed_beside_a_command_that_failed_is_not_said_to_have_fa
     passed = "ok   app 0.3s\nls: Makefile: no such file here\nexit code 1"
     command = "go test ./... && ls Makefile; ls other"
     assert steps(summary_of(GO, *ran(command, passed))) == [
-        f"- {command} => exit code 1: ok app 0.3s"
+        f"- {command} => exit code 1: ok app 0.3s / ls: Makefile: no such file here"
     ]
     failed = "--- FAIL: TestPort (0.0s)\nFAIL app\nexit code 1"
     [line] = steps(summary_of(GO, *ran("go test ./... && ls Makefile", failed)))
@@ -402,36 +442,38 @@ def test_a_stash_and_what_is_run_until_it_is_put_back_leave_together() -> None:
     assert steps(later(summary_of(GO, *MADE, *stash, *failed), *pop)) == MADE_LINES
 
 
-@pytest.mark.parametrize(
-    "passed", ["mise run check", "make verify", "pytest -q", "go test ./b -run Port"]
-)
-def test_a_failed_test_leaves_when_another_check_that_may_cover_it_passes(passed: str) -> None:
+def test_an_older_failure_names_the_files_that_were_edited_before_another_check_passed() -> None:
     failed = ran("npm test -- pump", "1 failed, 3 passed\nexit code 1")
-    found = steps(summary_of(GO, *failed, *ran(passed, "12 passed", "c2")))
-    assert found == [f"- {passed} => 12 passed"]
-    for other in ("go build ./...", "ruff check"):
-        assert len(steps(summary_of(GO, *failed, *ran(other, "", "c2")))) == 2
+    passed = ran("mise run check", "12 passed", "c2")
+    found = steps(summary_of(GO, *failed, *edited("e1", "pump.ts"), *passed))
+    assert found == [
+        "- npm test -- pump => exit code 1: 1 failed, 3 passed; edited since: pump.ts",
+        "- mise run check => 12 passed",
+    ]
 
 
-def test_words_that_another_command_of_the_call_may_have_printed_are_not_quoted() -> None:
-    loop = (
-        'for q in "how is the hall heated" "which pump runs at night" "and why"; do ./a "$q"; done'
+def test_a_long_command_is_cut_inside_and_of_a_chain_only_known_lines_are_quoted() -> None:
+    asked = " ".join(f'"which pump runs in hall {i} at night"' for i in range(9))
+    loop = f'for q in {asked}; do ./a "$q"; done'
+    [line] = steps(summary_of(GO, *ran(f"make build; {loop}", "4 14.1 pump.go\n5 13.6 a\n6 1 b")))
+    assert line.startswith("- make build; for q in")
+    assert line.endswith('do ./a "$q"; done => output not quoted')
+    assert " … " in line
+
+
+@pytest.mark.parametrize(
+    "command", ["git branch --list", "test -d src && echo yes", "git merge-base a b"]
+)
+def test_a_command_that_only_asks_is_no_step(command: str) -> None:
+    assert steps(summary_of(GO, *ran(command, "yes"))) == []
+
+
+def test_commands_behind_quoted_text_are_read() -> None:
+    command = (
+        'go test ./... | grep -v "a\\|b" | grep "ok "\ngit commit -qam "one\n\ntwo" && git push'
     )
-    [line] = steps(summary_of(GO, *ran(f"git pull -q; {loop}", "4 14.1 pump.go\n5 13.6 hall.go")))
-    assert "14.1" not in line
-    assert "…" in line
-    assert steps(summary_of(GO, *ran(f"make build; {loop}", "4 14.1 pump.go"))) == []
-
-
-def test_a_check_of_before_the_last_change_leaves_when_one_of_after_it_is_there() -> None:
-    old, new = ran("make lint", "All checks passed"), ran("pytest -q", "8 passed", "c2")
-    found = steps(summary_of(GO, *old, *edited("e1", "a.py"), *new))
-    assert found == ["- pytest -q => 8 passed"]
-
-
-def test_the_exit_code_of_the_last_command_of_a_chain_is_not_that_of_a_check() -> None:
-    found = steps(summary_of(GO, *ran("make check; git status --short", "exit code 0")))
-    assert found == ["- make check; git status --short => no output"]
+    [line] = steps(summary_of(GO, *ran(command, "ok  app 0.3s")))
+    assert '| grep "ok "; git commit -qam "one two" && git push => ' in line
 
 
 def test_a_status_names_the_branch_and_the_changed_files() -> None:

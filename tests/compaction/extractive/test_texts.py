@@ -34,7 +34,8 @@ SPLIT = {
         "Keep the old endpoint alive until the mobile clients have moved."
     ],
     "## Out of scope\nThe export.\n- Old lists\n\n## Tests\nAdd two.": [
-        "Out of scope: The export.; Old lists",
+        "Out of scope: The export.",
+        "Out of scope: Old lists",
         "## Tests",
         "Add two.",
     ],
@@ -128,11 +129,11 @@ def test_what_the_user_typed_is_not_taken_for_a_programs_text(text: str, expecte
     assert " ".join(typed(text)) == expected
 
 
-def test_entries_of_a_long_list_do_not_repeat_what_leads_to_it() -> None:
-    """A lead says little of an entry far below it, and nothing of the next list."""
+def test_entries_of_a_long_list_are_under_what_leads_to_it() -> None:
     items = [f"describe the cellar number {i} and all of its barrels in detail" for i in range(5)]
     text = "Read these before:\n" + "\n".join(f"- {item}" for item in items)
-    assert typed(text) == [f"Read these before: {items[0]}", *items[1:]]
+    found = [(one.text, one.depth) for one in pieces_of(f"{text}\nThen go on.")]
+    assert found == [("Read these before:", 0), *((item, 1) for item in items), ("Then go on.", 0)]
 
 
 def test_a_listing_of_versions_is_one_line() -> None:

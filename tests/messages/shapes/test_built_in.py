@@ -149,6 +149,9 @@ class BareReply(BaseModel):
     tool_calls: list[Any] = [{"id": "a", "function": {"name": "ls", "arguments": "{}"}}]
 
 
+class WithoutFields: ...
+
+
 def test_an_object_of_an_sdk_is_the_dict_that_the_sdk_sends() -> None:
     assert BUILT_IN.checked(UnknownItem(), 0) == (RESPONSES, {"type": "mcp_call", "name": "ls"})
     assert BUILT_IN.checked(Reasoning(), 0).shape is RESPONSES
@@ -162,7 +165,14 @@ def test_an_object_of_another_framework_is_no_message(value: BaseModel, lacking:
     with pytest.raises(MessagesError) as caught:
         BUILT_IN.checked(value, 0)
     name = type(value).__name__
-    assert str(caught.value) == f'message 0: expected a message, got {name} without "{lacking}"'
+    hint = "the objects of a framework need its shape: `shapes=[…]`"
+    wrong = f'expected a message, got {name} without "{lacking}"; {hint}'
+    assert str(caught.value) == f"message 0: {wrong}"
+
+
+def test_an_object_that_is_no_json_needs_a_shape() -> None:
+    with pytest.raises(MessagesError, match=r"got WithoutFields; the objects of a framework need"):
+        BUILT_IN.checked(WithoutFields(), 0)
 
 
 def test_the_shapes_of_a_host_are_asked_in_order_before_the_built_in_ones() -> None:

@@ -96,8 +96,15 @@ class Proxy:
 
     def peak_memory(self) -> int:
         """Return the most memory that it has held, in bytes."""
+        return self._memory("VmHWM")
+
+    def memory(self) -> int:
+        """Return the memory that it holds now, in bytes."""
+        return self._memory("VmRSS")
+
+    def _memory(self, name: str) -> int:
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
-        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        line = next(line for line in status.splitlines() if line.startswith(name))
         return int(line.split()[1]) * 1024
 
 

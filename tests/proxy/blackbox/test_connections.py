@@ -577,6 +577,17 @@ REFUSED = {
     b"POST / HTTP/1.1\r\nHost: h\r\nX: secret" + b"a" * 70_000: (431, "Got more than 65536 bytes"),
     b"POST /secret" + b"a" * 70_000: (431, "Got more than 65536 bytes"),
     b"POST / HTTP/1.1\r\n" + b"secret: a\r\n" * 200: (431, "Too many headers received"),
+    b"POST / HTTP/1.1\r\nHost: h\r\n"
+    + b"".join(b"secret-%d: %b\r\n" % (i, b"a" * 9_000) for i in range(30)): (
+        431,
+        "Got more than 131072 bytes",
+    ),
+    request(
+        b"GET", b"/secret", b"", b"".join(b"A%d: %b\r\n" % (i, b"a" * 9_000) for i in range(15))
+    ): (
+        431,
+        "Got more than 131072 bytes",
+    ),
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03": (
         400,
         "Received HTTPS traffic on an HTTP port",

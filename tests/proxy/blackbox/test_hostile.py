@@ -11,7 +11,9 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 import zstandard
@@ -145,6 +147,9 @@ def cpu_seconds(proxy: Proxy) -> float:
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
 def test_many_large_bodies_at_once_take_bounded_memory(
     raw_pair: tuple[RawUpstream, Proxy], tmp_path: Path
 ) -> None:
@@ -163,6 +168,46 @@ def test_many_large_bodies_at_once_take_bounded_memory(
         for client in clients:
             client.close()
         assert proxy.peak_memory() < 850 * 2**20
+
+
+FIELDS = b"".join(b"X-%d: %b\r\n" % (number, b"v" * 60_000) for number in range(120))
+LARGE_HEADS = {
+    "a head": b"GET /v1/models HTTP/1.1\r\nHost: h\r\n" + FIELDS,
+    "a second head": request(b"GET", b"/v1/models", b"", b"") + b"GET / HTTP/1.1\r\n" + FIELDS,
+    "whole heads that wait": request(b"GET", b"/late", b"", FIELDS[: len(FIELDS) // 60]) * 60,
+    "trailers": request(b"POST", b"/v1/messages", b"", CHUNKED) + b"1\r\na\r\n0\r\n" + FIELDS,
+    "a chunk": request(b"POST", b"/v1/messages", b"", CHUNKED) + b"1;a=" + b"v" * len(FIELDS),
+}
+
+
+@pytest.mark.parametrize("what", LARGE_HEADS)
+def test_many_large_heads_at_once_take_bounded_memory(
+    raw_pair: tuple[RawUpstream, Proxy],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    """30 clients send 7 MB each of which nothing is a body; others are answered."""
+    api, _ = raw_pair
+    is_over = Event()
+    soon = api.answer
+
+    def answer(connection: socket.socket, number: int) -> bool:
+        return (b"/late" in api.seen[-1][1] and is_over.wait(20)) or soon(connection, number)
+
+    monkeypatch.setattr(api, "answer", answer)
+    small = request(b"POST", b"/v1/messages", json.dumps(body()).encode())
+    with ExitStack() as open_ones, proxied(api.url, tmp_path, policy=EAGER) as proxy:
+        open_ones.callback(is_over.set)
+        assert statuses(answered(proxy.port, small)) == [200]
+        before = proxy.memory()
+        for _ in range(30):
+            client = socket.create_connection(("127.0.0.1", proxy.port), timeout=0.3)
+            open_ones.enter_context(client)
+            with suppress(OSError):  # the proxy ends the connection, or reads no more
+                client.sendall(LARGE_HEADS[what])
+        assert statuses(answered(proxy.port, small)) == [200]
+        assert proxy.memory() - before < 40 * 2**20
 
 
 @pytest.mark.parametrize("wide", ["\N{GRINNING FACE}", "\\ud83d\\ude00", "\N{SNOWMAN}"])

@@ -249,3 +249,30 @@ def test_a_reply_that_the_answer_of_a_sub_agent_interrupts_is_one_call() -> None
     answer = item("agent_message", content=[{"type": "input_text", "text": "Done."}])
     records = [said("user", "go"), thought, answer, thought, call("a"), output("a")]
     assert billed(*records, counted(10, 10)) == [10]
+
+
+def used(total: int, prompt: int) -> Record:
+    """What is billed for a reply, as Codex 0.171 writes it right behind the reply."""
+    usage = {"input_tokens": prompt, "cached_input_tokens": 0, "output_tokens": 7}
+    sums = {"thread_token_usage": {"input_tokens": total}, "turn_token_usage": {}}
+    return beside("token_usage_record", response_id=f"resp_{total}", usage=usage, **sums)
+
+
+def test_a_usage_record_ends_the_reply_that_it_bills() -> None:
+    replies = [call("a"), used(90, 90), output("a"), counted(90, 90), said("assistant", "so")]
+    recording = read_one([said("user", "go"), *replies, used(200, 110), call("b"), used(330, 130)])
+    assert [one.usage and one.usage.prompt for one in recording.calls] == [90, 110, 130]
+    assert recording.not_understood == {}
+
+
+def test_a_usage_record_without_a_reply_bills_no_call() -> None:
+    recording = read_one([used(5, 5), *TURN, used(105, 100)])
+    assert [one.usage and one.usage.prompt for one in recording.calls] == [100]
+
+
+def test_what_the_user_typed_shows_in_the_items_of_newer_versions() -> None:
+    typed = {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "go"}]}
+    shown = {"type": "event_msg", "payload": {"type": "item_completed", "item": typed}}
+    around = said("user", "<environment_context>bash</environment_context>")
+    recording = read_one([around, said("user", "go"), shown, said("assistant", "so")])
+    assert [one.author for one in items_of(recording.messages())] == ["program", "", ""]

@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from policyctx.errors import UnreadableRecordingError
+from policyctx.replay.readers import opencode
+from policyctx.replay.readers.source import source_of
 from policyctx.replay.reading import recordings_in, recordings_of
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
@@ -106,6 +109,37 @@ def test_a_failed_call_has_its_error_and_one_that_was_interrupted_says_so() -> N
     assert recording.messages()[-1]["content"][0]["id"] == "c3"
 
 
+def compacted(second: int, **more: Any) -> list[Record]:
+    summary = reply(second + 1, text(f"All until {second}."), tokens=tokens(20), summary=True)
+    return [user(second, {"type": "compaction", "auto": True, **more}), summary]
+
+
+def test_the_newest_messages_stay_beside_a_summary_that_names_the_first_of_them() -> None:
+    recording = read(
+        user(1, text("go")),
+        *[reply(second, tool(f"c{second}"), tokens=tokens(10)) for second in (2, 3, 4)],
+        *compacted(5, tail_start_id="a3"),
+        *[reply(second, tool(f"c{second}"), tokens=tokens(10)) for second in (7, 8)],
+        *compacted(9, tail_start_id="a4"),
+        reply(11, text("done"), tokens=tokens(5)),
+    )
+    assert [call.why_anew for call in recording.calls] == [
+        *[None] * 4, "compaction", None, None, "compaction"
+    ]  # fmt: skip
+    assert lengths(recording) == [1, 3, 5, 7, 6, 8, 10, 8]
+    said = [message["content"] for message in recording.messages()]
+    assert [one[0]["text"] for one in said[1:2]] == ["All until 9."]
+    calls = [one["tool_use_id"] for content in said for one in content
+             if isinstance(one, dict) and one["type"] == "tool_result"]  # fmt: skip
+    assert calls == ["c4", "c7", "c8"]
+
+
+def test_a_summary_that_names_an_unknown_message_stays_alone() -> None:
+    first = [user(1, text("go")), reply(2, tool("c1"), tokens=tokens(10))]
+    recording = read(*first, *compacted(3, tail_start_id="x"), reply(5, text("done")))
+    assert lengths(recording) == [1, 3, 2]
+
+
 def test_a_compaction_begins_the_list_anew_with_the_summary() -> None:
     recording = read(
         user(1, text("go")),
@@ -201,6 +235,21 @@ def test_a_database_that_comes_as_bytes_is_read_and_one_that_is_closed_is_not_wr
     (other,) = recordings_of(path.read_bytes(), "opencode.db")
     assert one.calls == other.calls == read(*TALK).calls
     assert {one: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
+def test_a_glance_at_the_database_leaves_large_parts_out(tmp_path: Path) -> None:
+    compaction = [user(4, {"type": "compaction"}), reply(5, text("x" * 9_000), summary=True)]
+    stored(tmp_path / "opencode.db", [*TALK, *compaction, reply(6, text("y"))], TALK[:2]).close()
+    whole = list(recordings_in(tmp_path / "opencode.db"))
+    source = source_of("opencode.db", lambda: (tmp_path / "opencode.db").open("rb"))
+    glanced = list(opencode.glances(source))
+    for one, other in zip(glanced, whole, strict=True):
+        assert [replace(call, new=()) for call in one.calls] == [
+            replace(call, new=()) for call in other.calls
+        ]
+        assert (one.name, one.project) == (other.name, other.project)
+    assert "x" * 9_000 not in str(glanced)
+    assert glanced[0].calls[-1].why_anew == "compaction"
 
 
 def test_a_damaged_database_is_an_error(tmp_path: Path) -> None:

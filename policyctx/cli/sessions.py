@@ -1,0 +1,296 @@
+"""`policyctx sessions`: what the agents on this machine were billed, and what a policy saves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyctx.cli.output import (
+    Json,
+    Partial,
+    console,
+    counted,
+    json_text,
+    percent,
+    short,
+    shortened,
+    signed_dollars,
+    table,
+)
+from policyctx.cli.progress import (
+    Bar,
+    Progressed,
+    gathered,
+    interruptible,
+    replay_policy,
+    tell,
+    tell_folders,
+)
+from policyctx.cli.replay import Agents, Jobs, Since
+from policyctx.cli.replay_output import figures_report, outcome_report, session_table, unknown
+from policyctx.errors import visible
+from policyctx.pricing.rows import prices_source
+from policyctx.replay.executing.executor import Executor, Job, LostJob
+from policyctx.replay.executing.processes import executor
+from policyctx.replay.inventory import (
+    AgentFiles,
+    Repeated,
+    Used,
+    UsedSession,
+    by_project,
+    counted_once,
+    files_of_agents,
+    files_to_replay,
+    require_files,
+    used,
+    used_sessions,
+)
+from policyctx.replay.places import RecordingFile, WorkPart
+from policyctx.replay.running import FailedRecording, ShownSessions, shown
+from policyctx.replay.summing import total
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_DEFAULT = "coding-agent"
+_NEWEST = 20
+_COLUMNS = (
+    *("agent", "project", "newest", "sessions", "calls", "tokens", "cached", "$"),
+    "compactions",
+)
+_PROJECT = 48
+
+
+@interruptible()
+def sessions(
+    agent: Agents = None,
+    since: Since = None,
+    policy: Annotated[
+        str,
+        typer.Option(metavar="POLICY", help="The policy that is replayed: a preset or a file."),
+    ] = _DEFAULT,
+    every: Annotated[
+        bool, typer.Option("--all", help=f"Replay all sessions, not only the newest {_NEWEST}.")
+    ] = False,
+    no_replay: Annotated[bool, typer.Option("--no-replay", help="Show the table alone.")] = False,
+    jobs: Jobs = 2,
+    in_part: Partial = False,
+    as_json: Json = False,
+) -> None:
+    """Show what the coding agents on this machine were billed, and what a policy would have saved.
+
+    Finds the sessions of Claude Code, Codex and others in their usual folders, and honours the
+    variables that move these. Reads nothing else, follows no link in them, writes nothing but this
+    report, and sends nothing. The table has the bills that the agents recorded, at the prices of
+    the day of each call. Then the newest sessions are replayed under a policy.
+
+    Exit codes: 0 done; 1 when there is no session, or a file could not be read or replayed; 130
+    after Ctrl-C or SIGTERM, which show what is done so far.
+
+    Example: policyctx sessions --agent claude-code --since 30d
+    """
+    out, loaded = console(), None if no_replay else replay_policy(policy)
+    looked = files_of_agents(agent or (), since)
+    failed = tell_folders(looked)
+    require_files(looked, since)
+    replay: dict[str, Any] | None = None
+    if not as_json:
+        for line in _looked_in(looked):
+            out.print(line, soft_wrap=True)
+        out.file.flush()
+    with executor(jobs, None) as workers:
+        found, repeated = _glanced(looked, workers, since)
+        newest = len(found.results) if every else min(_NEWEST, len(found.results))
+        if not as_json:
+            _print(out, found)
+            out.file.flush()
+        tell(found)
+        code = found.exit_code
+        if loaded is not None and newest and not found.is_interrupted:
+            files = files_to_replay(found.results, repeated, newest, partial=in_part)
+            so_far = gathered(files, partial(shown, loaded), workers)
+            so_far.calls = sum(one.figures.calls for one in so_far.results)
+            of = counted(newest, "session" if every else "newest session")
+            sentences = list(_saved(policy, so_far, of))
+            if as_json:
+                replay = {"policy": policy, "answer": visible(sentences[0]), **_replay(so_far)}
+            else:
+                _print_replay(out, sentences, so_far)
+            # What the first pass has told already.
+            so_far.repeated.clear()
+            so_far.unread = {p: n for p, n in so_far.unread.items() if n != found.unread.get(p)}
+            tell(so_far)
+            code = code or so_far.exit_code
+    if as_json:
+        out.out(json_text({**_report(looked, found), "replay": replay}), highlight=False)
+    raise typer.Exit(code or int(failed))
+
+
+def _glanced(
+    looked: Sequence[AgentFiles], workers: Executor, since: float | None
+) -> tuple[Progressed[UsedSession], Repeated]:
+    """Read the usage of every file; Ctrl-C ends it, and what is done until then is returned."""
+    asked = [(of.agent, of.format, file) for of in looked for file in of.files]
+    # Large files first, so that no process works alone at the end.
+    asked.sort(key=lambda one: -one[2].bytes)
+    so_far: Progressed[UsedSession] = Progressed(of_files=len(asked))
+    with Bar("sessions") as bar:
+        bar.begin(sum(file.bytes for *_, file in asked), "sessions")
+        try:
+            for job, result in workers.results(used_sessions, [*map(Job, asked)]):
+                file = job.argument[2]
+                if isinstance(result, LostJob):
+                    result = [FailedRecording(str(file.path), result.why)]  # noqa: PLW2901
+                so_far.add(WorkPart(RecordingFile(file.path, named=True)), result)
+                so_far.files += 1
+                bar.advance(file.bytes)
+        except KeyboardInterrupt:
+            so_far.is_interrupted = True
+    so_far.results, repeated = counted_once(so_far.results, since)
+    so_far.repeated = Counter({str(path): ids.total() for path, ids in repeated.items()})
+    so_far.calls = sum(len(one.calls) for one in so_far.results)
+    return so_far, repeated
+
+
+def _looked_in(looked: Sequence[AgentFiles]) -> Iterator[str]:
+    for of in looked:
+        for home, found in of.found.items():
+            if found.files:
+                size = sum(file.bytes for file in found.files)
+                where = f"{counted(len(found.files), 'file')}, {short(size)}B in {home.path()}"
+                yield f"{of.agent:<12}  {where}"
+
+
+def _print(out: Console, found: Progressed[UsedSession]) -> None:
+    if not found.results:
+        return
+    rows = []
+    for of in by_project(found.results):
+        project = shortened(_project(of[0].project), _PROJECT)
+        rows.append((of[0].agent, project, _day(of[0].last), *_cells(used(of))))
+    whole = used(found.results)
+    rows.append(("all", "", "", *_cells(whole)))
+    out.print()
+    out.print(table(_COLUMNS, rows, numeric={*_COLUMNS[3:]}))
+    out.print()
+    out.print(
+        "tokens: prompts and output as billed; cached: the share of the prompts that was read from"
+        f" the cache; $: at the prices of the day of each call, by {prices_source()}",
+        soft_wrap=True,
+    )
+    for name, number in whole.without_price.items():
+        out.print(f"no price for {counted(number, 'call')} to {name}", soft_wrap=True)
+    if whole.without_usage:
+        out.print(f"no usage is recorded for {counted(whole.without_usage, 'call')}")
+
+
+def _cells(sums: Used) -> tuple[object, ...]:
+    usage = sums.usage
+    hits = f"{usage.cache_read / usage.prompt:.0%}".replace("%", " %") if usage.prompt else "-"
+    cost = "-" if sums.dollars is None else f"{sums.dollars:,.2f}"
+    tokens = short(usage.prompt + usage.output)
+    return sums.sessions, sums.calls, tokens, hits, cost, sums.compactions
+
+
+def _acted(so_far: Progressed[ShownSessions]) -> list[ShownSessions]:
+    return [one for one in so_far.results if one.figures.removed or one.figures.compactions]
+
+
+def _saved(policy: str, so_far: Progressed[ShownSessions], sessions: str) -> Iterator[str]:
+    """Yield what a policy would have saved, in a sentence, and which sessions it made dearer."""
+    whole, acted = total(one.figures for one in so_far.results), _acted(so_far)
+    where, net = f"in the {sessions}; it acted in {len(acted):,}", whole.net
+    if not acted:
+        yield f"{policy} would have changed nothing in the {sessions}"
+    elif whole.priced:
+        verb = "saved" if net.dollars <= 0 else "added"
+        of = f"${abs(net.dollars):,.2f} of the ${net.without.dollars.prompt:,.2f} of prompts"
+        yield f"{policy} would have {verb} {of} ({percent(net.share)}) {where}"
+    else:
+        tokens = f"{short(whole.edited.tokens)} in place of {short(whole.unedited.tokens)} tokens"
+        yield f"{policy} would have sent {tokens} {where}; no session has prices"
+    dearer = [one for one in acted if one.figures.dearer]
+    names = (f"{one.name} {signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)
+    if dearer:
+        yield f"dearer with it: {', '.join(names)}"
+    elif acted and whole.priced:
+        yield "no session is dearer with it"
+    yield from unknown(whole)
+
+
+def _print_replay(
+    out: Console, sentences: Sequence[str], so_far: Progressed[ShownSessions]
+) -> None:
+    out.print()
+    for sentence in sentences:
+        out.print(sentence, soft_wrap=True)
+    acted = sorted(_acted(so_far), key=lambda one: one.figures.net.dollars)
+    if acted:
+        out.print()
+        out.print(session_table([(one.name, one.figures) for one in acted], out.width))
+
+
+def _project(project: str) -> str:
+    home = str(Path("~").expanduser())
+    return f"~{project.removeprefix(home)}" if f"{project}/".startswith(f"{home}/") else project
+
+
+def _day(at: float | None) -> str:
+    try:
+        return "" if at is None else datetime.fromtimestamp(at, UTC).date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def _report(looked: Sequence[AgentFiles], found: Progressed[UsedSession]) -> dict[str, Any]:
+    """Return where it was looked, the table and its sessions as plain values."""
+    projects = by_project(found.results)
+    return {
+        "looked_in": [
+            {
+                "agent": of.agent,
+                "folder": str(home.path()),
+                "variable": home.variable,
+                "is_there": one.is_there,
+                "files": len(one.files),
+                "unreadable": {str(path): why for path, why in one.unreadable.items()},
+                "left_out": one.left_out,
+            }
+            for of in looked
+            for home, one in of.found.items()
+        ],
+        "prices_of": prices_source(),
+        "projects": [_values(of) for of in projects],
+        "sessions": [
+            {**_values([one]), "name": one.name, "path": str(one.path)} for one in found.results
+        ],
+        "total": asdict(used(found.results)),
+        **outcome_report(found),
+    }
+
+
+def _values(of: Sequence[UsedSession]) -> dict[str, Any]:
+    return {
+        "agent": of[0].agent,
+        "project": of[0].project,
+        "newest": _day(of[0].last) or None,
+        **asdict(used(of)),
+    }
+
+
+def _replay(so_far: Progressed[ShownSessions]) -> dict[str, Any]:
+    return {
+        "acted_in": [
+            {"name": one.name, "path": one.path, **figures_report(one.figures)}
+            for one in _acted(so_far)
+        ],
+        "total": figures_report(total(one.figures for one in so_far.results)),
+        **outcome_report(so_far),
+    }

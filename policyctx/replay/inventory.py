@@ -1,0 +1,221 @@
+"""The sessions of the agents on this machine: the files that have them, and what was billed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from policyctx.errors import InputError, PolicyctxError
+from policyctx.pricing.dollars import dollars
+from policyctx.pricing.rows import row_of
+from policyctx.replay.cost import shares_of
+from policyctx.replay.executing.executor import unexpected
+from policyctx.replay.places import RecordingFile
+from policyctx.replay.readers.home import Home, HomeFile, HomeFiles, files_of
+from policyctx.replay.readers.registered import glances, homes, readers
+from policyctx.replay.readers.source import source_of
+from policyctx.replay.recording import ModelCall, Recording
+from policyctx.replay.running import FailedRecording, PartlyRead
+from policyctx.replay.terms import UNNAMED
+from policyctx.resources import open_file
+from policyctx.tokens.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFiles:
+    """The folders of one agent, and the files of sessions in them."""
+
+    agent: str
+    format: str
+    found: Mapping[Home, HomeFiles]
+
+    @property
+    def files(self) -> list[HomeFile]:
+        """The files; one that two folders have is there once."""
+        each = {file.path: file for found in self.found.values() for file in found.files}
+        return [*each.values()]
+
+    def looked(self) -> Iterator[str]:
+        """Yield each folder, with the variable that moves it."""
+        for home, found in self.found.items():
+            why = next(iter(found.unreadable.values()), "") if found.is_there else "not there"
+            moved = f"; {home.variable} moves it" if home.variable else ""
+            yield f"{home.path()}: {why or 'nothing there'}{moved}"
+
+
+def files_of_agents(wanted: Sequence[str] = (), since: float | None = None) -> list[AgentFiles]:
+    """Return the files of the named agents, by default of all, that changed since a time.
+
+    Raises `InputError` for an agent that has no reader with a folder.
+    """
+    known = {agent: (reader, of) for reader in readers() for agent, of in homes(reader).items()}
+    if unknown := [agent for agent in wanted if agent not in known]:
+        raise InputError(f"unknown agent {unknown[0]!r}; known are {', '.join(sorted(known))}")
+    made = []
+    for agent, (reader, of) in known.items():
+        if wanted and agent not in wanted:
+            continue
+        found = {home: files_of(home) for home in of}
+        for one in found.values():
+            one.files = [file for file in one.files if since is None or file.changed >= since]
+        made.append(AgentFiles(agent, reader.FORMAT, found))
+    return made
+
+
+def require_files(looked: Sequence[AgentFiles], since: float | None = None) -> None:
+    """Raise `InputError` where no agent has a file, and say where it was looked for."""
+    if any(of.files for of in looked):
+        return
+    places = "".join(f"\n  {of.agent}: {place}" for of in looked for place in of.looked())
+    when = "" if since is None else f" since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M}"  # noqa: DTZ006 - as it was given
+    raise InputError(f"no session{when} was found in the folders of the agents:{places}")
+
+
+class UsedCall(NamedTuple):
+    """A model call, without its prompt."""
+
+    id: str
+    usage: Usage | None
+    dollars: float | None
+    """None where no price is known, or no usage."""
+    model: str
+    at: float | None
+    compacted: bool
+    """Whether a compaction came before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsedSession:
+    """What was billed for one session."""
+
+    agent: str
+    project: str
+    name: str
+    path: Path
+    calls: Sequence[UsedCall]
+
+    @property
+    def last(self) -> float | None:
+        """When the last of its calls was made."""
+        return max((call.at for call in self.calls if call.at is not None), default=None)
+
+
+def used_sessions(
+    asked: tuple[str, str, HomeFile],
+) -> list[UsedSession | FailedRecording | PartlyRead]:
+    """Return what was billed in a file of an agent, in any process; no file stops the others."""
+    agent, format_, file = asked
+    try:
+        reader = next(one for one in readers() if format_ == one.FORMAT)
+        source = source_of(file.path.name, partial(open_file, file.path))
+        found = [_used(agent, file, one) for one in glances(reader, source)]
+    except PolicyctxError as error:
+        return [FailedRecording(str(file.path), str(error))]
+    except OSError as error:
+        return [FailedRecording(str(file.path), error.strerror or str(error))]
+    except Exception as error:  # noqa: BLE001 - whatever is in the file
+        return [FailedRecording(str(file.path), unexpected(error))]
+    return [*found, PartlyRead(str(file.path), dict(source.not_understood))]
+
+
+def _used(agent: str, file: HomeFile, recording: Recording) -> UsedSession:
+    calls, bill = recording.calls, recording.bill
+    if bill is not None and bill.usage.prompt:
+        shares = shares_of([1] * len(calls), bill)[: bill.calls]
+        calls = (*(replace(c, usage=u) for c, u in zip(calls, shares, strict=False)),)
+    project = recording.project or file.project
+    return UsedSession(agent, project, recording.name, file.path, [*map(_call, calls)])
+
+
+def _call(call: ModelCall) -> UsedCall:
+    name, usage = call.language_model or UNNAMED, call.usage
+    row = row_of(name, at=call.at) if usage is not None else None
+    cost = None if row is None or usage is None else dollars(usage, row.prices).total
+    return UsedCall(call.id, usage, cost, name, call.at, call.why_anew == "compaction")
+
+
+Repeated: TypeAlias = dict[Path, Counter[str]]
+"""By file: the ids of calls that a newer one has, too; empty for those of the file itself."""
+
+
+def counted_once(
+    sessions: Iterable[UsedSession], since: float | None
+) -> tuple[list[UsedSession], Repeated]:
+    """Return the sessions used since a time, the newest first, each call in the first that has it.
+
+    Also the calls that were left out for that.
+    """
+    found, repeated, seen = list[UsedSession](), Repeated(), dict[str, Path]()
+    for session in sorted(sessions, key=lambda one: one.last or 0, reverse=True):
+        if since is not None and session.last is not None and session.last < since:
+            continue
+        again = [call.id for call in session.calls if call.id in seen]
+        ids = ("" if seen[one] == session.path else one for one in again)
+        repeated.setdefault(session.path, Counter()).update(ids)
+        own = [call for call in session.calls if call.id not in seen]
+        seen |= {call.id: session.path for call in own if call.id}
+        found += [replace(session, calls=own)] if own else []
+    return found, repeated
+
+
+def by_project(sessions: Iterable[UsedSession]) -> list[list[UsedSession]]:
+    """Return the sessions by agent and project, as they are ordered."""
+    made: dict[tuple[str, str], list[UsedSession]] = {}
+    for session in sessions:
+        made.setdefault((session.agent, session.project), []).append(session)
+    return [*made.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The sums of sessions."""
+
+    sessions: int
+    calls: int
+    usage: Usage
+    dollars: float | None
+    """Of the calls with prices; None without any."""
+    without_price: Mapping[str, int]
+    """By model: how many calls have a usage and no price."""
+    without_usage: int
+    compactions: int
+
+
+def used(sessions: Sequence[UsedSession]) -> Used:
+    """Return the sums of sessions."""
+    calls = [call for session in sessions for call in session.calls]
+    billed = [call for call in calls if call.usage is not None]
+    costs = [call.dollars for call in billed if call.dollars is not None]
+    return Used(
+        len(sessions),
+        len(calls),
+        sum((call.usage for call in billed if call.usage), Usage(0)),
+        sum(costs) if costs else None,
+        Counter(call.model for call in billed if call.dollars is None),
+        len(calls) - len(billed),
+        sum(call.compacted for call in calls),
+    )
+
+
+def files_to_replay(
+    sessions: Sequence[UsedSession], repeated: Repeated, chosen: int, *, partial: bool = False
+) -> list[RecordingFile]:
+    """Return the files of the first sessions of a list that has the newest first.
+
+    Of a file with others as well, what was used before the last of these is left out.
+    """
+    first, oldest = sessions[:chosen], sessions[:chosen][-1].last
+    mixed = {one.path for one in sessions[chosen:]}
+    return [
+        RecordingFile(
+            *(path, True, path.stat().st_size if path.exists() else 0, partial),
+            repeated=frozenset(repeated[path]),
+            since=oldest if path in mixed else None,
+        )
+        for path in dict.fromkeys(one.path for one in first)
+    ]

@@ -1,0 +1,106 @@
+"""What `gemini --output-format stream-json` prints.
+
+Texts of a reply come in pieces, its calls after them, and the results after the calls, in the form
+in which the screen shows them. Only the sum of a run says what was billed.
+"""
+
+from collections.abc import Iterator
+
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    mapping,
+    number,
+    seconds,
+    word,
+)
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
+from policyctx.tokens.usage import Usage
+
+FORMAT = "gemini-stream-json"
+
+# What a line has by its type, if no other format has the like.
+_KEYS = {
+    "init": {"session_id", "model"},
+    "tool_result": {"tool_id", "status"},
+    "tool_use": {"tool_id", "tool_name", "parameters"},
+}
+
+
+def recognises(record: object) -> bool:
+    """Is this the first line of a run, a call or its result."""
+    fields = mapping(record)
+    return fields.keys() >= _KEYS.get(word(fields.get("type")), {""})
+
+
+def recordings(source: Source) -> Iterator[Recording]:
+    """Yield each session; of several runs in a file, those of one session are one recording."""
+    streams: dict[str, _Stream] = {}
+    session = ""
+    for record in source.objects():
+        session = word(record.get("session_id")) or session
+        streams.setdefault(session, _Stream()).read(record)
+    for position, (session, stream) in enumerate(streams.items()):
+        if not stream.builder.is_empty:
+            if stream.sum.prompt:
+                stream.builder.bill_together(stream.sum)
+            name = f"{source.name}#{session}" if position else source.name
+            yield stream.builder.recording(name, FORMAT)
+
+
+class _Stream:
+    def __init__(self) -> None:
+        self.builder = RecordingBuilder()
+        self.sum = Usage(0)
+        """What was billed for all runs."""
+        self._model: str | None = None
+        self._reply: list[Record] | None = None
+        """The blocks of the reply that is being written."""
+
+    def read(self, record: Record) -> None:
+        self.builder.records += 1
+        kind, role = word(record.get("type")), record.get("role")
+        if kind == "message" and role == "assistant":
+            self._say({"type": "text", "text": word(record.get("content"))}, record)
+        elif kind == "tool_use":
+            called = {"id": word(record.get("tool_id")), "name": word(record.get("tool_name"))}
+            asked = mapping(record.get("parameters"))
+            self._say({"type": "tool_use", **called, "input": asked}, record)
+        elif kind == "tool_result":
+            self._reply = None
+            self.builder.extend("user", [_result(record)])
+        elif kind == "message" and role == "user":
+            self._reply = None
+            self.builder.add({"role": "user", "content": word(record.get("content"))})
+        else:
+            self._reply = self._reply if kind == "error" else None
+            self._model = word(record.get("model")) or self._model
+            self.sum += _billed(mapping(record.get("stats")))
+            known = kind in ("error", "init", "result")
+            self.builder.pass_over(kind or "record without a type", known=known, record=record)
+
+    def _say(self, block: Record, record: Record) -> None:
+        if self._reply is None:
+            self._reply = [block]
+            self.builder.called(None, self._model, seconds(record.get("timestamp")))
+            self.builder.add({"role": "assistant", "content": self._reply})
+        elif block["type"] == "text" == self._reply[-1]["type"]:
+            self._reply[-1]["text"] += block["text"]
+        else:
+            self._reply.append(block)
+
+
+def _result(record: Record) -> Record:
+    output, is_error = word(record.get("output")), record.get("status") == "error"
+    said = output or word(mapping(record.get("error")).get("message"))
+    result = {"type": "tool_result", "tool_use_id": word(record.get("tool_id")), "content": said}
+    return {**result, "is_error": True} if is_error else result
+
+
+def _billed(stats: Record) -> Usage:
+    """Return the sum of a run: its input includes what was cached, its total what was thought."""
+    prompt, total = number(stats.get("input_tokens")), number(stats.get("total_tokens"))
+    cached = min(prompt, number(stats.get("cached")))
+    output = max(number(stats.get("output_tokens")), total - prompt)
+    return Usage(prompt - cached, cached, output=output)

@@ -1,0 +1,181 @@
+"""Sessions of Qwen Code: JSON lines under `~/.qwen/projects/`, with contents of Google's API.
+
+Each record names the one before it, so a record that names an older one takes back what came after
+that. A record that is written again under the same id has further parts. A compression holds the
+whole list that it leaves.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from policyctx.definitions.items import Message, written_by
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    mapping,
+    number,
+    objects,
+    seconds,
+    word,
+)
+from policyctx.replay.readers.chat import miss_unknown
+from policyctx.replay.readers.gemini import blocks_of
+from policyctx.replay.readers.home import Home
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
+from policyctx.tokens.usage import Usage
+
+FORMAT = "qwen-code"
+HOMES = (Home("~/.qwen/projects", "*/chats/*.jsonl", "QWEN_HOME", "~/.qwen"),)
+
+_MESSAGES = ("assistant", "tool_result", "user")
+# Of the user's role, but written by the program.
+_OF_PROGRAM = ("cron", "notification")
+_COMPRESSED = "chat_compression"
+
+
+def recognises(record: object) -> bool:
+    """Is this a message as Qwen Code writes one."""
+    fields = mapping(record)
+    is_message = isinstance(mapping(fields.get("message")).get("parts"), list)
+    return is_message and fields.keys() >= {"uuid", "parentUuid", "sessionId", "type"}
+
+
+def recordings(source: Source) -> Iterator[Recording]:
+    """Yield each session."""
+    sessions: dict[str, _Session] = {}
+    of = ""
+    for record in source.objects():
+        of = word(record.get("sessionId")) or of
+        sessions.setdefault(of, _Session()).read(record)
+    for position, (of, session) in enumerate(sessions.items()):
+        if not session.builder.is_empty:
+            name = f"{source.name}#{of}" if position else source.name
+            yield session.builder.recording(name, FORMAT)
+
+
+def glances(source: Source) -> Iterator[Recording]:
+    """Yield the calls and compressions of all sessions together, without messages."""
+    session = _Session()
+    for record in source.objects(b'"assistant"', _COMPRESSED.encode()):
+        session.learn(record)
+        if record.get("subtype") == _COMPRESSED:
+            session.builder.mark_anew("compaction")
+        elif record.get("type") == "assistant":
+            session.call(record)
+    yield session.builder.recording(source.name, FORMAT)
+
+
+class _Link(NamedTuple):
+    """What a record adds to the context, and the record that it follows."""
+
+    before: str | None
+    messages: list[Message]
+    is_whole: bool = False
+    """Whether that is the whole context."""
+
+
+class _Session:
+    def __init__(self) -> None:
+        self.builder = RecordingBuilder()
+        self._links: dict[str, _Link] = {}
+        self._tip: str | None = None
+        self._calls: dict[str, int] = {}
+
+    def learn(self, record: Record) -> None:
+        """Take what a record says of the session."""
+        self.builder.project = self.builder.project or word(record.get("cwd"))
+
+    def call(self, record: Record) -> None:
+        """Note the call that a reply begins, or what was billed for one that goes on."""
+        uuid, billed = word(record.get("uuid")), _billed(mapping(record.get("usageMetadata")))
+        if uuid not in self._calls:
+            model, at = word(record.get("model")) or None, seconds(record.get("timestamp"))
+            self._calls[uuid] = self.builder.called(billed, model, at)
+        elif billed is not None:
+            self.builder.bill(self._calls[uuid], billed)
+
+    def read(self, record: Record) -> None:
+        self.builder.records += 1
+        self.learn(record)
+        kind, subtype = word(record.get("type")), word(record.get("subtype"))
+        uuid, before = word(record.get("uuid")), record.get("parentUuid")
+        if kind not in (*_MESSAGES, "system") or not uuid:
+            what = kind or "record without a type"
+            self.builder.pass_over(what, known=False, record=record)
+            return
+        known = self._links.get(uuid)
+        if known is None and before != self._tip and (before is None or before in self._links):
+            self.builder.begin_anew(self._path(before), why="rewind")
+        messages = known.messages if known else []
+        if kind != "system":
+            self._add(kind, record, messages)
+        elif subtype == _COMPRESSED:
+            messages = [self._kept(content) for content in _history(record)]
+            messages[:1] = [written_by("summary", one) for one in messages[:1]]
+            self.builder.begin_anew(messages, why="compaction")
+        if kind == "system" or not objects(mapping(record.get("message")).get("parts")):
+            self.builder.pass_over(f"{kind} {subtype}".strip())
+        self._links[uuid] = known or _Link(before, messages, subtype == _COMPRESSED)
+        self._tip = uuid
+
+    def _path(self, uuid: str | None) -> list[Message]:
+        """Return the context that a record ends."""
+        found: list[list[Message]] = []
+        while uuid is not None and uuid in self._links:
+            link = self._links[uuid]
+            found.append(link.messages)
+            uuid = None if link.is_whole else link.before
+        return [message for messages in reversed(found) for message in messages]
+
+    def _add(self, kind: str, record: Record, messages: list[Message]) -> None:
+        """Add what a record says to its message; a new one becomes the first of `messages`."""
+        blocks = list(self._blocks(record.get("message")))
+        if kind == "assistant":
+            self.call(record)
+        if not blocks:
+            return
+        if messages:
+            messages[0]["content"].extend(blocks)
+            return
+        before = len(self.builder.context)
+        if kind == "tool_result":
+            self.builder.extend("user", blocks)
+        elif record.get("subtype") in _OF_PROGRAM:
+            self.builder.add(written_by("program", {"role": "user", "content": blocks}))
+        else:
+            self.builder.add(
+                {"role": "assistant" if kind == "assistant" else "user", "content": blocks}
+            )
+        messages += self.builder.context[before:]
+
+    def _kept(self, content: Record) -> Message:
+        """Return a message that a compression leaves."""
+        role = "assistant" if content.get("role") == "model" else "user"
+        message: Message = {"role": role, "content": list(self._blocks(content))}
+        return message
+
+    def _blocks(self, content: object) -> Iterator[Record]:
+        for part in objects(mapping(content).get("parts")):
+            (block,) = blocks_of([part])
+            answer = mapping(mapping(part.get("functionResponse")).get("response"))
+            if part.get("thought") is True:
+                block = {"type": "thinking", "thinking": word(part.get("text")), "signature": ""}
+            elif "error" in answer and "output" not in answer:
+                block["is_error"] = True
+            miss_unknown(self.builder, {"content": [block]})
+            if block.get("text") != "":
+                yield block
+
+
+def _history(record: Record) -> list[Record]:
+    """Return the contents that a compression leaves."""
+    return objects(mapping(record.get("systemPayload")).get("compressedHistory"))
+
+
+def _billed(fields: Record) -> Usage | None:
+    """Return what was billed; a total tells whether the reply is without what was thought."""
+    prompt, total = number(fields.get("promptTokenCount")), number(fields.get("totalTokenCount"))
+    cached = min(prompt, number(fields.get("cachedContentTokenCount")))
+    output = max(number(fields.get("candidatesTokenCount")), total - prompt)
+    return Usage(prompt - cached, cached, output=output) if prompt else None

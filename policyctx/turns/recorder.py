@@ -1,0 +1,273 @@
+"""`Recorder`: writes the calls of a session to a file that `policyctx replay` reads.
+
+A line is one call: the request as it was sent, and its usage. It says how many messages of the line
+`previous_id` it begins with, and has only those after them. The system prompt and the tools are
+left out where they are those of that line. Sessions and processes may share a file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from policyctx.definitions.items import Medium, Message
+from policyctx.messages.json_text import JSON, compact_json
+from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.shape import RESULT_ROLES, Part, Shape
+from policyctx.store.local.folder import Descriptor
+from policyctx.store.local.lock import wait_for
+from policyctx.tokens.usage import Usage
+from policyctx.turns.effects import Effect, SessionStore, Turn
+from policyctx.turns.request import Request
+from policyctx.turns.result import Result
+
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+# An append takes milliseconds; a process that hangs must not make each call wait for long.
+_PATIENCE_S = 2.0
+_START = b'{"session_id":'
+_PIECE = 2**16
+
+
+class _Call(NamedTuple):
+    """A request that was sent."""
+
+    messages: list[Message]
+    request: Request
+    changed: bool
+    """Whether a message may be another one in the same object."""
+
+    def repeats(self, other: _Call) -> bool:
+        """Return whether the other call was sent the same."""
+        same = not self.changed and _same_head(self.request, other.request)
+        return same and self.messages == other.messages
+
+
+class _Line(NamedTuple):
+    """What was written last, and where."""
+
+    call: _Call
+    id: str
+    process: int
+    file: tuple[int, int]
+    end: int
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The recording of one session; nothing that goes wrong here fails a call."""
+
+    path: Path
+    session_id: str
+    shapes: Shapes
+    clock: Callable[[], float]
+    failed: int = 0
+    """Number of calls that could not be written."""
+    _problem: str = ""
+    _said: str = ""
+    _sent: _Call | None = None
+    """The last request, whose usage has not come."""
+    _process: int = field(default_factory=os.getpid)
+    _last: _Line | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def turn(self, turn: Turn[Result], request: Request, *, changed: bool) -> Turn[Result]:
+        """Run a turn, take what it sends, and add to its warnings what failed.
+
+        The request before it is written without a usage, unless this one repeats it.
+        """
+        result = yield from turn
+        request = replace(request, system=result.system, tools=result.tools)
+        due, call = self._taken(), _Call([*result.messages], request, changed)
+        if due is not None and not call.repeats(due):
+            yield from _Write(self, due, None).ask()
+        self._sent, self._process = call, os.getpid()
+        news = (*self._news(),)
+        return replace(result, warnings=(*result.warnings, *news)) if news else result
+
+    def billed(self, turn: Turn[None], usage: Usage) -> Turn[None]:
+        """Run a turn that learns from a usage, and write the request that it is for."""
+        yield from turn
+        if (call := self._taken()) is not None:
+            yield from _Write(self, call, usage).ask()
+
+    def finish(self) -> None:
+        """Write the last request if no usage has come for it; a forked process leaves it."""
+        if (call := self._taken()) is not None and self._process == os.getpid():
+            self.write(call, None)
+
+    def _news(self) -> Iterator[str]:
+        """Yield a warning if the recording began to fail, fails otherwise, or works again."""
+        before, self._said = self._said, self._problem
+        if before != self._problem:
+            failed = f"a call was not recorded in {self.path}: {self._problem}"
+            yield failed if self._problem else f"calls are recorded in {self.path} again"
+
+    def _taken(self) -> _Call | None:
+        call, self._sent = self._sent, None
+        return call
+
+    def write(self, call: _Call, usage: Usage | None) -> None:
+        """Append the line of a call; what goes wrong is counted."""
+        with self._lock:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                opened = Descriptor(str(self.path), _FLAGS)
+                try:
+                    wait_for(opened.number, str(self.path), _PATIENCE_S)
+                    self._append(opened.number, call, usage)
+                finally:
+                    fcntl.flock(opened.number, fcntl.LOCK_UN)
+                    opened.close()
+                self._problem = ""
+            except Exception as error:  # noqa: BLE001 - the call goes on, whatever a message holds
+                self.failed += 1
+                self._problem = str(error) or type(error).__name__
+
+    def _append(self, file: int, call: _Call, usage: Usage | None) -> None:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{self.path} is not a file")
+        if status.st_mode & 0o077:
+            os.fchmod(file, 0o600)
+        identity, size, last = (status.st_dev, status.st_ino), status.st_size, self._last
+        if last is not None and (
+            last.file != identity or last.end > size or last.process != os.getpid()
+        ):
+            last = None  # another file, or a forked process, which goes on by itself
+        number = f"{secrets.token_hex(6)}-1"
+        if last is not None:
+            writer, _, before = last.id.partition("-")
+            number = f"{writer}-{int(before) + 1}"
+        fields = self._fields(call, last, usage)
+        line = compact_json({"session_id": self.session_id, "id": number, **fields})
+        # A lone surrogate becomes its escape in JSON.
+        content = line.encode("utf-8", "backslashreplace") + b"\n"
+        if (end := _whole_end(file, size)) != size:
+            if os.pread(file, len(_START), end) == _START:
+                os.ftruncate(file, size := end)  # a process was killed in the middle of its line
+            else:
+                content = b"\n" + content  # the file had other content before
+        try:
+            _write_all(file, content)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(file, size)
+            raise
+        self._last = _Line(call, number, os.getpid(), identity, size + len(content))
+
+    def _fields(self, call: _Call, last: _Line | None, usage: Usage | None) -> dict[str, Any]:
+        request, before = call.request, None if last is None else last.call
+        kept = 0 if before is None or call.changed else _shared(before.messages, call.messages)
+        fields: dict[str, Any] = {"previous_id": "" if last is None else last.id, "kept": kept}
+        fields |= {"timestamp": self.clock(), "model": request.model}
+        if before is None or call.changed or not _same_head(before.request, request):
+            fields |= {"system": request.system, "tools": request.tools}
+        fields["messages"] = [recorded(message, self.shapes) for message in call.messages[kept:]]
+        return fields if usage is None else fields | {"usage": usage.as_record()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Write(Effect[None]):
+    """Write a call to the recording."""
+
+    recorder: Recorder
+    call: _Call
+    usage: Usage | None
+
+    def perform(self, store: SessionStore) -> None:
+        """Append the line."""
+        del store
+        self.recorder.write(self.call, self.usage)
+
+
+def _whole_end(file: int, size: int) -> int:
+    """Return where the last line of a file ends that has an end."""
+    end = size
+    while end:
+        start = max(0, end - _PIECE)
+        if (found := os.pread(file, end - start, start).rfind(b"\n")) >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _write_all(file: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _same_head(one: Request, other: Request) -> bool:
+    return bool(one.system == other.system and one.tools == other.tools)
+
+
+def _shared(before: list[Message], now: list[Message]) -> int:
+    """Return how many messages at the beginning are the same."""
+    shorter = min(len(before), len(now))
+    if before[:shorter] == now[:shorter]:  # in C, and objects that are the same are not compared
+        return shorter
+    pairs = zip(before, now, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs))
+
+
+def recorded(given: Message, shapes: Shapes) -> JSON:
+    """Return a message as it is sent, or one of a host's shape as blocks of Anthropic's API."""
+    shape, message = shapes.shaped(given)
+    if isinstance(message, dict) and shape not in shapes.host:
+        return message
+    role, blocks = shape.role(message), list[dict[str, Any]]()
+    in_result: list[dict[str, Any]] | None = None
+    for part in shape.parts(message):
+        block = _block(part, shape, message)
+        if part.number and in_result is not None:
+            in_result.append(block)  # an image inside of the result
+            continue
+        blocks.append(block)
+        in_result = None
+        if part.kind == "tool_result":
+            in_result = [{"type": "text", "text": str(part.text)}]
+            block["content"] = in_result
+    return {"role": "user" if role in RESULT_ROLES else role, "content": [*blocks]}
+
+
+def _block(part: Part, shape: Shape, message: Message) -> dict[str, Any]:
+    text = str(part.text)
+    if part.kind == "tool_call":
+        return {"type": "tool_use", "id": _id(part), "name": part.tool, "input": _input(text)}
+    if part.kind == "tool_result":
+        result = {"type": "tool_result", "tool_use_id": _id(part)}
+        return result | ({"is_error": True} if part.error else {})
+    if part.kind == "thinking":
+        return {"type": "thinking", "thinking": text, "signature": ""}
+    if part.media and part.media[0].data:
+        return {"type": part.kind, "source": _source(part.media[0], part.media_type)}
+    block = shape.block(message, part.path) if part.kind == "unknown" else None
+    known = isinstance(block, dict) and isinstance(block.get("type"), str)
+    return dict(block) if known and isinstance(block, dict) else {"type": "text", "text": text}
+
+
+def _id(part: Part) -> str:
+    return part.call_id or part.tool or ""
+
+
+def _input(text: str) -> JSON:
+    try:
+        given: JSON = json.loads(text)
+    except ValueError:
+        given = text
+    return given if isinstance(given, dict) else {"input": given}
+
+
+def _source(medium: Medium, media_type: str | None) -> JSON:
+    data = medium.data[medium.data_start :]
+    return {"type": "base64", "media_type": media_type or "image/png", "data": data}
