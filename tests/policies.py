@@ -21,6 +21,22 @@ steps:
 """
 """A preset without its gate: all but the five newest results leave at once."""
 
+STORE = "store: {sync: never}\n"
+RESULTS = f"""\
+{STORE}
+min_chars: 100
+items: {{tool_result: {{offload: true}}}}
+placeholder: "see {{path}}"
+steps: [{{name: s, do: offload, must_shrink: false, select: {{types: [tool_result]}}}}]
+"""
+CALLS = f"""\
+{STORE}
+min_chars: 100
+items: {{tool_call: {{offload: true}}}}
+placeholder: "see {{path}}"
+steps: [{{name: s, do: offload, select: {{types: [tool_call]}}}}]
+"""
+
 
 def policy(text: str) -> OffloadPolicy:
     """Compile a policy from all but its first two keys."""

@@ -97,24 +97,16 @@ def test_untouched_messages_are_the_same_objects(path: Path, preset: str, tmp_pa
 
 @each_recording("claude-code", "openai-chat")
 @each_preset
-def test_pairs_stay_together_at_every_turn(path: Path, preset: str, tmp_path: Path) -> None:
-    messages = read_messages(str(path)).request.messages
-    session = Session(preset, root=tmp_path / "store")
-    for end in range(0, len(messages) + 1, 7):
-        turn = messages[:end]
-        assert new_problems(turn, session.apply(turn).messages) == []
-
-
-@each_recording("claude-code", "openai-chat")
-@each_preset
-def test_turn_by_turn_the_prefix_stays_up_to_the_first_new_decision(
+def test_turn_by_turn_pairs_stay_and_so_does_the_prefix_up_to_the_first_new_decision(
     path: Path, preset: str, tmp_path: Path
 ) -> None:
     messages = read_messages(str(path)).request.messages
     session = Session(preset, root=tmp_path / "store")
     last: Sequence[Message] = []
     for end in range(1, len(messages) + 1, 3):
-        result = session.apply(messages[:end])
+        turn = messages[:end]
+        result = session.apply(turn)
+        assert new_problems(turn, result.messages) == []
         shared = min([len(last), *(d.item.message for d in result.plan.to_save)])
         assert compact_json(result.messages[:shared]) == compact_json(last[:shared])
         last = result.messages

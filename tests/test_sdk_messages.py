@@ -34,28 +34,13 @@ from policyctx.planning.compiled import OffloadPolicy
 from tests.chat_server import ChatServer, calling, chat_server, response_of
 from tests.compaction.messages_server import Scripted, messages_server
 from tests.conversations import chat_result, results, user
-from tests.policies import policy
+from tests.policies import CALLS, RESULTS, STORE, policy
 
 if TYPE_CHECKING:
     from anthropic.types import Message as AnthropicMessage
     from openai.types.responses import Response
 
 ARGUMENTS = json.dumps({"path": "a.py", "content": "x" * 600})
-STORE = "store: {sync: never}\n"
-RESULTS = f"""\
-{STORE}
-min_chars: 100
-items: {{tool_result: {{offload: true}}}}
-placeholder: "see {{path}}"
-steps: [{{name: s, do: offload, must_shrink: false, select: {{types: [tool_result]}}}}]
-"""
-CALLS = f"""\
-{STORE}
-min_chars: 100
-items: {{tool_call: {{offload: true}}}}
-placeholder: "see {{path}}"
-steps: [{{name: s, do: offload, select: {{types: [tool_call]}}}}]
-"""
 TEXTS = f"""\
 {STORE}
 min_chars: 5

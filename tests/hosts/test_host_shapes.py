@@ -22,23 +22,8 @@ from policyctx.replay.reading import recordings_in
 from tests.hosts.bedrock import Bedrock, picture
 from tests.hosts.gemini import Gemini
 from tests.hosts.hosts import Host
-from tests.policies import policy
+from tests.policies import CALLS, RESULTS, STORE, policy
 
-STORE = "store: {sync: never}\n"
-OFFLOAD = f"""\
-{STORE}
-min_chars: 100
-items: {{tool_result: {{offload: true}}}}
-placeholder: "see {{path}}"
-steps: [{{name: s, do: offload, must_shrink: false, select: {{types: [tool_result]}}}}]
-"""
-CALLS = f"""\
-{STORE}
-min_chars: 100
-items: {{tool_call: {{offload: true}}}}
-placeholder: "see {{path}}"
-steps: [{{name: s, do: offload, select: {{types: [tool_call]}}}}]
-"""
 TEXTS = f"""\
 {STORE}
 min_chars: 100
@@ -70,7 +55,7 @@ steps: [{{name: s, do: compact, when: {{messages: {{at_least: 6}}}}}}]
 """
 EACH_POLICY = pytest.mark.parametrize(
     "text",
-    [OFFLOAD, CALLS, TEXTS, CLEAR, DROP, COMPACT],
+    [RESULTS, CALLS, TEXTS, CLEAR, DROP, COMPACT],
     ids=["offload", "calls", "texts", "clear", "drop", "compact"],
 )
 
@@ -131,7 +116,7 @@ def test_an_offloaded_result_is_a_new_object_and_all_others_are_the_same(
 ) -> None:
     messages = conversation(host)
     before = copy.deepcopy(messages)
-    session = under(OFFLOAD, tmp_path, host)
+    session = under(RESULTS, tmp_path, host)
     assert [d.item.tool for d in session.plan(messages).new] == ["read"]
     result = session.apply(messages)
     path = tmp_path / "tool_result/read/a.md"
@@ -144,7 +129,7 @@ def test_an_offloaded_result_is_a_new_object_and_all_others_are_the_same(
 
 def test_the_store_restores_the_block_of_a_host(host: Host, tmp_path: Path) -> None:
     messages = conversation(host)
-    session = under(OFFLOAD, tmp_path, host)
+    session = under(RESULTS, tmp_path, host)
     session.apply(messages)
     block = session.store.restore("a")  # type: ignore[attr-defined]
     [part] = host.shape.parts(messages[2])
@@ -166,7 +151,7 @@ def test_a_preset_offloads_a_newest_result_that_cannot_fit(host: Host, tmp_path:
 
 def test_without_a_decision_the_list_is_the_same_object(host: Host, tmp_path: Path) -> None:
     messages = conversation(host)
-    session = under(OFFLOAD.replace("100", "1000"), tmp_path, host)
+    session = under(RESULTS.replace("100", "1000"), tmp_path, host)
     assert session.apply(messages).messages is messages
     assert session.apply(messages).messages is messages
 
@@ -305,14 +290,14 @@ def test_a_list_may_mix_dicts_and_objects_of_a_host(host: Host, tmp_path: Path) 
     item = {"type": "function_call_output", "call_id": "b", "output": "y" * 200}
     call = {"type": "function_call", "call_id": "b", "name": "ls", "arguments": "{}"}
     messages = [*conversation(host), call, item, {"role": "user", "content": "go"}]
-    result = under(OFFLOAD, tmp_path, host).apply(messages)
+    result = under(RESULTS, tmp_path, host).apply(messages)
     assert changed(result, messages) == [2, len(messages) - 2]
     assert result.messages[-2]["type"] == "function_call_output"
 
 
 def test_a_result_is_offloaded_on_arrival(host: Host, tmp_path: Path) -> None:
     messages = conversation(host)
-    session = under(OFFLOAD.replace("do:", "on: arrival, do:"), tmp_path, host)
+    session = under(RESULTS.replace("do:", "on: arrival, do:"), tmp_path, host)
     result = session.on_tool_result(messages[2], call=messages[1])
     assert changed(result, messages[1:3]) == [1]
     assert read(host, [result.messages[1]])[0][1] == f"see {tmp_path}/tool_result/read/a.md"
@@ -320,10 +305,10 @@ def test_a_result_is_offloaded_on_arrival(host: Host, tmp_path: Path) -> None:
 
 def test_without_the_shape_an_object_is_no_message(host: Host, tmp_path: Path) -> None:
     if isinstance(host, Gemini):  # the shape is built in
-        Session(policy(OFFLOAD), root=tmp_path).apply(conversation(host))
+        Session(policy(RESULTS), root=tmp_path).apply(conversation(host))
         return
     with pytest.raises(MessagesError, match="message 0: "):
-        Session(policy(OFFLOAD), root=tmp_path).apply(conversation(host))
+        Session(policy(RESULTS), root=tmp_path).apply(conversation(host))
 
 
 def test_a_picture_inside_a_result_leaves_alone(tmp_path: Path) -> None:
@@ -350,7 +335,7 @@ def test_a_cache_point_stays_where_it_was(tmp_path: Path) -> None:
     messages = conversation(host)
     mark = {"cachePoint": {"type": "default"}}
     messages[2]["content"].append(mark)
-    result = under(OFFLOAD, tmp_path, host).apply(messages)
+    result = under(RESULTS, tmp_path, host).apply(messages)
     assert result.messages[2]["content"][1] == mark
     dropped = under(DROP, tmp_path / "b", host).apply(messages)
     assert result.messages[2] not in dropped.messages
@@ -368,7 +353,7 @@ def test_calls_without_ids_are_paired_by_the_name_of_the_tool(tmp_path: Path) ->
         messages.append(host.reply("", [(none, "read", {"n": 1}), (none, "read", {"n": 2})]))
         messages += host.results((none, "read", text), (none, "read", text + "!"))
     messages.append(host.user("go on"))
-    for text in (OFFLOAD, DROP):
+    for text in (RESULTS, DROP):
         first = under(text, tmp_path / str(len(text)), host).apply(messages)
         again = under(text, tmp_path / str(len(text)), host)
         assert plain(host, again.apply(host.loaded(messages)).messages) == plain(
@@ -409,7 +394,7 @@ def test_a_large_result_of_unknown_blocks_of_langchain_is_offloaded(tmp_path: Pa
     blocks: list[Any] = [{"type": "odd", "value": "字" * 40_000}]
     messages = [host.user("go"), host.reply("", [("a", "read", {})])]
     messages += [kind(blocks, tool_call_id="a"), host.user("and?")]
-    session = under(OFFLOAD, tmp_path, host)
+    session = under(RESULTS, tmp_path, host)
     result = session.apply(messages)
     assert changed(result, messages) == [2]
     [path] = result.files
