@@ -32,7 +32,9 @@ PolicyctxError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeVar
@@ -466,6 +468,23 @@ def nearest(word: object, known: Iterable[str], least: float = 0.6) -> str | Non
     # Two letters of a short word swapped are too few alike for a ratio.
     swapped = [name for name in names if sorted(name.lower()) == letters]
     return next(iter(swapped or get_close_matches(str(word), names, n=1, cutoff=least)), None)
+
+
+@contextmanager
+def required(wanted: str, package: str, *, needs: str, extra: str) -> Iterator[None]:
+    """Import what `wanted` needs of an optional package in the body.
+
+    Raises `MissingExtraError` if the package is not installed, and `InstallationError` if it lacks
+    what is imported: it is older than `needs`, such as `litellm>=1.100`.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if package not in sys.modules:
+            raise MissingExtraError(wanted, extra=extra) from error
+        version = getattr(sys.modules[package], "__version__", "another")
+        found = f"{wanted} needs {needs}, and {version} is installed: pip install '{needs}'"
+        raise InstallationError(found) from error
 
 
 def install_command(extra: str) -> str:

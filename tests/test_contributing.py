@@ -59,11 +59,34 @@ def copy_of_project(folder: Path, files: list[str]) -> Path:
 
 
 def applied(diff: str, folder: Path, *only: str) -> None:
-    command = ["git", "apply", "--whitespace=error", *(f"--include={file}" for file in only), "-"]
-    run = subprocess.run(
-        command, cwd=folder, input=diff, text=True, capture_output=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
+    """Apply the parts of a diff about these files, wherever the lines around a change are now."""
+    for part in re.split(r"^(?=--- )", diff, flags=re.MULTILINE)[1:]:
+        [name] = files_of(part)
+        if name not in only:
+            continue
+        file = folder / name
+        text = "" if part.startswith("--- /dev/null") else file.read_text(encoding="utf-8")
+        lines = text.splitlines(keepends=True)
+        hunks = re.split(r"^@@ .*?\+(\d+).*\n", part, flags=re.MULTILINE)[1:]
+        for start, hunk in zip(hunks[::2], hunks[1::2], strict=True):
+            change(lines, int(start) - 1, hunk.splitlines(keepends=True))
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(lines), encoding="utf-8")
+
+
+def change(lines: list[str], start: int, hunk: list[str]) -> None:
+    """Apply a hunk where its lines are; of lines that are only added, one next to them will do."""
+    old, new = ([line[1:] for line in hunk if line[0] != sign] for sign in "+-")
+    added = [i for i, line in enumerate(hunk) if line[0] == "+"]
+    places = [i for i in range(len(lines) + 1) if lines[i : i + len(old)] == old]
+    if not places and len(new) - len(old) == len(added):
+        before, after = hunk[added[0] - 1][1:], hunk[added[-1] + 1][1:]
+        old, new = [], [hunk[i][1:] for i in added]
+        places = [i + 1 for i, line in enumerate(lines) if line == before]
+        places = places or [i for i, line in enumerate(lines) if line == after]
+    assert places, f"none of the lines around this is there:\n{''.join(hunk)}"
+    place = min(places, key=lambda i: abs(i - start))
+    lines[place : place + len(old)] = new
 
 
 def run_tests(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:

@@ -17,8 +17,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN, RESPONSES
 from policyctx.planning.facts import has_unknown_window, window_of
 from policyctx.replay.cost import learnt
 from policyctx.replay.readers.registered import LISTS
-from policyctx.replay.readers.source import SQLITE
-from policyctx.replay.reading import recordings_in, recordings_of, unread_in_words
+from policyctx.replay.reading import recordings_of, unread_in_words
 from policyctx.replay.recording import ModelCall, Recording
 from policyctx.replay.terms import called_window
 from policyctx.resources import open_file
@@ -309,10 +308,8 @@ def _recording(
     content: bytes, name: str, choice: RecordedChoice, *, quiet: bool
 ) -> tuple[Recording, Mapping[str, int]]:
     """Return the chosen recording, and what of the whole file is not understood."""
-    if content.startswith(SQLITE) and name != "stdin":  # a journal may be beside it
-        found = recordings_in(Path(name), partial=choice.partial)
-    else:
-        found = recordings_of(content, Path(name).name, partial=choice.partial)
+    path = None if name == "stdin" else Path(name)
+    found = recordings_of(content, Path(name).name, path=path, partial=choice.partial)
     unread: Counter[str] = Counter()
     kept: list[Recording] = []
     for number, recording in enumerate(found):

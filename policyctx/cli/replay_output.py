@@ -71,7 +71,7 @@ def print_replay(
         return
     rows = list(_rows(sessions, each=each))
     whole = total(one.figures for one in sessions)
-    out.print(_table([*rows, ("total", whole)], out.width))
+    out.print(session_table([*rows, ("total", whole)], out.width))
     for line in _summary(whole, so_far, prices):
         out.print(line, soft_wrap=out.width >= _WIDE)
     print_net(out, whole)
@@ -117,7 +117,7 @@ def _rows(sessions: Sequence[ShownSessions], *, each: bool) -> Iterator[tuple[st
             yield f"{Path(path).name} ({whole.sessions} sessions)", whole
 
 
-def _table(rows: Sequence[tuple[str, Figures]], width: int) -> Table:
+def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Table:
     """Return the table with as many columns as fit beside the sessions' names."""
     cells = [_cells(figures) for _, figures in rows]
     names = [name for name, _ in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -33,13 +34,14 @@ from policyctx.cli.progress import (
     tell_folders,
 )
 from policyctx.cli.replay import Agents, Jobs, Since
-from policyctx.cli.replay_output import figures_report, outcome_report, unknown
+from policyctx.cli.replay_output import figures_report, outcome_report, session_table, unknown
 from policyctx.errors import visible
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.executing.executor import Executor, Job, LostJob
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.inventory import (
     AgentFiles,
+    Repeated,
     Used,
     UsedSession,
     by_project,
@@ -63,7 +65,7 @@ _COLUMNS = (
     *("agent", "project", "newest", "sessions", "calls", "tokens", "cached", "$"),
     "compactions",
 )
-_PROJECT, _SESSION = 48, 44
+_PROJECT = 48
 
 
 @interruptible()
@@ -102,15 +104,17 @@ def sessions(
     if not as_json:
         for line in _looked_in(looked):
             out.print(line, soft_wrap=True)
+        out.file.flush()
     with executor(jobs, None) as workers:
-        found = _glanced(looked, workers, since)
+        found, repeated = _glanced(looked, workers, since)
         newest = len(found.results) if every else min(_NEWEST, len(found.results))
         if not as_json:
             _print(out, found)
+            out.file.flush()
         tell(found)
         code = found.exit_code
         if loaded is not None and newest and not found.is_interrupted:
-            files = files_to_replay(found.results, newest, partial=in_part)
+            files = files_to_replay(found.results, repeated, newest, partial=in_part)
             so_far = gathered(files, partial(shown, loaded), workers)
             so_far.calls = sum(one.figures.calls for one in so_far.results)
             of = counted(newest, "session" if every else "newest session")
@@ -131,7 +135,7 @@ def sessions(
 
 def _glanced(
     looked: Sequence[AgentFiles], workers: Executor, since: float | None
-) -> Progressed[UsedSession]:
+) -> tuple[Progressed[UsedSession], Repeated]:
     """Read the usage of every file; Ctrl-C ends it, and what is done until then is returned."""
     asked = [(of.agent, of.format, file) for of in looked for file in of.files]
     # Large files first, so that no process works alone at the end.
@@ -149,9 +153,10 @@ def _glanced(
                 bar.advance(file.bytes)
         except KeyboardInterrupt:
             so_far.is_interrupted = True
-    so_far.results, so_far.repeated = counted_once(so_far.results, since)
+    so_far.results, repeated = counted_once(so_far.results, since)
+    so_far.repeated = Counter({str(path): ids.total() for path, ids in repeated.items()})
     so_far.calls = sum(len(one.calls) for one in so_far.results)
-    return so_far
+    return so_far, repeated
 
 
 def _looked_in(looked: Sequence[AgentFiles]) -> Iterator[str]:
@@ -223,21 +228,13 @@ def _saved(policy: str, so_far: Progressed[ShownSessions], sessions: str) -> Ite
 def _print_replay(
     out: Console, sentences: Sequence[str], so_far: Progressed[ShownSessions]
 ) -> None:
-    rows = []
-    for one in sorted(_acted(so_far), key=lambda one: one.figures.net.dollars):
-        net, priced = one.figures.net, one.figures.priced
-        dollars = f"{net.without.dollars.prompt:,.2f}", signed_dollars(net.dollars)
-        cost = (*dollars, percent(net.share)) if priced else ("-", "-", "-")
-        rows.append(
-            (shortened(one.name, _SESSION), one.figures.calls, *cost, one.figures.regretted)
-        )
     out.print()
     for sentence in sentences:
         out.print(sentence, soft_wrap=True)
-    if rows:
-        columns = ("acted in", "calls", "$", "change", "share", "needed again")
+    acted = sorted(_acted(so_far), key=lambda one: one.figures.net.dollars)
+    if acted:
         out.print()
-        out.print(table(columns, rows, numeric={*columns[1:]}))
+        out.print(session_table([(one.name, one.figures) for one in acted], out.width))
 
 
 def _project(project: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from policyctx.compaction.file_access import PathFields
 from policyctx.compaction.restoration import RestoredFile
@@ -81,6 +81,16 @@ class SummaryRequest:
         for anything else.
         """
         self.bills.append(usage_of(usage))
+
+
+class Verified(NamedTuple):
+    """A summary that was compared with the extractive one."""
+
+    text: str
+    appended: int
+    """Lines that the summary lacked and that were appended."""
+    left_out: int
+    """Lines that it lacked, and for which there was no room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import chain
 from typing import Literal
 from unicodedata import normalize
@@ -32,6 +33,8 @@ _THOUGHT = re.compile(rf"\s*<({'|'.join(THOUGHTS)})>(.*?)</\1>", re.DOTALL | re.
 _UNFINISHED = re.compile(rf"\s*<(?:{'|'.join(THOUGHTS)})>", re.IGNORECASE)
 _START = re.compile(rf"<{SUMMARY_TAG}>", re.IGNORECASE)
 _END = re.compile(rf"</{SUMMARY_TAG}>", re.IGNORECASE)
+# The share of the words asked for that is reserved.
+_RESERVED = Fraction(15, 100)
 
 
 def summary_in(answer: str) -> str:
@@ -206,6 +209,11 @@ def tokens_over_share(
 
 # Tokens and characters of a word, on the safe side.
 _TOKENS_PER_WORD, _CHARS_PER_WORD = 1.5, 7
+
+
+def reserved(words: int) -> int:
+    """Return how many of a summary's words are kept free for what a model's text lacks."""
+    return int(words * _RESERVED)
 
 
 def words_asked_for(settings: Summary, most_tokens: int | None) -> int:

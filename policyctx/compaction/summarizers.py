@@ -10,7 +10,6 @@ from threading import Lock, Thread
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx.compaction.assembly import SummaryRequest
-from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.compaction.prompt import with_pinned, without_pinned
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, EXTRACTIVE, MODEL_SUMMARIZERS, NONE
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words, nearest
@@ -47,6 +46,9 @@ class ExtractiveSummarizer:
 
         Only what is pinned may take more.
         """
+        # A fifth of what it takes to import a session.
+        from policyctx.compaction.extractive.summary import extractive_summary  # noqa: PLC0415
+
         settings, pinned = request.settings, request.pinned
         earlier = {at: without_pinned(text, pinned) for at, text in request.history.earlier.items()}
         summary = extractive_summary(

@@ -13,10 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import NamedTuple
 
-from policyctx.compaction.assembly import History
+from policyctx.compaction.assembly import History, Verified
 from policyctx.compaction.extractive.fitting import Unit
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.said import ASKED
@@ -116,8 +114,6 @@ def _plain(text: str) -> str:
 
 HEADING = "## Not said above"
 
-# The share of the words asked for that is reserved.
-_RESERVED = Fraction(15, 100)
 _LOOKED_FOR = (Group.USER, Group.EARLIER)
 
 
@@ -129,21 +125,6 @@ def units_of(history: History, settings: Summary) -> list[Unit]:
     found = [unit for unit in ranked_units(history, settings) if unit.group in _LOOKED_FOR]
     wanted = (unit for unit in found if unit.hard or unit.user)
     return sorted(wanted, key=lambda unit: not unit.hard)
-
-
-class Verified(NamedTuple):
-    """A summary that was compared with the extractive one."""
-
-    text: str
-    appended: int
-    """Lines that the summary lacked and that were appended."""
-    left_out: int
-    """Lines that it lacked, and for which there was no room."""
-
-
-def reserved(words: int) -> int:
-    """Return how many of a summary's words are kept free for what a model's text lacks."""
-    return int(words * _RESERVED)
 
 
 def verified(

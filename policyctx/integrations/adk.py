@@ -15,23 +15,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from policyctx.definitions.items import HostObject, SessionOption
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
 
-try:
-    from google import adk
-except ImportError as error:
-    raise MissingExtraError("the plugin for Google's ADK", extra="adk") from error
-try:
+with required("the plugin for Google's ADK", "google.adk", needs="google-adk>=1.7", extra="adk"):
     from google.adk.plugins.base_plugin import BasePlugin
-except ImportError as error:
-    raise InstallationError(
-        "the plugin for Google's ADK needs google-adk>=1.7, and"
-        f" {getattr(adk, '__version__', 'another')} is installed: pip install 'google-adk>=1.7'"
-    ) from error
 
 from collections.abc import Callable
 from typing import TypeAlias

@@ -20,7 +20,7 @@ from inspect import signature
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Path, SessionOption
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, SPACED, json_text, plain_value
@@ -29,22 +29,16 @@ from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, Shape, 
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
-try:
-    import agent_framework
-except ImportError as error:
-    raise MissingExtraError(
-        "the middleware for Agent Framework", extra="agent-framework"
-    ) from error
-try:
+with required(
+    "the middleware for Agent Framework",
+    "agent_framework",
+    needs="agent-framework-core>=1.11",
+    extra="agent-framework",
+):
     from agent_framework import ChatContext, ChatMiddleware, Content, Message
 
-    signature(ChatContext).parameters["session"]
-except (ImportError, KeyError) as error:
-    raise InstallationError(
-        "the middleware for Agent Framework needs agent-framework-core>=1.11, and"
-        f" {getattr(agent_framework, '__version__', 'another')} is installed:"
-        " pip install 'agent-framework-core>=1.11'"
-    ) from error
+    if "session" not in signature(ChatContext).parameters:
+        raise ImportError  # a call does not say to which session it belongs
 
 SessionOf: TypeAlias = Callable[[ChatContext], Session | None]
 

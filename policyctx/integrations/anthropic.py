@@ -21,7 +21,7 @@ from types import new_class
 from typing import Any, TypeAlias, get_origin
 
 from policyctx.definitions.items import HostObject, Message
-from policyctx.errors import InstallationError, MissingExtraError, UsageError
+from policyctx.errors import UsageError, required
 from policyctx.integrations.host_sessions import (
     HostSessions,
     SentTurn,
@@ -35,20 +35,13 @@ from policyctx.messages.markers import MARKER
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
 
-try:
+with required(
+    "the middleware for Anthropic's SDK", "anthropic", needs="anthropic>=0.110", extra="anthropic"
+):
     import anthropic
-except ImportError as error:
-    raise MissingExtraError("the middleware for Anthropic's SDK", extra="anthropic") from error
-if not hasattr(anthropic, "Middleware"):
-    raise InstallationError(
-        "the middleware for Anthropic's SDK needs anthropic>=0.110, and"
-        f" {anthropic.__version__} is installed: pip install 'anthropic>=0.110'"
-    )
-
-# They came with the middleware.
-from anthropic import APIRequest, APIResponse, AsyncAPIResponse
-from anthropic import AsyncCallNext as AsyncNext
-from anthropic import CallNext as Next
+    from anthropic import APIRequest, APIResponse, AsyncAPIResponse
+    from anthropic import AsyncCallNext as AsyncNext
+    from anthropic import CallNext as Next
 
 SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
 

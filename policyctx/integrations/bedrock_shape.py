@@ -106,6 +106,12 @@ class BedrockShape(Shape):
         """Return a message with one text."""
         return {"role": role, "content": [{"text": text}]}
 
+    def written_with(self, text: str, message: Message, path: Path) -> Message:
+        """Return a message with a text and the blocks of the result; one of JSON is a text."""
+        held = copy.deepcopy(message["content"][path[0]]["toolResult"]["content"])
+        said = [{"text": _json(block["json"])} if "json" in block else block for block in held]
+        return {"role": "user", "content": [{"text": text}, *said]}
+
     def plain(self, message: Message) -> JSON:
         """Return the message without what is not sent; bytes have the form of Strands' sessions."""
         sent = {name: value for name, value in message.items() if name not in _NOT_SENT}

@@ -60,6 +60,11 @@ class GoogleShape(GeminiShape):
         """Return a content of the model or of the user."""
         return types.Content.model_validate(super().written(role, text))
 
+    def written_with(self, text: str, message: Message, path: Path) -> HostObject:
+        """Return a content with a text and what the response holds."""
+        new = GeminiShape().written_with(text, _values(message), path)
+        return types.Content.model_validate(new)
+
     def plain(self, message: Message) -> JSON:
         """Return what `Content.model_validate` takes."""
         found: JSON = message.model_dump(mode="json", exclude_none=True)

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Medium, Message, Path, SessionOption
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, SPACED, json_text
@@ -28,11 +28,9 @@ from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
-try:
-    import inspect_ai
-except ImportError as error:
-    raise MissingExtraError("the strategy for Inspect", extra="inspect") from error
-try:
+with required(
+    "the strategy for Inspect", "inspect_ai", needs="inspect-ai>=0.3.284", extra="inspect"
+):
     from inspect_ai.log import transcript
     from inspect_ai.model import (
         ChatMessageAssistant,
@@ -45,12 +43,6 @@ try:
         CompactionResult,  # noqa: F401 - older versions repeat the system messages of a list
     )
     from inspect_ai.solver._task_state import sample_state
-except ImportError as error:
-    raise InstallationError(
-        "the strategy for Inspect needs inspect-ai>=0.3.284, and"
-        f" {getattr(inspect_ai, '__version__', 'another')} is installed:"
-        " pip install 'inspect-ai>=0.3.284'"
-    ) from error
 
 SessionOf: TypeAlias = Callable[[Sequence[Any]], Session | None]
 

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Message, Path, SessionOption
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, SPACED, compact_json, json_text, plain_value
@@ -28,21 +28,13 @@ from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
-try:
-    import langchain
-except ImportError as error:
-    raise MissingExtraError("the middleware for LangChain", extra="langchain") from error
-try:
+with required(
+    "the middleware for LangChain", "langchain", needs="langchain>=1.0", extra="langchain"
+):
     from langchain.agents.middleware import AgentMiddleware, ModelRequest
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
-except ImportError as error:
-    raise InstallationError(
-        "the middleware for LangChain needs langchain>=1.0, and"
-        f" {getattr(langchain, '__version__', 'another')} is installed:"
-        " pip install 'langchain>=1.0'"
-    ) from error
 
 SessionOf: TypeAlias = Callable[[ModelRequest], Session | None]
 

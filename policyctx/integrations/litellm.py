@@ -20,24 +20,16 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import HostObject, SessionOption
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, SentTurn, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
 from policyctx.session import Session
 
-try:
-    import litellm
-except ImportError as error:
-    raise MissingExtraError("the hook for LiteLLM's proxy", extra="litellm") from error
-try:
+with required(
+    "the hook for LiteLLM's proxy", "litellm", needs="litellm[proxy]>=1.100", extra="litellm"
+):
     from litellm.integrations.custom_logger import CustomLogger
-except ImportError as error:
-    raise InstallationError(
-        "the hook for LiteLLM's proxy needs litellm>=1.100, and"
-        f" {getattr(litellm, '__version__', 'another')} is installed:"
-        " pip install 'litellm[proxy]>=1.100'"
-    ) from error
 
 SessionOf: TypeAlias = Callable[[Any, Mapping[str, Any]], Session | None]
 

@@ -28,7 +28,7 @@ from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from policyctx.definitions.items import HostObject, Message
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import (
     HostSessions,
     Turn,
@@ -39,16 +39,11 @@ from policyctx.integrations.host_sessions import (
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 
-try:
+with required("the wrapper for OpenAI's SDK", "openai", needs="openai>=2.2", extra="openai"):
     import openai
-except ImportError as error:
-    raise MissingExtraError("the wrapper for OpenAI's SDK", extra="openai") from error
-_MAJOR = int(openai.__version__.partition(".")[0])
-if _MAJOR <= 1:
-    raise InstallationError(
-        f"the wrapper for OpenAI's SDK needs openai>=2.2, and {openai.__version__} is installed:"
-        " pip install 'openai>=2.2'"
-    )
+
+    if openai.__version__.startswith(("0.", "1.")):
+        raise ImportError  # its requests have other types
 
 SessionOf: TypeAlias = Callable[[Mapping[str, Any]], Session | None]
 
@@ -86,7 +81,7 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
         (client.chat.completions, _CHAT),
         (client.responses, _RESPONSES),
     ]
-    if _MAJOR == 2 and hasattr(client.beta, "chat"):  # noqa: PLR2004 - gone in openai 3
+    if hasattr(client.beta, "chat"):  # gone in openai 3
         resources.append((client.beta.chat.completions, _CHAT))
     if (beta_responses := getattr(client.beta, "responses", None)) is not None:
         resources.append((beta_responses, _RESPONSES))

@@ -18,23 +18,17 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import Message
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
-try:
+with required(
+    "the filter for OpenAI Agents", "agents", needs="openai-agents>=0.4", extra="openai-agents"
+):
     import agents
-except ImportError as error:
-    raise MissingExtraError("the filter for OpenAI Agents", extra="openai-agents") from error
-try:
     from agents.run import CallModelData, ModelInputData
-except ImportError as error:
-    raise InstallationError(
-        "the filter for OpenAI Agents needs openai-agents>=0.4, which has"
-        " RunConfig(call_model_input_filter=…): pip install 'openai-agents>=0.4'"
-    ) from error
 
 SessionOf: TypeAlias = Callable[[CallModelData[Any]], Session | None]
 

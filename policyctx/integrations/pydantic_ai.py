@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Message, Path, SessionOption, joined
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, SPACED, json_text
@@ -30,11 +30,12 @@ from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
-try:
-    import pydantic_ai
-except ImportError as error:
-    raise MissingExtraError("the capability for Pydantic AI", extra="pydantic-ai") from error
-try:
+with required(
+    "the capability for Pydantic AI",
+    "pydantic_ai",
+    needs="pydantic-ai-slim>=2.17",
+    extra="pydantic-ai",
+):
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import (
@@ -46,12 +47,6 @@ try:
         UserPromptPart,
     )
     from pydantic_ai.models import ModelRequestContext
-except ImportError as error:
-    raise InstallationError(
-        "the capability for Pydantic AI needs pydantic-ai-slim>=2.17, and"
-        f" {getattr(pydantic_ai, '__version__', 'another')} is installed:"
-        " pip install 'pydantic-ai-slim>=2.17'"
-    ) from error
 
 SessionOf: TypeAlias = Callable[[RunContext[Any]], Session | None]
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Message, Path, SessionOption
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
@@ -30,20 +30,13 @@ from policyctx.messages.shapes.shape import Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
 
-try:
+with required(
+    "the callback for smolagents", "smolagents", needs="smolagents>=1.21", extra="smolagents"
+):
     import smolagents
-except ImportError as error:
-    raise MissingExtraError("the callback for smolagents", extra="smolagents") from error
-try:
     from smolagents.memory import ActionStep, MemoryStep, PlanningStep, TaskStep
     from smolagents.models import ChatMessage, MessageRole, get_tool_json_schema
     from smolagents.tools import BaseTool  # noqa: F401 - older versions send a call twice
-except ImportError as error:
-    raise InstallationError(
-        "the callback for smolagents needs smolagents>=1.21, and"
-        f" {getattr(smolagents, '__version__', 'another')} is installed:"
-        " pip install 'smolagents>=1.21'"
-    ) from error
 
 SessionOf: TypeAlias = Callable[[Any], Session | None]
 

@@ -19,27 +19,19 @@ from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from policyctx.definitions.items import Message, SessionOption
-from policyctx.errors import InstallationError, MissingExtraError
+from policyctx.errors import required
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
 
-try:
-    import strands  # noqa: F401 - to tell a missing package from one that is too old
-except ImportError as error:
-    raise MissingExtraError("the plugin for Strands", extra="strands") from error
-try:
+with required("the plugin for Strands", "strands", needs="strands-agents>=1.36", extra="strands"):
     from strands import Agent
     from strands.agent.conversation_manager import NullConversationManager
     from strands.hooks import AfterModelCallEvent, BeforeModelCallEvent
     from strands.plugins import Plugin
     from strands.types.content import MessageMetadata  # noqa: F401 - with it came the usage
-except ImportError as error:
-    raise InstallationError(
-        "the plugin for Strands needs strands-agents>=1.36: pip install 'strands-agents>=1.36'"
-    ) from error
 
 SessionOf: TypeAlias = Callable[[BeforeModelCallEvent], Session | None]
 

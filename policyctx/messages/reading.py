@@ -6,6 +6,7 @@ A JSON document is a request body with `messages`, `contents` or `input`, or a b
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
@@ -52,7 +53,7 @@ class Reading:
         self.message_count = 0
         self.call_count = 0
         """The model calls that were made: how often messages of the assistant begin."""
-        self._starts: list[int] = []  # the position of the first item, by message
+        self._starts = array("l")  # the position of the first item, by message
         self.takes_markers = True
         """Whether every message is of a shape that takes `cache_control` markers."""
         self.shows_markers = False
@@ -314,7 +315,7 @@ class _New:
 
     def __init__(self, reading: Reading) -> None:
         self.items: list[Item] = []
-        self.starts: list[int] = []
+        self.starts = array("l")
         self.turn_starts: list[int] = []
         self.shapes: list[Shape] = []
         self.roles: list[str] = []

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import BY_STATE, Action
@@ -432,12 +435,16 @@ class Identities:
 
     def __init__(self, items: Sequence[Item], ledger: Ledger, gone: Iterable[ItemKey] = ()) -> None:
         self._items, self._ledger = items, ledger
-        self._gone: dict[tuple[str, str | None, str], list[int]] = defaultdict(list)
-        for kind, call, sha256, occurrence in sorted(gone, key=lambda key: key.occurrence):
-            self._gone[kind, call, sha256].append(occurrence)
-        self._alike: dict[tuple[str, str | None, int], list[int]] = defaultdict(list)
-        self._likenesses: list[tuple[str, str | None, int]] = []
-        self._hashes: dict[int, str] = {}
+        self._gone: dict[tuple[str, str | None, str], list[int]] = {}
+        for key in sorted(gone, key=itemgetter(3)):
+            if (occurrences := self._gone.get(key[:3])) is None:
+                self._gone[key[:3]] = [key.occurrence]
+            else:
+                occurrences.append(key.occurrence)
+        self._alike: dict[tuple[str, str | None, int], array[int]] = {}
+        self._groups: list[array[int]] = []
+        """For each item, the positions of all that may be equal to it."""
+        self._hashes: list[str | None] = []
         self._replaced: dict[int, LedgerEntry] = {}
         self._looked_at = 0
         self._unclaimed: dict[RenderedKey, Iterator[LedgerEntry]] = {}
@@ -484,7 +491,7 @@ class Identities:
         if (replaced := self.replaced(position)) is not None:
             return replaced.key
         alike, found = self._of_likeness(position), self._hash(position)
-        kind, call, _ = self._likenesses[position]
+        kind, call = self._items[position].kind, self._items[position].tool_use_id
         before = sum(self._hash(i) == found for i in alike[: bisect_left(alike, position)])
         if (result := self._items[position].inside) is not None:
             before += self._left_inside(result, (kind, call, found))
@@ -546,12 +553,15 @@ class Identities:
                 return True
         return False
 
-    def _of_likeness(self, position: int) -> list[int]:
+    def _of_likeness(self, position: int) -> array[int]:
         """Return the positions of all items that may be equal to the one at this position."""
-        for i in range(len(self._likenesses), len(self._items)):
-            self._likenesses.append(self._likeness(i))
-            self._alike[self._likenesses[i]].append(i)
-        return self._alike[self._likenesses[position]]
+        for i in range(len(self._groups), len(self._items)):
+            likeness = self._likeness(i)
+            if (alike := self._alike.get(likeness)) is None:
+                alike = self._alike[likeness] = array("l")
+            alike.append(i)
+            self._groups.append(alike)
+        return self._groups[position]
 
     def _likeness(self, position: int) -> tuple[str, str | None, int]:
         item, replaced = self._items[position], self.replaced(position)
@@ -560,13 +570,14 @@ class Identities:
         return item.kind, item.tool_use_id, len(item.text)
 
     def _hash(self, position: int) -> str:
-        if position not in self._hashes:
+        if position >= len(self._hashes):
+            self._hashes += repeat(None, len(self._items) - len(self._hashes))
+        if (found := self._hashes[position]) is None:
             replaced = self.replaced(position)
-            found = (
+            found = self._hashes[position] = (
                 replaced.key.sha256 if replaced else content_hash(self._items[position].identity)
             )
-            self._hashes[position] = found
-        return self._hashes[position]
+        return found
 
 
 def _times(text: str, result: Item) -> int:

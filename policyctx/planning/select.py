@@ -119,9 +119,9 @@ class Recency:
         self._group_of: dict[int, RecentGroup] = {}
         self._batches: defaultdict[int, list[int]] = defaultdict(list)
 
-    def add(self, position: int, item: Item, treatment: Treatment) -> None:
-        """Count a candidate whose treatment has a `keep_recent`."""
-        keep_recent = present(treatment.keep_recent)
+    def add(self, position: int, treatment: Treatment, keep_recent: KeepRecent) -> None:
+        """Count a candidate whose treatment has this `keep_recent`."""
+        item = self._in.items[position]
         name = among(item, keep_recent)
         key = (treatment.keep_recent_rule, name)
         group = self._groups.get(key)
@@ -349,8 +349,7 @@ class Candidates:
 
         `fate_of` returns the fate that each item had then.
         """
-        item = self._in.items[position]
-        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        treatment = self._treatment(position)
         if treatment is None:
             return None
         case = self._case(position, treatment, View(at, fate_of))
@@ -364,8 +363,7 @@ class Candidates:
 
         That it is not selected, or small, is no reason then.
         """
-        item = self._in.items[position]
-        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        item, treatment = self._in.items[position], self._treatment(position)
         if treatment is None:
             why = why_never(self.step, self._in.policy.types.lineage(item.type))
             return None if why is None else Reason("protected", {"why": why})
@@ -379,8 +377,7 @@ class Candidates:
 
     def draft_on_arrival(self, position: int, at: Checkpoint, fate_of: FateOf) -> Draft | None:
         """Return the draft for an item that arrives; None where the step leaves it."""
-        item = self._in.items[position]
-        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        item, treatment = self._in.items[position], self._treatment(position)
         if treatment is None:
             return None
         lasting = _lasting(self.step, item, treatment, self._in.facts)
@@ -404,8 +401,7 @@ class Candidates:
 
     def may_take_later(self, position: int) -> bool:
         """Return whether the step could take an item once it is neither recent nor protected."""
-        item = self._in.items[position]
-        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
+        item, treatment = self._in.items[position], self._treatment(position)
         if treatment is None or not self._in.is_there(position):
             return False
         if not self._outlasts(_lasting(self.step, item, treatment, self._in.facts), position):
@@ -427,9 +423,12 @@ class Candidates:
 
     def treatment(self, position: int) -> Treatment:
         """Return how the step treats a candidate."""
+        return present(self._treatment(position))
+
+    def _treatment(self, position: int) -> Treatment | None:
+        """Return how the step treats an item; None for what is no candidate."""
         item = self._in.items[position]
-        treatment = self._in.policy.treatment(self.step, item.type, item.tool)
-        return present(treatment)
+        return self._in.policy.treatment(self.step, item.type, item.tool)
 
     def grown(self, taken: Mapping[int, Decision], fate_of: FateOf) -> Iterator[int]:
         """Yield what was below the threshold before a placeholder larger than it was left."""
@@ -467,7 +466,7 @@ class Candidates:
             if treatment.keep_recent is None:
                 self._await(position, treatment)
             else:
-                self._recency.add(position, item, treatment)
+                self._recency.add(position, treatment, treatment.keep_recent)
         self._looked_at = len(items)
 
     def _await(self, position: int, treatment: Treatment) -> None:

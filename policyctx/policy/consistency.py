@@ -24,7 +24,7 @@ from policyctx.policy.lookup import RulePath, compaction_of
 from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.rules import KeepRecent, Placeholder
-from policyctx.policy.nodes import Node, sections
+from policyctx.policy.nodes import Node, pairs_of, sections
 from policyctx.policy.templates import parsed_template
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
@@ -124,7 +124,7 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
         yield from _wrong_combination(model, node)
         if "placeholder" in model.model_fields:
             yield from shown_without_extent(node.child("placeholder"))
-    own = {name for name, rule in _pairs(root.child("items")) if rule.child("match")}
+    own = {name for name, rule in pairs_of(root.child("items")) if rule.child("match")}
     types = {*BUILT_IN_TYPES, *_names(root.child("items"))}
     yield from _wrong_item_types(root.child("items"))
     known = [*BUILT_IN_TYPES, *sorted(own - set(BUILT_IN_TYPES)), "*"]
@@ -162,7 +162,7 @@ def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]
 
 
 def _wrong_item_types(items: Node | None) -> Iterator[Diagnostic]:
-    for name, rule in _pairs(items):
+    for name, rule in pairs_of(items):
         match = rule.child("match")
         has_match = match is not None and match.value is not None
         place = rule.key or rule.place
@@ -371,12 +371,8 @@ def _stray(step: Node) -> Iterator[Diagnostic]:
             yield Diagnostic(node.key or node.place, "PC107", sentence)
 
 
-def _pairs(node: Node | None) -> list[tuple[str, Node]]:
-    return list(node.value.items()) if node is not None and node.is_map else []
-
-
 def _names(node: Node | None) -> list[str]:
-    return [name for name, _ in _pairs(node)]
+    return [name for name, _ in pairs_of(node)]
 
 
 def _elements(node: Node | None) -> list[Node]:

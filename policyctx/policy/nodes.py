@@ -206,6 +206,11 @@ def keys_below(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[tup
             yield from keys_below(inner, (*path, name) if values is None else (*path, name, "*"))
 
 
+def pairs_of(node: Node | None) -> list[tuple[str, Node]]:
+    """Return the keys of a map and what is under them; nothing where no map is."""
+    return list(node.value.items()) if node is not None and node.is_map else []
+
+
 # A full-width sign stands so far above its half-width twin.
 _FULL_WIDTH = {chr(ord(sign) + 0xFEE0): sign for sign in ":,{}[]"} | {"“": '"', "”": '"'}
 # By what the parser says; the first that is part of it counts.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from policyctx.errors import InputError, PolicyctxError
 from policyctx.pricing.dollars import dollars
@@ -60,7 +60,8 @@ def files_of_agents(wanted: Sequence[str] = (), since: float | None = None) -> l
     for agent, (reader, of) in known.items():
         if wanted and agent not in wanted:
             continue
-        found = {home: files_of(home) for home in of}
+        # A variable may move two of them to one folder.
+        found = {home: files_of(home) for home in {one.path(): one for one in of}.values()}
         for one in found.values():
             one.files = [file for file in one.files if since is None or file.changed >= since]
         made.append(AgentFiles(agent, reader.FORMAT, found))
@@ -139,25 +140,27 @@ def _call(call: ModelCall) -> UsedCall:
     return UsedCall(call.id, usage, cost, name, call.at, call.why_anew == "compaction")
 
 
-def newest_first(sessions: Iterable[UsedSession]) -> list[UsedSession]:
-    """Return the sessions, the one used last first."""
-    return sorted(sessions, key=lambda one: one.last or 0, reverse=True)
+Repeated: TypeAlias = dict[Path, Counter[str]]
+"""By file: the ids of calls that a newer one has, too; empty for those of the file itself."""
 
 
 def counted_once(
     sessions: Iterable[UsedSession], since: float | None
-) -> tuple[list[UsedSession], Counter[str]]:
+) -> tuple[list[UsedSession], Repeated]:
     """Return the sessions used since a time, the newest first, each call in the first that has it.
 
-    Also how many calls of each file were left out for that.
+    Also the calls that were left out for that.
     """
-    found, repeated, seen = list[UsedSession](), Counter[str](), set[str]()
-    for session in newest_first(sessions):
-        if since is None or session.last is None or session.last >= since:
-            own = [call for call in session.calls if not call.id or call.id not in seen]
-            seen.update(call.id for call in own)
-            repeated[str(session.path)] += len(session.calls) - len(own)
-            found += [replace(session, calls=own)] if own else []
+    found, repeated, seen = list[UsedSession](), Repeated(), dict[str, Path]()
+    for session in sorted(sessions, key=lambda one: one.last or 0, reverse=True):
+        if since is not None and session.last is not None and session.last < since:
+            continue
+        again = [call.id for call in session.calls if call.id in seen]
+        ids = ("" if seen[one] == session.path else one for one in again)
+        repeated.setdefault(session.path, Counter()).update(ids)
+        own = [call for call in session.calls if call.id not in seen]
+        seen |= {call.id: session.path for call in own if call.id}
+        found += [replace(session, calls=own)] if own else []
     return found, repeated
 
 
@@ -201,7 +204,7 @@ def used(sessions: Sequence[UsedSession]) -> Used:
 
 
 def files_to_replay(
-    sessions: Sequence[UsedSession], chosen: int, *, partial: bool = False
+    sessions: Sequence[UsedSession], repeated: Repeated, chosen: int, *, partial: bool = False
 ) -> list[RecordingFile]:
     """Return the files of the first sessions of a list that has the newest first.
 
@@ -212,6 +215,7 @@ def files_to_replay(
     return [
         RecordingFile(
             *(path, True, path.stat().st_size if path.exists() else 0, partial),
+            repeated=frozenset(repeated[path]),
             since=oldest if path in mixed else None,
         )
         for path in dict.fromkeys(one.path for one in first)

@@ -32,8 +32,8 @@ class RecordingFile:
     bytes: int = 0
     partial: bool = False
     """Whether it is read if much of it is not understood."""
-    repeated: frozenset[str] = field(default=frozenset(), compare=False)
-    """The ids of calls that an earlier file has, too."""
+    repeated: frozenset[str] | None = field(default=None, compare=False)
+    """The ids of calls that an earlier file has, too; None until the files are told apart."""
     since: float | None = None
     """Sessions whose last call was before that, in seconds since 1970, are left out."""
 
@@ -147,7 +147,7 @@ class WorkPart:
             if self.of is None
             else reading.recordings_in_range(path, self.of)
         )
-        seen = set(self.file.repeated)
+        seen = set(self.file.repeated or ())
         taken = filter(self.file.takes, found)
         return (recording.counted_once(seen) for recording in taken)
 
@@ -195,7 +195,7 @@ def told_apart(found: Sequence[RecordingFile], executor: Executor) -> Iterator[R
 
     This process reads each file for that when its turn comes, and another executor all before.
     """
-    if len(found) < 2:  # noqa: PLR2004 - a file alone repeats nothing of another
+    if len(found) == 1 or all(file.repeated is not None for file in found):
         yield from found
         return
     results = executor.results(_call_ids, [*map(Job, found)])

@@ -276,9 +276,22 @@ def survey(path: Path | ObjectUrl, of: ByteRange) -> Survey:
     return surveyed(path.name, _opener(path), of, _reader_of(of.format))
 
 
-def recordings_of(content: bytes, name: str, *, partial: bool = False) -> Iterator[Recording]:
-    """Yield the recordings of what was read already, as `recordings_in` does of a file."""
-    yield from _recordings(name, name, lambda: io.BytesIO(content), partial=partial)
+def recordings_of(
+    content: bytes, name: str, *, path: Path | None = None, partial: bool = False
+) -> Iterator[Recording]:
+    """Yield the recordings of what was read already, as `recordings_in` does of a file.
+
+    `path` is where it was read, if other files beside it may belong to it.
+    """
+    yield from _recordings(name, name, lambda: _Content(content, path), partial=partial)
+
+
+class _Content(io.BytesIO):
+    """What was read of a file, with the name of that."""
+
+    def __init__(self, content: bytes, path: Path | None) -> None:
+        super().__init__(content)
+        self.name = str(path or "")
 
 
 def _opener(path: Path | ObjectUrl) -> Opened:

@@ -103,7 +103,9 @@ class ContextFileSystem:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.root: Root = store_root(root)
-        if isinstance(self.root, StoreUrl) and on_conflict == "overwrite":
+        self.is_remote = isinstance(self.root, StoreUrl)
+        """Whether the files are at a URL, where an agent cannot open them by itself."""
+        if self.is_remote and on_conflict == "overwrite":
             raise StoreError(
                 f"{self.root}: `on_conflict: overwrite` is for folders; objects are created once",
                 path=str(self.root),
@@ -117,7 +119,6 @@ class ContextFileSystem:
         self._session = session
         place = StateFolder.of_session(session, format)
         self._state = _state_at(self.root, place) if state == "kept" else None
-        is_remote = isinstance(self.root, StoreUrl)
         rules = SaveRules(
             on_conflict,
             format,
@@ -125,7 +126,7 @@ class ContextFileSystem:
             shares=self._state is not None,
             # An object is only ever created, so a name that is taken shows by itself.
             trusts=self._state is not None
-            and (place.owns_root or is_remote)
+            and (place.owns_root or self.is_remote)
             and on_conflict == "suffix",
             reserved=frozenset() if self._state is None else frozenset(place.snapshots),
         )
@@ -141,11 +142,6 @@ class ContextFileSystem:
     def notices(self) -> tuple[str, ...]:
         """The damage found so far and what was done about it, a sentence each."""
         return tuple(self._state.notices) if self._state else ()
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether the files are at a URL, where an agent cannot open them by itself."""
-        return isinstance(self.root, StoreUrl)
 
     @property
     def keeps_index(self) -> bool:

@@ -18,6 +18,7 @@ from _pytest._code.code import (
     TerminalRepr,
 )
 from _pytest.terminal import TerminalReporter
+from pluggy import Result
 
 from policyctx.errors import Diagnostic, PolicyctxError, visible
 from policyctx.testing.failures import OutcomeError, WordingError
@@ -87,24 +88,22 @@ def pytest_internalerror(excrepr: TerminalRepr) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtestloop() -> Generator[None, object, object]:
-    """Show the reason of a `pytest.exit`, which pytest writes from the error itself."""
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    """Show an error of a hook that is called when the session has ended, and each `pytest.exit`."""
+    end = config.pluginmanager.add_hookcall_monitoring(lambda *_: None, _show_exit)
     try:
-        return (yield)
-    except pytest.exit.Exception as error:
+        with shown_errors():
+            return (yield)
+    finally:
+        end()
+
+
+def _show_exit(outcome: Result[object], *_: object) -> None:
+    """Show the reason of a `pytest.exit`, which pytest writes from the error itself."""
+    error = outcome.exception
+    if isinstance(error, pytest.exit.Exception):
         error.msg = visible(error.msg)
         error.args = (error.msg,)
-        raise
-
-
-pytest_sessionstart = pytest_collection = pytest_sessionfinish = pytest_runtestloop
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_cmdline_main() -> Generator[None, object, object]:
-    """Show an error of a hook that is called when the session has ended."""
-    with shown_errors():
-        return (yield)
 
 
 def _show(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -1,4 +1,8 @@
-"""`Calls`: what the calls of a session do, each as a turn: plan, save, render, check, commit."""
+"""`Calls`: what the calls of a session do, each as a turn: plan, save, render, check, commit.
+
+A plan is carried out in this order: edit the list, save the contents that leave it, then move the
+ledger on. A placeholder is handed out only after the file that it names is saved.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,25 @@ from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for, summarizer_of
 from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.names import EXTRACTIVE, NONE
-from policyctx.errors import present
+from policyctx.errors import InvalidResultError, StoreError, present
 from policyctx.messages.reading import listed
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Added, Attempt
 from policyctx.planning.plan import Plan
+from policyctx.policy.models.steps import Store
 from policyctx.tokens.usage import Usage
 from policyctx.turns.before_compaction import BeforeCompaction
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
-from policyctx.turns.effects import Turn
+from policyctx.turns.effects import Holds, Remember, Save, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 from policyctx.turns.reporting import Notices, Reporting, blindness, note
 from policyctx.turns.request import Request
-from policyctx.turns.result import Result, carry_out
+from policyctx.turns.result import Result
 
 
 class Calls:
@@ -106,7 +111,7 @@ class Calls:
         known.read(listed(messages))
         warnings = yield from self._notices.of_root(memory.known, memory)
         planned = known.planner.plan(facts, moments=("arrival",))
-        result = yield from carry_out(planned, known, on_invalid=self._on_invalid)
+        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
         known.conversation.report()
         if memory.known is not None:
             memory.known.note_arrival(result.plan.new)
@@ -138,7 +143,7 @@ class Calls:
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
-        result = yield from carry_out(planned, known, on_invalid=self._on_invalid)
+        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compact(
                 known, result, replacing, messages, memory, request=request
@@ -146,7 +151,7 @@ class Calls:
         elif memory.replacements.made:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
-        if result.plan.to_save or result.compacted:
+        if result.plan.to_save or result.compaction:
             yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
         placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
         result = replace(result, system=request.system, tools=request.tools, breakpoints=placed)
@@ -266,3 +271,85 @@ def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
     step = policy.compacting_step
     step = present(step)
     return summarizer_for(policy.compaction(step).summary.by)
+
+
+def _carried_out(
+    planned: Plan, known: KnownList, *, on_invalid: Literal["raise", "keep"]
+) -> Turn[Result]:
+    """Carry out a plan for the known list, and return the result for the list that was read last.
+
+    Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
+    `on_failure: raise` of the store's settings; nothing is decided then.
+    """
+    warnings: list[str] = []
+    settings = known.conversation.policy.store
+    if planned.new:
+        planned = yield from _without_lost_sources(planned)
+    # The edits are made and checked first: a plan that fails here has written nothing.
+    try:
+        changes = known.edited(planned)
+    except InvalidResultError as error:
+        if on_invalid == "raise":
+            raise
+        planned, changes = planned.without_decisions(str(error)), {}
+        warnings.append(str(error))
+    if planned.new and planned.to_save:
+        try:
+            written = yield from _save(planned, known, settings)
+        except StoreError as error:
+            written = _unsaved(planned, error, settings)
+        if written.new != planned.new:
+            changes = known.edited(written)
+        planned = written
+    if known.forgets:
+        output, sources = known.applied(changes)
+        return Result(output, planned, tuple(warnings), source_ranges=sources)
+    if planned.new or planned.judged:
+        planned, changes = yield from _adopted(planned, known, changes, settings)
+    return Result(known.apply(changes), planned, tuple(warnings), source_ranges=known.sources)
+
+
+def _adopted(
+    planned: Plan, known: KnownList, changes: Mapping[int, Message | None], settings: Store
+) -> Turn[tuple[Plan, Mapping[int, Message | None]]]:
+    """Keep the decisions of a plan in the store, and move the ledger on."""
+    entries = known.entries(planned, changes)
+    if planned.new and settings.keeps_state:
+        try:
+            marks = known.conversation.marks.after(planned.new)
+            records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
+            yield from Remember(tuple(records)).ask()
+        except StoreError as error:
+            planned = _unsaved(planned, error, settings)
+            changes = known.edited(planned)
+            entries = known.entries(planned, changes)
+    known.conversation.adopt(planned.new, judged=planned.judged, entries=entries)
+    return planned, changes
+
+
+def _without_lost_sources(planned: Plan) -> Turn[Plan]:
+    """Return the plan with every item saved that was read back from a file that is lost by now."""
+    lost = []
+    for decision in planned.new:
+        if decision.is_read_back and decision.file is not None:
+            is_there = yield from Holds(decision.file.path).ask()
+            if not is_there:
+                lost.append(decision.position)
+    return planned.saved_anew(lost) if lost else planned
+
+
+def _save(planned: Plan, known: KnownList, settings: Store) -> Turn[Plan]:
+    """Save the contents that leave the list, and return the plan with their files."""
+    contents = tuple(known.content(decision) for decision in planned.to_save)
+    files = yield from Save(contents, recorded=settings.keeps_state).ask()
+    return planned.settled(files)
+
+
+def _unsaved(planned: Plan, error: StoreError, settings: Store) -> Plan:
+    """Return the plan without what was not saved; raises the error if the policy says so.
+
+    `Notices` warns of it.
+    """
+    if settings.on_failure == "raise":
+        raise error
+    return planned.unsaved(str(error))

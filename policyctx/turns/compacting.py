@@ -116,9 +116,7 @@ class Compacting:
         self._kept = [m for i in around.before if (m := left[i]) is not None]
         self._after = [m for i in around.after if (m := left[i]) is not None]
         self._before = [m for m in left[: self._parts.start] if m is not None]
-        self._there = [i for i in range(self._parts.end) if i not in self._conversation.removed]
-        """The positions of the messages up to the end of what is replaced that were not removed."""
-        replaced = (known.given[i] for i in self._there if i >= self._parts.start)
+        replaced = (known.given[i] for i in self._there() if i >= self._parts.start)
         self._shape = self._shapes.writing([*replaced])
         carried = [left[i] for i in around.behind]
         self._behind = [m for m in [*carried, *left[self._parts.end :]] if m is not None]
@@ -414,15 +412,20 @@ class Compacting:
         found = new_problems(before, messages, items, self._shapes)
         return "; ".join(p for p in found if p != _ENDS_ON_REPLY or self._behind)
 
+    def _there(self) -> list[int]:
+        """Return the positions up to the end of what is replaced of messages not removed."""
+        return [i for i in range(self._parts.end) if i not in self._conversation.removed]
+
     def _replacement(
         self, written: list[assembly.WrittenMessage], summary: str, archive: str | None
     ) -> Replacement:
         parts, conversation = self._parts, self._conversation
         drops, held = len(conversation.ledger.drops), conversation.held_before(parts.end)
-        replaced = [i for i in self._there if i >= parts.start]
-        head = head_of(conversation.roles[i] for i in self._there)
+        there = self._there()
+        replaced = [i for i in there if i >= parts.start]
+        head = head_of(conversation.roles[i] for i in there)
         return Replacement(
-            skipped=max(0, len(self._there) - len(replaced) - head),
+            skipped=max(0, len(there) - len(replaced) - head),
             count=len(replaced),
             sha256=digest_of_traces(map(conversation.trace, replaced), drops, held),
             written=tuple(written),

@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from policyctx.compaction.assembly import History, SummaryRequest
+from policyctx.compaction.assembly import History, SummaryRequest, Verified
 from policyctx.compaction.file_access import FileAccess
 from policyctx.compaction.restoration import FileReader, Restoration, restore
 from policyctx.compaction.summarizers import Summarizer, asked, asked_async
-from policyctx.compaction.verification import Verified, units_of, verified
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File
@@ -224,6 +223,9 @@ class Verify(Effect["Verified"]):
     def perform(self, store: SessionStore) -> Verified:
         """Gather the contents of the history, and append what the summary lacks."""
         del store
+        # A fifth of what it takes to import a session.
+        from policyctx.compaction.verification import units_of, verified  # noqa: PLC0415
+
         units = units_of(self.history, self.settings)
         return verified(self.summary, units, self.most_words, self.beside)
 

@@ -226,12 +226,17 @@ def recorded(given: Message, shapes: Shapes) -> JSON:
     if isinstance(message, dict) and shape not in shapes.host:
         return message
     role, blocks = shape.role(message), list[dict[str, Any]]()
+    in_result: list[dict[str, Any]] | None = None
     for part in shape.parts(message):
         block = _block(part, shape, message)
-        if part.number and blocks and blocks[-1]["type"] == "tool_result":
-            blocks[-1]["content"].append(block)  # an image inside of the result
-        else:
-            blocks.append(block)
+        if part.number and in_result is not None:
+            in_result.append(block)  # an image inside of the result
+            continue
+        blocks.append(block)
+        in_result = None
+        if part.kind == "tool_result":
+            in_result = [{"type": "text", "text": str(part.text)}]
+            block["content"] = in_result
     return {"role": "user" if role in RESULT_ROLES else role, "content": [*blocks]}
 
 
@@ -240,8 +245,7 @@ def _block(part: Part, shape: Shape, message: Message) -> dict[str, Any]:
     if part.kind == "tool_call":
         return {"type": "tool_use", "id": _id(part), "name": part.tool, "input": _input(text)}
     if part.kind == "tool_result":
-        content = [{"type": "text", "text": text}]
-        result = {"type": "tool_result", "tool_use_id": _id(part), "content": content}
+        result = {"type": "tool_result", "tool_use_id": _id(part)}
         return result | ({"is_error": True} if part.error else {})
     if part.kind == "thinking":
         return {"type": "thinking", "thinking": text, "signature": ""}

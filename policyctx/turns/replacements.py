@@ -8,10 +8,10 @@ continue a reply: that call comes back, or the result becomes a text of the user
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
 from policyctx.definitions.items import Item, Message
@@ -208,15 +208,16 @@ class Replacements:
             return replaced
         known = [identities.trace(reading.items_of(i)) for i in range(len(messages))]
 
-        def trace_of(source: int | None, message: Message) -> Trace:
-            if source is not None and message is messages[source]:
-                return known[source]
-            # A late result may have left the message.
-            alone, keys = identified([message], ledger, policy, shapes=self.shapes)
-            return keys.trace(alone.items_of(0))
-
         def traces_of(one: Replaced) -> list[Trace]:
-            return [*map(trace_of, indices(one.sources), one.messages)]
+            pairs = [*zip(indices(one.sources), one.messages, strict=True)]
+            # Those that a compaction wrote, and what a late result has left.
+            new = [m for source, m in pairs if source is None or m is not messages[source]]
+            read, keys = identified(new, ledger, policy, shapes=self.shapes)
+            traces = (keys.trace(read.items_of(i)) for i in range(len(new)))
+            return [
+                known[source] if source is not None and m is messages[source] else next(traces)
+                for source, m in pairs
+            ]
 
         taken = set[int | None]()
         paired: Replaced | None = None
@@ -333,31 +334,29 @@ class Replacements:
         return self._with_late_results(replaced, left, ledger)
 
     def _with_late_results(self, replaced: Replaced, reading: Reading, ledger: Ledger) -> Replaced:
-        """Return the list in which results without a call are texts of the user.
+        """Return the list in which results without a call are messages of the user.
 
-        Only behind a summary, which stands for the call: a provider rejects the result alone. A
-        text follows the results beside it, which belong to calls. What an earlier decision left of
-        a result is its text, and nothing if it was dropped. Results with media stay.
+        Only behind a summary, which stands for the call: a provider rejects the result alone. Such
+        a message follows the results beside it, which belong to calls. What an earlier decision
+        left of a result is its text, and nothing if it was dropped. A result with media stays where
+        its shape cannot write them.
         """
-        late = self._late_results(reading, ledger)
         summaries, texts = self.summaries, map(self.shapes.text, replaced.messages)
-        if not late or not any(text in summaries for text in texts):
+        if not _lone(reading) or not any(text in summaries for text in texts):
             return replaced
+        replaced, reading = self._as_left(replaced, reading, ledger)
+        late = self._late_results(replaced, reading, ledger)
         found: list[tuple[range | None, Message]] = []
-        places, said, beside, first = dict[int, Places](), list[str](), None, 0
+        places, said, beside, first = dict[int, Places](), list[str | list[Message]](), None, 0
         for i, source in enumerate(indices(replaced.sources)):
             message, items = replaced.messages[i], reading.items_of(i)
             if said and not any(reading.partners.get(k, first) < first for k in items):
-                found.append((None, self._said(said, beside)))
+                found += ((None, one) for one in self._said(said, beside))
                 said = []
             if i in late:
                 first = first if said else items.start
                 beside, edits = message, [Edit(one, None) for one, _ in late[i]]
-                said += (
-                    f"Result of the call {one.tool_use_id}:\n{text}"
-                    for one, text in late[i]
-                    if text is not None
-                )
+                said += (left for _, left in late[i] if left)
                 message = edited_message(message, edits, self.shapes)
             if message is not None:
                 found.append((None if source is None else range(source, source + 1), message))
@@ -365,30 +364,65 @@ class Replacements:
                     places[len(found) - 1] = {} if i in late else replaced.places[i]
         self._is_open |= bool(said)
         if said and reading.pending is None:
-            found.append((None, self._said(said, beside)))
+            found += ((None, one) for one in self._said(said, beside))
         return Replaced([one for _, one in found], joined(one for one, _ in found), places)
 
+    def _as_left(
+        self, replaced: Replaced, reading: Reading, ledger: Ledger
+    ) -> tuple[Replaced, Reading]:
+        """Return the list in which results without a call have what is left of their media."""
+        items = [*map(ledger.as_decided, reading.items)]
+        decided, edits = Identities(items, ledger, self.gone), defaultdict[int, list[Edit]](list)
+        for result in _lone(reading):
+            for i in reading.items_of(reading.items[result].message):
+                entry = decided.entry(i) if reading.items[i].inside == result else None
+                if entry is not None and decided.replaced(i) is None:
+                    edits[reading.items[i].message].append(
+                        Edit(reading.items[i], entry.placeholder)
+                    )
+        if not edits:
+            return replaced, reading
+        messages, reading = list(replaced.messages), Reading(self.shapes)
+        for i, found in edits.items():
+            messages[i] = edited_message(messages[i], found, self.shapes)
+        reading.extend(messages)
+        return replace(replaced, messages=messages), reading
+
     def _late_results(
-        self, reading: Reading, ledger: Ledger
-    ) -> dict[int, list[tuple[Item, str | None]]]:
-        """Return the results without a call by message, each with what decisions left of it."""
-        lone = [
-            i
-            for i, item in enumerate(reading.items)
-            if item.kind == "tool_result" and i not in reading.partners and item.tool_use_id
-        ]
-        late: dict[int, list[tuple[Item, str | None]]] = {}
-        items = [*map(ledger.as_decided, reading.items)] if lone else []
+        self, replaced: Replaced, reading: Reading, ledger: Ledger
+    ) -> dict[int, list[tuple[Item, str | list[Message]]]]:
+        """Return the results without a call by message, each with what is said of it.
+
+        That is a text, empty for one that was dropped, or a message with its media.
+        """
+        late: dict[int, list[tuple[Item, str | list[Message]]]] = {}
+        items = [*map(ledger.as_decided, reading.items)]
         decided = Identities(items, ledger, self.gone)
-        for i in lone:
+        for i in _lone(reading):
             item, entry = reading.items[i], decided.entry(i)
-            if item.takes_text and not item.media:
-                text = item.text if entry is None else entry.placeholder
-                late.setdefault(item.message, []).append((item, text))
+            head = f"Result of the call {item.tool_use_id}:"
+            left: str | list[Message]
+            if entry is not None:
+                left = "" if entry.placeholder is None else f"{head}\n{entry.placeholder}"
+            elif item.takes_text and not item.media:
+                left = f"{head}\n{item.text}"
+            else:
+                shape, message = self.shapes.shaped(replaced.messages[item.message])
+                new = shape.written_with(head, message, item.path)
+                if new is None:
+                    continue
+                left = [new]
+            late.setdefault(item.message, []).append((item, left))
         return late
 
-    def _said(self, texts: Sequence[str], beside: Message) -> Message:
-        return self.shapes.writing([beside]).written("user", "\n\n".join(texts))
+    def _said(self, said: Sequence[str | list[Message]], beside: Message) -> Iterator[Message]:
+        """Yield the messages of the user that say this: texts that follow each other are one."""
+        shape = self.shapes.writing([beside])
+        for is_text, group in groupby(said, key=lambda one: isinstance(one, str)):
+            if is_text:
+                yield shape.written("user", "\n\n".join(map(str, group)))
+            else:
+                yield from chain.from_iterable(group)
 
     def _parted(
         self, places: Sequence[int | None], given: Sequence[Message]
@@ -402,6 +436,15 @@ class Replacements:
                 roles = set(map(self.shapes.role, given[place - 1 : place + 1]))
                 if roles == {"assistant"}:
                     yield at, place
+
+
+def _lone(reading: Reading) -> list[int]:
+    """Return the positions of the results without a call."""
+    return [
+        i
+        for i, item in enumerate(reading.items)
+        if item.kind == "tool_result" and i not in reading.partners and item.tool_use_id
+    ]
 
 
 def _thinking_of(message: int, reading: Reading) -> set[int]:

@@ -1,26 +1,17 @@
-"""`Result`: the outcome of a turn, how it carries out a plan, and what is in the context after it.
-
-A plan is carried out in this order: edit the list, save the contents that leave it, then move the
-ledger on. A placeholder is handed out only after the file that it names is saved.
-"""
+"""`Result`: the outcome of a turn, and what is in the context after it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.items import Item, Message
-from policyctx.errors import InvalidResultError, StoreError
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.planning.plan import Plan
-from policyctx.policy.models.steps import Store
 from policyctx.turns.compacting import Compacted
-from policyctx.turns.effects import Holds, Remember, Save, Turn
-from policyctx.turns.known_list import KnownList
 from policyctx.turns.sources import Sources, indices, joined
 
 
@@ -92,88 +83,6 @@ class Result:
     def files(self) -> tuple[str, ...]:
         """Absolute paths of the newly saved items, in the order of the items."""
         return tuple(d.file.path for d in self.plan.to_save if d.file)
-
-
-def carry_out(
-    planned: Plan, known: KnownList, *, on_invalid: Literal["raise", "keep"]
-) -> Turn[Result]:
-    """Carry out a plan for the known list, and return the result for the list that was read last.
-
-    Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
-    `on_failure: raise` of the store's settings; nothing is decided then.
-    """
-    warnings: list[str] = []
-    settings = known.conversation.policy.store
-    if planned.new:
-        planned = yield from _without_lost_sources(planned)
-    # The edits are made and checked first: a plan that fails here has written nothing.
-    try:
-        changes = known.edited(planned)
-    except InvalidResultError as error:
-        if on_invalid == "raise":
-            raise
-        planned, changes = planned.without_decisions(str(error)), {}
-        warnings.append(str(error))
-    if planned.new and planned.to_save:
-        try:
-            written = yield from _save(planned, known, settings)
-        except StoreError as error:
-            written = _unsaved(planned, error, settings)
-        if written.new != planned.new:
-            changes = known.edited(written)
-        planned = written
-    if known.forgets:
-        output, sources = known.applied(changes)
-        return Result(output, planned, tuple(warnings), source_ranges=sources)
-    if planned.new or planned.judged:
-        planned, changes = yield from _adopted(planned, known, changes, settings)
-    return Result(known.apply(changes), planned, tuple(warnings), source_ranges=known.sources)
-
-
-def _adopted(
-    planned: Plan, known: KnownList, changes: Mapping[int, Message | None], settings: Store
-) -> Turn[tuple[Plan, Mapping[int, Message | None]]]:
-    """Keep the decisions of a plan in the store, and move the ledger on."""
-    entries = known.entries(planned, changes)
-    if planned.new and settings.keeps_state:
-        try:
-            marks = known.conversation.marks.after(planned.new)
-            records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
-            yield from Remember(tuple(records)).ask()
-        except StoreError as error:
-            planned = _unsaved(planned, error, settings)
-            changes = known.edited(planned)
-            entries = known.entries(planned, changes)
-    known.conversation.adopt(planned.new, judged=planned.judged, entries=entries)
-    return planned, changes
-
-
-def _without_lost_sources(planned: Plan) -> Turn[Plan]:
-    """Return the plan with every item saved that was read back from a file that is lost by now."""
-    lost = []
-    for decision in planned.new:
-        if decision.is_read_back and decision.file is not None:
-            is_there = yield from Holds(decision.file.path).ask()
-            if not is_there:
-                lost.append(decision.position)
-    return planned.saved_anew(lost) if lost else planned
-
-
-def _save(planned: Plan, known: KnownList, settings: Store) -> Turn[Plan]:
-    """Save the contents that leave the list, and return the plan with their files."""
-    contents = tuple(known.content(decision) for decision in planned.to_save)
-    files = yield from Save(contents, recorded=settings.keeps_state).ask()
-    return planned.settled(files)
-
-
-def _unsaved(planned: Plan, error: StoreError, settings: Store) -> Plan:
-    """Return the plan without what was not saved; raises the error if the policy says so.
-
-    `Notices` warns of it.
-    """
-    if settings.on_failure == "raise":
-        raise error
-    return planned.unsaved(str(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from policyctx.compaction.summarizers import (
     NoSummarizer,
     Summarizer,
 )
-from policyctx.compaction.verification import reserved
 from policyctx.definitions.names import NONE
 from policyctx.errors import SummaryError, in_words
 from policyctx.policy.models import Prices
@@ -157,7 +156,7 @@ class Summarising:
         allowed = prompt.tokens_allowed(self._replaced_tokens, self._request)
         words = prompt.words_asked_for(self._settings, allowed)
         if self._verifies:
-            words = max(1, words - reserved(words))
+            words = max(1, words - prompt.reserved(words))
         return self._settings.model_copy(update={"max_words": words})
 
     def _verified(self, text: str) -> Turn[str]:
@@ -166,7 +165,7 @@ class Summarising:
         bare = prompt.without_pinned(text, pinned)
         allowed = prompt.tokens_allowed(self._replaced_tokens, self._request)
         words = prompt.words_asked_for(settings, allowed)
-        room = max(reserved(words), words - words_in(text))
+        room = max(prompt.reserved(words), words - words_in(text))
         try:
             found = yield from Verify(bare, self._request.history, settings, room, pinned).ask()
         except Exception as error:  # noqa: BLE001 - the summary is made and paid for

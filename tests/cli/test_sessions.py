@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.running import policyctx
 
+pytestmark = pytest.mark.slow
+
 Record = dict[str, Any]
 DAY = 86_400.0
 VARIABLES = (
@@ -142,6 +144,7 @@ def test_calls_that_a_resumed_session_repeats_count_once(home: Path) -> None:
     found = report("--no-replay")
     parent = str(home / ".claude/projects/p/a.jsonl")
     assert (found["total"]["calls"], found["repeated_calls"]) == (3, {parent: 2})
+    assert report()["replay"]["total"]["calls"] == 3
     told = policyctx("sessions", "--jobs", "1").stderr
     assert told == "note: 2 calls in 1 file repeat calls of another file, and are counted once\n"
 
@@ -183,7 +186,9 @@ def test_the_agents_own_variable_moves_its_folder(
     claude(home / ".claude/projects/p/a.jsonl")
     claude(tmp_path / "moved/projects/p/b.jsonl")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "moved"))
-    assert [one["name"] for one in report("--no-replay")["sessions"]] == ["b.jsonl"]
+    found = report("--no-replay", "--agent", "claude-code")
+    assert [one["name"] for one in found["sessions"]] == ["b.jsonl"]
+    assert [one["folder"] for one in found["looked_in"]] == [str(tmp_path / "moved/projects")]
 
 
 def test_a_link_is_not_followed_and_told(home: Path, tmp_path: Path) -> None:

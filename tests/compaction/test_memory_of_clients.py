@@ -203,9 +203,10 @@ def compact(
     by: str, messages: list[Message], url: str, root: Path, shapes: Sequence[Shape] = ()
 ) -> bool:
     """Compact with the preset and a client, or with a callable; say whether that was done."""
-    if by == "callable":
+    if by in {"callable", "extractive"}:
+        how: dict[str, Any] = {"summarizer": lambda _: SUMMARY} if by == "callable" else {}
         return compact_messages(
-            messages, threshold=1, output_dir=root, summarizer=lambda _: SUMMARY, shapes=shapes
+            messages, threshold=1, output_dir=root, shapes=shapes, **how
         ).compacted
     if by == "anthropic":
         return compact_messages(
@@ -248,7 +249,7 @@ def times_of(
 
 def share_of_sdk(by: str, messages: list[Message], root: Path) -> int:
     """The bytes that a bare client takes to send the same request, without the request."""
-    if by == "callable":
+    if by not in MODELS:
         return 0
     with messages_server() as server:
         answer = saying(SUMMARY) if by == "anthropic" else Scripted(json.dumps(COMPLETION))
@@ -318,6 +319,18 @@ def test_some_large_results_take_at_most_twice_their_memory(
 def test_small_messages_take_at_most_twice_their_memory(by: str, url: str, tmp_path: Path) -> None:
     messages = results(LETTERS["Chinese"], *[60] * 500)
     assert times_of(by, messages, url, tmp_path) < 2
+
+
+@pytest.mark.parametrize("by", [*CLIENTS, "extractive"])
+@pytest.mark.usefixtures("_traced")
+def test_many_short_messages_take_at_most_twice_their_memory(
+    by: str, url: str, tmp_path: Path
+) -> None:
+    texts = (f"{role} {i} short" for i in range(2_000) for role in ("user", "assistant"))
+    blocks = (
+        {"role": text.split()[0], "content": [{"type": "text", "text": text}]} for text in texts
+    )
+    assert times_of(by, [*blocks, user("go on")], url, tmp_path) < 2
 
 
 @each(many_blocks, parallel_results, many_inputs)

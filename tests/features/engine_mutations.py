@@ -39,7 +39,7 @@ class Mutation(BaseModel):
     instead: str = Field(min_length=1)
     """The body of the replacement: it has the parameters of the function, and `original`."""
     features: tuple[str, ...] = Field(min_length=1, strict=False)
-    """Folders below `features/`, or files in them."""
+    """Folders below `features/`, files in them, or `FILE::SCENARIO` where it comes late."""
     profile: Literal["short", "long"] = "long"
     """`short`: CI runs it as well."""
 

@@ -12,6 +12,7 @@ from policyctx import Session
 from policyctx.errors import InputError
 from policyctx.integrations.host_sessions import AgentLoop, HostSessions, Recent, Turn
 from policyctx.messages.asked import Asked
+from policyctx.replay.reading import recordings_in
 from tests.conversations import session_of
 
 
@@ -87,3 +88,20 @@ def test_a_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     for text in ("one", "two", "one"):
         sessions.warn(text)
     assert caplog.messages == ["one", "two"]
+
+
+def test_each_session_of_a_host_is_recorded_where_the_option_says(tmp_path: Path) -> None:
+    sessions = of_policy(tmp_path / "root", record=tmp_path / "calls" / "{session_id}.jsonl")
+    for name in "ab":
+        turn = Turn(sessions.of_id(name), Asked(None, session_of("x"), model="gpt-x"))
+        turn.apply()
+        turn.observe({"prompt_tokens": 7, "completion_tokens": 1})
+    recordings = [
+        recording
+        for path in sorted((tmp_path / "calls").iterdir())
+        for recording in recordings_in(path)
+    ]
+    assert [(one.name, one.calls[0].language_model) for one in recordings] == [
+        ("a.jsonl", "gpt-x"), ("b.jsonl", "gpt-x"),
+    ]  # fmt: skip
+    assert [one.calls[0].usage and one.calls[0].usage.prompt for one in recordings] == [7, 7]

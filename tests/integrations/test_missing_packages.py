@@ -17,25 +17,17 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def only(pattern: str, source: str) -> tuple[str, ...]:
-    """Return the groups of the first match, which there must be."""
-    found = re.search(pattern, source, re.MULTILINE)
-    assert found is not None
-    return found.groups("")
-
-
-SOURCES = {
-    file.stem: source
+_REQUIRED = re.compile(
+    r'with required\(\s*"[^"]+",\s+"(\S+)",'
+    r'\s+needs="([\w-]+)(?:\[\w+\])?>=([\d.]+)",\s+extra="(\S+)"'
+)
+# Each integration: the package that it imports, the distribution and its oldest version, the extra.
+REQUIRED = {
+    file.stem: found.groups()
     for file in sorted((ROOT / "policyctx" / "integrations").glob("*.py"))
-    if "raise InstallationError(" in (source := file.read_text(encoding="utf-8"))
+    if (found := _REQUIRED.search(file.read_text(encoding="utf-8")))
 }
-# Each integration and the package that it imports.
-PACKAGES = {
-    name: ".".join(filter(None, only(r"^try:\n    (?:from (\S+) )?import (\w+)", source)))
-    for name, source in SOURCES.items()
-}
-NEEDS = {name: only(r"needs ([\w-]+)>=([\d.]+)", source) for name, source in SOURCES.items()}
-EXTRAS = {name: only(r'extra="([\w-]+)"', source)[0] for name, source in SOURCES.items()}
+PACKAGES = {name: package for name, (package, *_) in REQUIRED.items()}
 
 
 # Each import has a fork of one interpreter that has imported what the integrations share.
@@ -80,34 +72,33 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], st
 def test_a_package_that_is_too_old_is_reported(
     errors: dict[tuple[str, str], str], integration: str
 ) -> None:
-    package, least = NEEDS[integration]
-    assert f"needs {package}>={least}" in errors[integration, "old"]
-    is_named = "is installed" in SOURCES[integration]
-    assert ("0.0.1 is installed" in errors[integration, "old"]) is is_named
+    _, package, least, _ = REQUIRED[integration]
+    said = rf"needs {package}(\[\w+\])?>={least}, and 0\.0\.1 is installed: pip install"
+    assert re.search(said, errors[integration, "old"])
 
 
 @pytest.mark.parametrize("integration", PACKAGES)
 def test_a_package_that_is_missing_is_reported(
     errors: dict[tuple[str, str], str], integration: str
 ) -> None:
-    assert install_command(EXTRAS[integration]) in errors[integration, "missing"]
+    assert install_command(REQUIRED[integration][3]) in errors[integration, "missing"]
 
 
 @pytest.mark.parametrize("integration", PACKAGES)
 def test_a_package_is_an_extra_and_is_kept_out_of_the_core(integration: str) -> None:
-    [wanted] = PROJECT["project"]["optional-dependencies"][EXTRAS[integration]]
-    package, least = NEEDS[integration]
+    imported, package, least, extra = REQUIRED[integration]
+    [wanted] = PROJECT["project"]["optional-dependencies"][extra]
     needed = re.sub(r"\[.*?\]", "", wanted)
     assert needed.startswith(f"{package}>=")
     assert needed.startswith(f"{package}>={least},") or integration == "anthropic"
     contracts = PROJECT["tool"]["importlinter"]["contracts"]
     [heavy] = [one for one in contracts if "openai" in one.get("forbidden_modules", ())]
-    assert PACKAGES[integration].partition(".")[0] in heavy["forbidden_modules"]
+    assert imported.partition(".")[0] in heavy["forbidden_modules"]
 
 
 @pytest.mark.parametrize("integration", PACKAGES)
 def test_the_oldest_version_is_tested_and_in_the_table_of_hosts(integration: str) -> None:
-    package, least = NEEDS[integration]
+    _, package, least, _ = REQUIRED[integration]
     files = ("tests/integrations/heavy/environments.toml", "scripts/test-oldest")
     tested = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
     assert re.search(rf"['\"]{package}(\[\w+\])?=={re.escape(least)}(\.\*)?['\"]", tested)

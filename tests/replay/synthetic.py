@@ -288,6 +288,58 @@ def _openhands_sdk() -> Iterator[Record]:
     )
 
 
+def _atif() -> Record:
+    steps: list[Record] = [
+        {"step_id": 1, "source": "system", "message": "You are an agent."},
+        {"step_id": 2, "source": "user", "message": "Read the files."},
+    ]
+    for turn in range(TURNS):
+        call = {"tool_call_id": f"c{turn}", "function_name": "read", "arguments": _input(turn)}
+        result = {"source_call_id": f"c{turn}", "content": _result(turn)}
+        step = {"step_id": turn + 3, "source": "agent", "message": _answer(turn)}
+        step |= {"tool_calls": [call], "observation": {"results": [result]}}
+        steps.append({**step, "metrics": _usage(turn), "timestamp": _AT.format(turn)})
+    agent = {"name": "lyre", "version": "1", "model_name": "gpt-x"}
+    return {"schema_version": "ATIF-v1.6", "session_id": "s", "agent": agent, "steps": steps}
+
+
+def _attribute(key: str, value: object) -> Record:
+    kind = "intValue" if isinstance(value, int) else "stringValue"
+    return {"key": key, "value": {kind: str(value) if kind == "intValue" else value}}
+
+
+def _part(message: Record) -> list[Record]:
+    if message["role"] == "tool":
+        shown = {"id": message["tool_call_id"], "response": message["content"]}
+        return [{"type": "tool_call_response", **shown}]
+    calls = [
+        {"type": "tool_call", "id": one["id"], **one["function"]}
+        for one in message.get("tool_calls", ())
+    ]
+    return [{"type": "text", "content": message["content"]}, *calls]
+
+
+def _otel() -> Record:
+    messages = _chat()
+    told = [{"role": message["role"], "parts": _part(message)} for message in messages]
+    spans: list[Record] = [{"traceId": "ab", "spanId": "00", "name": "agent", "attributes": []}]
+    replies = [n for n, message in enumerate(messages) if message["role"] == "assistant"]
+    for turn, place in enumerate(replies):
+        said = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "gpt-x",
+            "gen_ai.input.messages": json.dumps(told[:place]),
+            "gen_ai.output.messages": json.dumps(told[place : place + 1]),
+            "gen_ai.usage.input_tokens": _usage(turn)["prompt_tokens"],
+            "gen_ai.usage.output_tokens": 20,
+        }
+        attributes = [_attribute(key, value) for key, value in said.items()]
+        span = {"traceId": "ab", "spanId": f"0{turn + 1}", "parentSpanId": "00", "name": "chat"}
+        end = str(1_767_225_600_000_000_000 + turn)
+        spans.append({**span, "endTimeUnixNano": end, "attributes": attributes})
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
 def _opencode() -> Record:
     def message(role: str, number: int, parts: list[Record], **more: Any) -> Record:
         created = 1_767_225_600_000 + 1_000 * number
@@ -436,6 +488,8 @@ def documents() -> dict[str, object]:
         "copilot-chat": _copilot_chat(),
         "swe-agent": _swe_agent(),
         "mini-swe-agent": _mini_swe(),
+        "atif": _atif(),
+        "otel": _otel(),
         "opencode": _opencode(),
         "openhands": _openhands(),
         "tau2": _tau2(),
@@ -458,6 +512,7 @@ def line_records() -> dict[str, list[Record]]:
         "copilot-cli": list(_copilot()),
         "copilot-chat": _copilot_chat_lines(),
         "openhands": list(_openhands_sdk()),
+        "atif": [_atif(), {**_atif(), "session_id": "t"}],
         "request-log": list(_request_log()),
         "chat": _chat(),
     }

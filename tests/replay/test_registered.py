@@ -4,11 +4,13 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from policyctx.replay.readers.registered import readers
+from tests.cli.running import policyctx
 
 READER = """
 from policyctx.replay.readers.building import RecordingBuilder
@@ -34,13 +36,15 @@ for one in recordings_in(Path(sys.argv[1])):
 """
 
 
-def register_reader(site: Path, module: str) -> None:
-    """Install a package that registers `module` as a reader."""
-    (site / "diaries.py").write_text(module, encoding="utf-8")
+def register_reader(site: Path, module: str, point: str = "diary = diaries") -> None:
+    """Install a package that registers `module` as a reader by this entry point."""
+    path = site.joinpath(*point.split(" = ")[1].split(".")).with_suffix(".py")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(module, encoding="utf-8")
     info = site / "diaries-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: diaries\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[policyctx.readers]\ndiary = diaries\n")
+    (info / "entry_points.txt").write_text(f"[policyctx.readers]\n{point}\n")
 
 
 def read(site: Path, record: object) -> subprocess.CompletedProcess[str]:
@@ -58,17 +62,30 @@ def test_a_package_may_register_a_reader(tmp_path: Path) -> None:
     assert run.stdout == "diary days.jsonl [{'role': 'user', 'content': 'a fine day'}]\n"
 
 
-def code(page: str, number: int) -> str:
-    """The block of Python with this number on a page of the docs."""
-    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
-    found: list[str] = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    return found[number]
+def blocks(kind: str) -> list[str]:
+    """The blocks of one language on the page of recordings."""
+    text = Path(__file__).parents[2].joinpath("docs/recordings.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
-def test_the_reader_of_the_docs_reads(tmp_path: Path) -> None:
-    register_reader(tmp_path, code("recordings.md", 1))
-    run = read(tmp_path, [{"speaker": "me", "line": "hello"}, {"speaker": "all", "line": "exit"}])
-    assert run.stdout == "play days.jsonl [{'role': 'user', 'content': 'hello'}]\n"
+def test_the_worked_example_of_the_docs_is_read_by_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [session], [module], [project] = blocks("jsonl"), blocks("python")[-1:], blocks("toml")
+    [(name, path)] = tomllib.loads(project)["project"]["entry-points"]["policyctx.readers"].items()
+    register_reader(tmp_path, module, f"{name} = {path}")
+    (tmp_path / "act1.jsonl").write_text(session + '{"speaker": "all"}\n', encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    refused = policyctx("replay", "coding-agent", "act1.jsonl", cwd=tmp_path)
+    assert "read as play, 17% of the records" in refused.stderr
+    assert "1 × line of all" in refused.stderr
+    (tmp_path / "act1.jsonl").write_text(session, encoding="utf-8")
+    told = policyctx("tokens", "act1.jsonl", "--json", cwd=tmp_path)
+    assert [call["billed"] for call in json.loads(told.stdout)["billed"]["calls"]] == [900, 960]
+    run = policyctx("replay", "coding-agent", "act1.jsonl", "--json", cwd=tmp_path)
+    total = json.loads(run.stdout)["total"]
+    assert (total["calls"], total["tokens_without"]) == (2, 1_860)
+    assert total["types"]["tool_result"]["items"] == 1
 
 
 @pytest.mark.slow
@@ -76,7 +93,7 @@ def test_the_code_of_the_docs_runs(tmp_path: Path) -> None:
     folder = tmp_path / "sessions"
     folder.mkdir()
     (folder / "a.json").write_text('[{"role": "user", "content": "go"}]', encoding="utf-8")
-    program = [sys.executable, "-c", code("recordings.md", 0)]
+    program = [sys.executable, "-c", blocks("python")[1]]
     run = subprocess.run(program, capture_output=True, check=True, cwd=tmp_path, encoding="utf-8")
     assert run.stdout == "a.json chat 0 {}\n"
 
@@ -102,6 +119,7 @@ def test_an_invalid_reader_is_reported_by_name(module: str, why: str, tmp_path: 
 
 def test_each_shipped_format_is_in_both_tables_of_the_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| `")]
+    tables = [table for table in page.split("\n\n") if table.startswith("| format |")]
     for reader in readers():
-        assert sum(f"`{reader.FORMAT}`" in row for row in rows) == 2
+        rows = [row for table in tables for row in table.splitlines()]
+        assert sum(f"`{reader.FORMAT}`" in row.split(" | ")[0] for row in rows) == 2

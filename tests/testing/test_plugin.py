@@ -347,13 +347,15 @@ def test_control_characters_of_a_hook_that_raises_are_escaped(
     assert not set(ODD[0] + ODD[4:]) & set(shown)
 
 
-@pytest.mark.parametrize("at", ["step", "conftest"])
+@pytest.mark.parametrize("at", ["step", "conftest", "configure", "unconfigure", "report_header"])
 def test_control_characters_of_the_reason_of_an_exit_are_escaped(
     at: str, pytester: pytest.Pytester
 ) -> None:
     conftest = ODD_STEP.replace("BODY", "pytest.exit(ODD)")
     if at == "conftest":
         conftest += "pytest.exit(ODD)\n"
+    elif at != "step":
+        conftest += f"def pytest_{at}():\n    pytest.exit(ODD)\n"
     write(pytester, scenario(steps=f"{HOLDS}And it is wrong\n"), conftest_py=conftest)
     run = pytester.runpytest_subprocess("--policyctx-only")
     shown = run.stdout.str() + run.stderr.str()

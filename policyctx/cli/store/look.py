@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from policyctx.cli.output import Json, console, json_text, shortened, table, table_width
+from policyctx.cli.output import Json, console, counted, json_text, shortened, table, table_width
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
@@ -196,11 +196,6 @@ def bytes_shown(number: int) -> str:
     while value >= _THOUSAND and unit < len(_UNITS) - 1:
         value, unit = value / _THOUSAND, unit + 1
     return f"{number} {_UNITS[0]}" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
-
-
-def counted(number: int, word: str) -> str:
-    """Return `1 content`, `2 contents`."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 @dataclass(frozen=True, slots=True)

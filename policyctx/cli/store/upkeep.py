@@ -9,12 +9,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from policyctx.cli.output import Json, console, json_text, table
+from policyctx.cli.output import Json, console, counted, json_text, table
 from policyctx.cli.store import look
 from policyctx.cli.store.look import (
     bytes_shown,
     collection_report,
-    counted,
     opened_stores,
     seconds,
     shown_progress,

@@ -59,6 +59,15 @@ class AnthropicShape(Shape):
         """Return a message whose content is the text."""
         return {"role": role, "content": text}
 
+    def written_with(self, text: str, message: Message, path: Path) -> Message | None:
+        """Return a message with a text and the blocks of the result; None if it has no blocks."""
+        held = blocks.at(blocks.copied(message), path)
+        return (
+            {**self.written("user", ""), "content": [{"type": "text", "text": text}, *held]}
+            if isinstance(held, list)
+            else None
+        )
+
     def plain(self, message: Message) -> JSON:
         """Return the message without the fields that are None."""
         return without_none(message)  # type: ignore[return-value]

@@ -102,6 +102,14 @@ class GeminiShape(Shape):
         """Return a content of the model or of the user."""
         return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
 
+    def written_with(self, text: str, message: Message, path: Path) -> Message | None:
+        """Return a content with a text, that of the response behind it, and the media of it."""
+        response = _held(blocks.copied(message)["parts"][int(path[1])], _RESPONSE) or {}
+        said = self._result(path, {**response, "parts": []}).text
+        new = self.written("user", f"{text}\n{said}")
+        new["parts"] += response.get("parts") or []
+        return new
+
     def plain(self, message: Message) -> JSON:
         """Return the content without the fields that are None."""
         return without_none(message)  # type: ignore[return-value]

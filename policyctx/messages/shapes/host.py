@@ -143,6 +143,15 @@ class HostShape(Shape):
             raise self._error("`written` returned two messages that differ for the same text")
         return new
 
+    def written_with(self, text: str, message: Message, path: Path) -> Message | None:
+        """Return a message of the user that this shape recognises, or None."""
+        if not hasattr(self._shape, "written_with"):
+            return None
+        new: Message | None = self._ask("written_with", text, message, path)
+        if new is not None and not (self.recognises(new) and self.role(new) == "user"):
+            raise self._error(f"`written_with` returned {_shown(new)}, which is none of the user")
+        return new
+
     def plain(self, message: Message) -> JSON:
         """Return the JSON values of the message."""
         return self._json("plain", message)

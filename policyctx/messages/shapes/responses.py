@@ -139,6 +139,13 @@ class ResponsesShape(Shape):
         kind = "output_text" if role == "assistant" else "input_text"
         return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
 
+    def written_with(self, text: str, message: Message, path: Path) -> Message | None:  # noqa: ARG002
+        """Return a message with a text and the parts of the output; a screenshot is an image."""
+        held = blocks.copied(message).get("output")
+        new = self.written("user", text)
+        new["content"] += held if isinstance(held, list) else [{**held, "type": "input_image"}]
+        return new
+
     def plain(self, message: Message) -> JSON:
         """Return the item without the fields that are None."""
         return without_none(message)  # type: ignore[return-value]

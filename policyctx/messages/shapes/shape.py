@@ -131,6 +131,14 @@ class Shape(Protocol):
         A message with a time or an id of its own gets the same one each time.
         """
 
+    def written_with(self, text: str, message: Message, path: Path) -> Message | None:  # noqa: ARG002
+        """Return a message of the user with a text and with what the result at a path holds.
+
+        A result with media becomes such a message when its call has left the list. With None, the
+        default, it stays.
+        """
+        return None
+
     @abstractmethod
     def plain(self, message: Message) -> JSON:
         """Return the JSON values of a message, from which the host can restore it.

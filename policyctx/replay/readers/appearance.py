@@ -43,7 +43,6 @@ def appearance(opened: Opened, source: Source) -> Appearance:
     names = list(dict.fromkeys(key for record in records for key in record))
     types = sorted({kind for record in records for kind in _types(record)})
     marks = {f"key {name}" for name in names} | {f"type {kind}" for kind in types}
-    marks |= {f"schema {word(one.get('schema_version'))[:4]}" for one in records[:1]}
     marks |= {f"first {' '.join(names[:2])}", f"text {head.lstrip()[:12].decode(errors='replace')}"}
     agent, keys = _named(marks), _with("key", names)
     if isinstance(source, ZipArchive):
@@ -92,8 +91,10 @@ _AGENTS: tuple[tuple[set[str], str], ...] = (
     ({"table checkpoints", "table writes"}, "LangGraph's checkpoints; write the state's messages"),
     ({"table sessions", "table messages", "table files"}, "Crush's sessions, which are not read"),
     ({"table sessions", "table messages"}, "sessions, perhaps of Goose, which are not read"),
-    ({"schema ATIF"}, "a trajectory in ATIF, which is not read"),
-    ({"key resourceSpans"}, "traces of OpenTelemetry, which are not read"),
+    (
+        {"key resourceLogs"},
+        "logs of OpenTelemetry; the messages of model calls are read from spans",
+    ),
     ({"key ts", "key type", "key say"}, _CLINE),
     ({"key ts", "key type", "key ask"}, _CLINE),
     ({"type agent.tool_use"}, "events of Claude Managed Agents, which are not read"),

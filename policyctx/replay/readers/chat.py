@@ -68,19 +68,18 @@ def add_said(builder: RecordingBuilder, record: object) -> None:
     if message["role"] == "assistant":
         builder.called()
     if builder.add(message):
-        for what, part in unknown_parts(message):
-            builder.miss(what, part)
+        miss_unknown(builder, message)
 
 
-def unknown_parts(message: Record) -> Iterator[tuple[str, object]]:
-    """Yield what no API has in a message: blocks of unknown types, and fields with more inside."""
+def miss_unknown(builder: RecordingBuilder, message: Record) -> None:
+    """Count what no API has in a message: blocks of unknown types, and fields with more inside."""
     for block in objects(message.get("content")):
         kind = word(block.get("type"))
         if kind not in BLOCK_TYPES and not kind.endswith(_OF_PROVIDERS):
-            yield f"block of the type {kind}", block
+            builder.miss(f"block of the type {kind}", block)
     for name, value in message.items():
         if isinstance(value, dict | list) and value and name not in _FIELDS:
-            yield f"field {name} of a message", value
+            builder.miss(f"field {name} of a message", value)
 
 
 def _listed(record: object) -> list[Any]:

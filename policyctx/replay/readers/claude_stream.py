@@ -21,7 +21,7 @@ from policyctx.replay.readers.building import (
     usage,
     word,
 )
-from policyctx.replay.readers.chat import unknown_parts
+from policyctx.replay.readers.chat import miss_unknown
 from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
@@ -82,8 +82,7 @@ class _Agent:
         kind, message = word(record.get("type")), mapping(record.get("message"))
         if kind in _MESSAGES and "content" in message:
             shown = {"role": kind, "content": message["content"]}
-            for what, part in unknown_parts(shown):
-                self.builder.miss(what, part)
+            miss_unknown(self.builder, shown)
             if kind == "user":
                 self._hear(shown, record)
             elif record.get("error") or message.get("model") == "<synthetic>":

@@ -23,7 +23,7 @@ from policyctx.replay.readers.building import (
     word,
 )
 from policyctx.replay.readers.home import Home
-from policyctx.replay.readers.source import Heads, Source
+from policyctx.replay.readers.source import Source
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage, tier_of
 
@@ -69,30 +69,6 @@ def recordings(source: Source) -> Iterator[Recording]:
     rollout.end()
     if not rollout.builder.is_empty:
         yield rollout.builder.recording(source.name, FORMAT)
-
-
-# What tools gave, and what the events for the screen repeat of it, is most of a rollout.
-_HEADS: Heads = {
-    **{
-        f'"payload":{{"type":"{kind}"'.encode(): {
-            "type": "response_item",
-            "payload": {"type": kind, "output": ""},
-        }
-        for kind in _RESULTS
-    },
-    **{
-        f'"payload":{{"type":"{kind}_end"'.encode(): {"type": "event_msg"}
-        for kind in ("exec_command", "mcp_tool_call", "patch_apply")
-    },
-}
-
-
-def glances(source: Source) -> Iterator[Recording]:
-    """Yield the session without what tools gave."""
-    rollout = _Rollout()
-    for record in source.objects(b"", heads=_HEADS):
-        rollout.read(record)
-    yield rollout.builder.recording(source.name, FORMAT)
 
 
 class _Rollout:
@@ -148,8 +124,10 @@ class _Rollout:
             self._model = word(payload.get("model")) or self._model
         elif payload.get("type") == "thread_settings_applied":
             self._tier = tier_of(mapping(payload.get("thread_settings")))
-        elif payload.get("type") == "user_message":
-            self._typed |= {text} if (text := word(payload.get("message")).strip()) else set()
+        elif payload.get("type") in ("user_message", "item_completed"):
+            item = mapping(payload.get("item"))
+            shown = _text(item) if item.get("type") == "UserMessage" else payload.get("message")
+            self._typed |= {text} if (text := word(shown).strip()) else set()
         elif payload.get("type") == "token_count":
             info = mapping(payload.get("info"))
             self._window = number(info.get("model_context_window")) or self._window

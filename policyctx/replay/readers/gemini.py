@@ -5,11 +5,12 @@ not sent again. In lines, a message is written again whenever something joins it
 version counts; a change further back is written as a new list of all messages.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from operator import is_
 from typing import Any
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import (
     Record,
@@ -127,6 +128,9 @@ HOMES = (Home("~/.gemini/tmp", "*/chats/**/*.json*", "GEMINI_CLI_HOME", "~"),)
 
 _HEAD = {"sessionId", "projectHash"}
 _MESSAGES = ("user", "gemini")
+# What the program says of the project, before the first prompt.
+_CONTEXT = "<session_context>"
+_FOLDER = re.compile(r"Workspace Directories:\*\*\s+- (.+)")
 # What the program tells its user.
 _NOT_PROMPT = ("info", "error", "warning")
 
@@ -230,4 +234,15 @@ class _GeminiSession:
         if record.get("type") == "gemini":
             self._answered.update(answered_by(record))
             return reply_of(record)
-        return prompt_of(record, self._answered) if record.get("type") == "user" else []
+        said = prompt_of(record, self._answered) if record.get("type") == "user" else []
+        return [self._marked(message) for message in said]
+
+    def _marked(self, message: Message) -> Message:
+        """Return a message, which says if the program wrote it, and learn the folder from it."""
+        content = message["content"]
+        text = content if isinstance(content, str) else word(content[0].get("text"))
+        if not text.startswith(_CONTEXT):
+            return message
+        folder = _FOLDER.search(text)
+        self.builder.project = self.builder.project or (folder[1] if folder else "")
+        return written_by("program", message)

@@ -84,7 +84,8 @@ def _stored(source: Database, session: object, part: str) -> Iterator[tuple[Reco
     asked = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
     for row in source.rows(asked, session):
         parts = (_object(part["data"], source) for part in source.rows(of_message, row["id"]))
-        yield _object(row["data"], source), [part for part in parts if part]
+        info = {**_object(row["data"], source), "id": row["id"]}
+        yield info, [part for part in parts if part]
 
 
 def _object(text: str | bytes, source: Source) -> Record:
@@ -103,6 +104,10 @@ class _Session:
         """The results of calls that were running when their message ended."""
         self._cleared: list[tuple[float, str]] = []
         """When a result was cleared that is still whole in the list, and the id of its call."""
+        self._starts: dict[str, int] = {}
+        """By the id of a message: how many messages of the list come before it."""
+        self._tail = slice(0)
+        """What stays beside the summary that comes next."""
 
     def read(self, info: Record, parts: list[Record]) -> None:
         """Read a message."""
@@ -117,9 +122,13 @@ class _Session:
         if self._open and (role == "user" or any(map(_is_sent, parts))):
             self.builder.add({"role": "user", "content": self._open})
             self._open = []
+        count = len(self.builder.context)
+        self._starts.setdefault(word(info.get("id")), count)
         if role == "assistant":
             self._reply(info, parts)
-        elif any(part.get("type") == "compaction" for part in parts):
+        elif asked := [part for part in parts if part.get("type") == "compaction"]:
+            first = self._starts.get(word(asked[0].get("tail_start_id")), count)
+            self._tail = slice(first, count)
             self.builder.pass_over("request for a compaction")
         elif content := [block for part in parts for block in _said(part)]:
             self.builder.add({"role": "user", "content": content})
@@ -139,8 +148,11 @@ class _Session:
             summary = [block for content, _ in steps for part in content for block in _said(part)]
             asked = written_by("program", {"role": "user", "content": _ASKED})
             said = written_by("summary", {"role": "assistant", "content": summary})
-            self.builder.begin_anew([asked, said], why="compaction")
-            self._cleared = []
+            tail, self._tail = self._tail, slice(0)
+            context = [asked, said, *self.builder.context[tail]]
+            self.builder.begin_anew(context, why="compaction")
+            left = (tail.start or 0) - 2
+            self._starts = {one: at - left for one, at in self._starts.items() if at > left + 1}
 
     def _add(self, parts: list[Record]) -> None:
         """Add what the model said in a step, and the results of its calls."""

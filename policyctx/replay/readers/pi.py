@@ -149,31 +149,6 @@ def recordings(source: Source) -> Iterator[Recording]:
         yield session.builder.recording(source.name, FORMAT)
 
 
-def glances(source: Source) -> Iterator[Recording]:
-    """Yield the calls of the session, without messages."""
-    builder, entries = RecordingBuilder(), set[str]()
-    for record in source.objects(b'"assistant"', b'"compaction"', b'"session"'):
-        builder.project = builder.project or word(record.get("cwd"))
-        kind, entry_id = record.get("type"), word(record.get("id"))
-        if entry_id in entries:
-            continue
-        entries |= {entry_id} if entry_id else set()
-        if kind == "compaction":
-            builder.mark_anew("compaction")
-        elif (message := message_of(record)) and message["role"] == "assistant":
-            _called(builder, record)
-    yield builder.recording(source.name, FORMAT)
-
-
-def _called(builder: RecordingBuilder, record: Record) -> Usage | None:
-    """Note the call that an entry is the reply of; return what was billed for it."""
-    reply, at = record["message"], record.get("timestamp")
-    ids, usage = (record.get("id"), at), billed(reply)
-    call_id = " ".join(map(str, ids)) if all(ids) else ""
-    builder.called(usage, word(reply.get("model")) or None, seconds(at), call_id=call_id)
-    return usage
-
-
 class _Entry:
     """A message, and the one before it in the context."""
 
@@ -255,7 +230,10 @@ class _PiSession:
             self._tip = before
             return before
         if reply is not None:
-            _called(self.builder, record)
+            model = word(reply.get("model")) or None
+            ids, at = (record.get("id"), record.get("timestamp")), record.get("timestamp")
+            call_id = " ".join(map(str, ids)) if all(ids) else ""
+            self.builder.called(usage, model, seconds(at), call_id=call_id)
             self._bill = usage.prompt if usage is not None else self._bill
             self._run_has_ended = reply.get("stopReason") != "toolUse"
         entry = self._tip = _Entry(message, before)

@@ -18,7 +18,7 @@ from policyctx.replay.readers.building import (
     seconds,
     word,
 )
-from policyctx.replay.readers.chat import unknown_parts
+from policyctx.replay.readers.chat import miss_unknown
 from policyctx.replay.readers.gemini import blocks_of
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
@@ -54,18 +54,6 @@ def recordings(source: Source) -> Iterator[Recording]:
             yield session.builder.recording(name, FORMAT)
 
 
-def glances(source: Source) -> Iterator[Recording]:
-    """Yield the calls and compressions of all sessions together, without messages."""
-    session = _Session()
-    for record in source.objects(b'"assistant"', _COMPRESSED.encode()):
-        session.learn(record)
-        if record.get("subtype") == _COMPRESSED:
-            session.builder.mark_anew("compaction")
-        elif record.get("type") == "assistant":
-            session.call(record)
-    yield session.builder.recording(source.name, FORMAT)
-
-
 class _Link(NamedTuple):
     """What a record adds to the context, and the record that it follows."""
 
@@ -82,11 +70,7 @@ class _Session:
         self._tip: str | None = None
         self._calls: dict[str, int] = {}
 
-    def learn(self, record: Record) -> None:
-        """Take what a record says of the session."""
-        self.builder.project = self.builder.project or word(record.get("cwd"))
-
-    def call(self, record: Record) -> None:
+    def _call(self, record: Record) -> None:
         """Note the call that a reply begins, or what was billed for one that goes on."""
         uuid, billed = word(record.get("uuid")), _billed(mapping(record.get("usageMetadata")))
         if uuid not in self._calls:
@@ -97,7 +81,7 @@ class _Session:
 
     def read(self, record: Record) -> None:
         self.builder.records += 1
-        self.learn(record)
+        self.builder.project = self.builder.project or word(record.get("cwd"))
         kind, subtype = word(record.get("type")), word(record.get("subtype"))
         uuid, before = word(record.get("uuid")), record.get("parentUuid")
         if kind not in (*_MESSAGES, "system") or not uuid:
@@ -132,7 +116,7 @@ class _Session:
         """Add what a record says to its message; a new one becomes the first of `messages`."""
         blocks = list(self._blocks(record.get("message")))
         if kind == "assistant":
-            self.call(record)
+            self._call(record)
         if not blocks:
             return
         if messages:
@@ -163,8 +147,7 @@ class _Session:
                 block = {"type": "thinking", "thinking": word(part.get("text")), "signature": ""}
             elif "error" in answer and "output" not in answer:
                 block["is_error"] = True
-            for what, value in unknown_parts({"content": [block]}):
-                self.builder.miss(what, value)
+            miss_unknown(self.builder, {"content": [block]})
             if block.get("text") != "":
                 yield block
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from policyctx.errors import ReaderError
 from policyctx.replay.readers import (
+    atif,
     chat,
     claude_code,
     claude_stream,
@@ -20,6 +21,7 @@ from policyctx.replay.readers import (
     mini_swe,
     opencode,
     openhands,
+    otel,
     pi,
     qwen,
     request_log,
@@ -85,6 +87,8 @@ _SHIPPED: tuple[Reader, ...] = (
     copilot_chat,
     opencode,
     qwen,
+    atif,
+    otel,
     swe_agent,
     mini_swe,
     openhands,

@@ -75,7 +75,7 @@ class Exchange:
     def continued(self, before: Exchange) -> Exchange:
         """Return the exchange with the history that another one left at the provider."""
         history = [*before.messages, *before.reply]
-        return self._after(history, [*before.prints, *map(_print, before.reply)], before)
+        return self._after(history, [*before.prints, *map(print_of, before.reply)], before)
 
     def completed(self, before: Exchange, record: Record) -> Exchange:
         """Return the exchange of a line with what it does not repeat of the line before."""
@@ -110,7 +110,7 @@ def exchange_of(record: object) -> Exchange | None:
     kept = kept if type(kept) is int and kept >= 0 else None
     if not (messages or kept) or not all(isinstance(one, dict) for one in messages):
         return None
-    prints = [_print(message) for message in messages]
+    prints = [print_of(message) for message in messages]
     users = (print_ for m, print_ in zip(messages, prints, strict=True) if m.get("role") == "user")
     said_id = next((word(fields.get(key)) for key in _CONVERSATIONS if fields.get(key)), "")
     at = next((fields[key] for key in _TIMES if key in fields), None)
@@ -203,7 +203,8 @@ def _reply(response: Record) -> list[Message]:
     return []
 
 
-def _print(message: Message) -> str:
+def print_of(message: Message) -> str:
+    """Return a digest of a message, the same for two that differ in cache marks alone."""
     if RESPONSES.recognises(message) and "role" not in message:
         return _digest(compact_json(message))
     content = message.get("content")
@@ -244,6 +245,11 @@ class Thread:
         pairs = zip(self._prints, exchange.prints, strict=False)
         shorter = min(len(self._prints), len(exchange.prints))
         return next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)
+
+    def is_continued_by(self, exchange: Exchange) -> bool:
+        """Return whether a request has the whole list of the last one, and more."""
+        count = len(self._prints)
+        return self._prints == exchange.prints[:count] and count < len(exchange.prints)
 
     def read(self, exchange: Exchange) -> None:
         """Take a request: what is new in it joins the context, what differs begins it anew."""

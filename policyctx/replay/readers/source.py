@@ -16,10 +16,10 @@ import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any, BinaryIO, TypeAlias
 
 from pydantic_core import from_json
@@ -34,10 +34,6 @@ from policyctx.resources import open_file
 Opened: TypeAlias = "Callable[[], BinaryIO]"
 
 
-# By what is in the first bytes of a line: the record that is read in its place.
-Heads: TypeAlias = "Mapping[bytes, Record]"
-_NO_HEADS: Heads = MappingProxyType({})
-_HEAD = 200
 # How a line ends that is not cut off.
 _ENDS = (b"}\n", b"}", b"}\r\n")
 
@@ -105,21 +101,20 @@ class Source(ABC):
         """Return what is at `keys` in a document; None where nothing does."""
         del keys
 
-    def glanced(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Any]:
+    def glanced(self, *marks: bytes) -> Iterator[Any]:
         """Yield the records whose text has one of the marks, perhaps others too.
 
-        Lines without a mark are not parsed; one that is cut off is counted. Nor is a line with one
-        of `heads` in its first bytes: it gives the record of that head.
+        Lines without a mark are not parsed; one that is cut off is counted.
         """
-        del marks, heads
+        del marks
         return self.records()
 
-    def objects(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Record]:
+    def objects(self, *marks: bytes) -> Iterator[Record]:
         """Yield the records that are objects, with `marks` those of `glanced`.
 
         Other values are counted.
         """
-        for record in self.glanced(*marks, heads=heads) if marks else self.records():
+        for record in self.glanced(*marks) if marks else self.records():
             if isinstance(record, dict):
                 yield record
             else:
@@ -198,7 +193,7 @@ class JsonLines(Source):
         """Yield the value of each line that is JSON."""
         return self.glanced(b"")
 
-    def glanced(self, *marks: bytes, heads: Heads = _NO_HEADS) -> Iterator[Any]:
+    def glanced(self, *marks: bytes) -> Iterator[Any]:
         """Yield the value of each line that has one of the marks and is JSON."""
         self.begin()
         with self._opened() as file:
@@ -206,10 +201,6 @@ class JsonLines(Source):
                 if not any(mark in text for mark in marks) and text.endswith(_ENDS):
                     continue
                 if not text or text.isspace():
-                    continue
-                head = text[:_HEAD] if heads and text.endswith(_ENDS) else b""
-                if known := [record for start, record in heads.items() if start in head]:
-                    yield known[0]
                     continue
                 try:
                     value = value_of(text)

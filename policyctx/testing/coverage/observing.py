@@ -18,7 +18,7 @@ from policyctx.planning.plan import Outcome, Plan
 from policyctx.policy.lookup import Level, RulePath, levels, matches, nearest_given, offload_given
 from policyctx.policy.models import Step
 from policyctx.policy.models.gates import COMPARISONS, GATES
-from policyctx.policy.nodes import Node
+from policyctx.policy.nodes import Node, pairs_of
 from policyctx.turns.compacting import Compacted
 
 Sides: TypeAlias = tuple[str, ...]
@@ -90,10 +90,10 @@ def rules_of(tree: Node) -> tuple[CoverageRule, ...]:
     """Return the rules of a policy's tree, in the order of the reference."""
     found = [*_level(tree, ())]
     for section in ("items", "tools"):
-        for name, node in _children(tree.child(section)):
+        for name, node in pairs_of(tree.child(section)):
             found += _level(node, (section, name))
     found += _compaction(tree.child("compaction"), ("compaction",))
-    for key, node in _children(tree.child("store")):
+    for key, node in pairs_of(tree.child("store")):
         if key in _STORE:
             found.append(_rule(("store", key), node, _STORE[key]))
     steps = tree.child("steps")
@@ -104,13 +104,13 @@ def rules_of(tree: Node) -> tuple[CoverageRule, ...]:
 
 def _compaction(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     """Yield the rules of a map that says how history is summarised."""
-    for key, child in _children(node):
+    for key, child in pairs_of(node):
         if key == "archive" and child.value:
             yield _rule((*path, key), child, ("saved",))
         if key == "keep_newest_user_message" and child.value:
             yield _rule((*path, key), child, ("carried",))
         if key == "wording":
-            for name, text in _children(child):
+            for name, text in pairs_of(child):
                 if text.value:
                     yield _rule((*path, key, name), text, ("used",))
 
@@ -138,12 +138,12 @@ def _gates(when: Node | None, path: RulePath) -> Iterator[CoverageRule]:
 
 def _comparisons(node: Node, path: RulePath, within: str = "") -> Iterator[CoverageRule]:
     """Yield the rules of all gates of a map: each comparison, or a gate that has none."""
-    for key, child in _children(node):
+    for key, child in pairs_of(node):
         name, at = f"{within}{key}", (*path, key)
         if name not in GATES:
             yield from _comparisons(child, at, f"{name}.")
             continue
-        limits = [(one, limit) for one, limit in _children(child) if one in COMPARISONS]
+        limits = [(one, limit) for one, limit in pairs_of(child) if one in COMPARISONS]
         for one, limit in limits:
             yield _rule((*at, one), limit, ("opened", "closed"))
         if not limits:
@@ -157,7 +157,7 @@ def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     for key, side in (("types", "selected"), ("tools", "selected"), ("except_tools", "excepted")):
         for entry in _elements(select.child(key)):
             yield _rule((*path, key, str(entry.value)), entry, (side,), shows_value=False)
-    for key, node in _children(select):
+    for key, node in pairs_of(select):
         if sides := _sides_of_select(key, node, stops=select.child("until") is not None):
             yield _rule((*path, key), node, sides)
 
@@ -179,7 +179,7 @@ def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
 
 def _level(node: Node, path: RulePath) -> Iterator[CoverageRule]:
     """Yield the rules of a map that may give rule keys: the top level, a type, a tool, a select."""
-    for key, child in _children(node):
+    for key, child in pairs_of(node):
         if key == "placeholder":
             yield from _wording(child, (*path, key))
         elif sides := _sides_of_level(key, child.plain()):
@@ -209,7 +209,7 @@ def _wording(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     if node is None:
         return
     yield _rule(path, node, ("used",))
-    for key, child in _children(node):
+    for key, child in pairs_of(node):
         if key in EXCERPT_KEYS and child.value:
             yield _rule((*path, key), child, ("used",))
 
@@ -223,10 +223,6 @@ def _rule(path: RulePath, node: Node, sides: Sides, *, shows_value: bool = True)
 
 def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _children(node: Node | None) -> list[tuple[str, Node]]:
-    return list(node.value.items()) if node is not None and node.is_map else []
 
 
 def _elements(node: Node | None) -> list[Node]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from policyctx.definitions.items import author_of
+from policyctx.messages.reading import items_of
 from policyctx.replay.recording import SummedBill
 from policyctx.tokens.usage import Usage
 from tests.replay.readers import copilot_records as copilot
@@ -330,3 +331,20 @@ def test_what_mini_swe_agent_writes_is_not_the_users() -> None:
     }
     written = [author_of(message) for message in document_of(document).messages()]
     assert written == ["", "program", "program", "program", ""]
+
+
+def test_the_context_that_gemini_adds_says_where_it_works_and_that_no_user_wrote_it() -> None:
+    told = (
+        "<session_context>\nThis is the Gemini CLI.\n- **Workspace Directories:**\n  - /srv/app\n"
+        "- **Directory Structure:**\n</session_context>"
+    )
+    first = {"id": "1", "type": "user", "content": [{"text": told}]}
+    records = [
+        {"sessionId": "s", "projectHash": "p"},
+        {"$set": {"messages": [first]}},
+        {"id": "2", "type": "user", "content": [{"text": "go"}]},
+        {"id": "3", "type": "gemini", "content": "so"},
+    ]
+    recording = read_one(records)
+    assert recording.project == "/srv/app"
+    assert [one.author for one in items_of(recording.messages())] == ["program", "", ""]

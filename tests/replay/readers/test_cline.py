@@ -12,6 +12,7 @@ from policyctx.messages.reading import items_of
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
+from tests.cli.running import policyctx
 from tests.replay.readers.reading import lengths, roles
 
 Record = dict[str, Any]
@@ -39,10 +40,9 @@ def reply(*blocks: Record | str, **more: Any) -> Record:
     return {"role": "assistant", "content": said, **more}
 
 
-def request(second: int, *numbers: int, why: str | None = None, **more: Any) -> Record:
+def request(second: int, *numbers: int, **more: Any) -> Record:
     names = ("tokensIn", "tokensOut", "cacheWrites", "cacheReads")
-    said: Record = {"request": "…", **dict(zip(names, numbers, strict=False))}
-    said |= {"cancelReason": why} if why else {}
+    said = {"request": "…", **dict(zip(names, numbers, strict=False))}
     at = 1_767_225_600_000 + 1000 * second
     return {"ts": at, "type": "say", "say": "api_req_started", "text": json.dumps(said), **more}
 
@@ -167,7 +167,7 @@ def test_an_input_that_is_never_less_than_what_was_cached_includes_it(tmp_path: 
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_requests_without_a_reply_bill_no_other(tmp_path: Path, timed: bool) -> None:
-    failed = [request(2), request(3, 3, 0, why="user_cancelled")]
+    failed = [request(2), *([request(3, 3, 0)] if timed else [])]
     screen = [request(1, 10, 5), *failed, request(4, 12, 6), request(6, 7, 1)]
     seconds = (0, 1, 1, 5, 5, 7)
     history = [
@@ -232,3 +232,13 @@ def test_the_screen_alone_says_where_the_messages_are(tmp_path: Path) -> None:
     path.write_text(json.dumps([request(1, 10)]))
     with pytest.raises(Exception, match=r"api_conversation_history\.json beside it has"):
         list(recordings_in(path))
+
+
+@pytest.mark.slow
+def test_a_command_that_reads_one_list_looks_at_the_screen_too(tmp_path: Path) -> None:
+    deleted = {"conversationHistoryDeletedRange": [1, 2]}
+    screen = [request(1, 1), request(2, 2), request(3, 3), {"ts": 4, "type": "say", **deleted}]
+    read(tmp_path, TURNS, screen)
+    history = tmp_path / "api_conversation_history.json"
+    run = policyctx("apply", "tool-direct-offload", history, cwd=tmp_path)
+    assert len(json.loads(run.stdout)["messages"]) == 4

@@ -268,3 +268,11 @@ def test_a_usage_record_ends_the_reply_that_it_bills() -> None:
 def test_a_usage_record_without_a_reply_bills_no_call() -> None:
     recording = read_one([used(5, 5), *TURN, used(105, 100)])
     assert [one.usage and one.usage.prompt for one in recording.calls] == [100]
+
+
+def test_what_the_user_typed_shows_in_the_items_of_newer_versions() -> None:
+    typed = {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "go"}]}
+    shown = {"type": "event_msg", "payload": {"type": "item_completed", "item": typed}}
+    around = said("user", "<environment_context>bash</environment_context>")
+    recording = read_one([around, said("user", "go"), shown, said("assistant", "so")])
+    assert [one.author for one in items_of(recording.messages())] == ["program", "", ""]

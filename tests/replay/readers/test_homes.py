@@ -10,6 +10,7 @@ import pytest
 from policyctx.replay.readers.home import Home, files_of
 from policyctx.replay.readers.registered import homes, readers
 
+ROOT = Path(__file__).parents[3]
 HOME = Home("~/.lyre/sessions", "*/chats/**/*.json*", "LYRE_HOME", "~/.lyre")
 
 
@@ -91,3 +92,11 @@ def test_each_home_of_a_reader_is_moved_by_its_variable(reader: object) -> None:
             assert home.folder.startswith(home.moved)
             moved = home.path({home.variable: "/moved"}) if home.variable else home.path({})
             assert str(moved).startswith("/moved" if home.variable else str(Path.home()))
+
+
+def test_the_page_lists_each_agent_with_a_folder_and_its_variable() -> None:
+    page = (ROOT / "docs/recordings.md").read_text(encoding="utf-8")
+    table = page.partition("| agent | folder | moved by |")[2].partition("\n\n")[0]
+    for agent, of in (each for reader in readers() for each in homes(reader).items()):
+        assert f"`{agent}`" in table
+        assert all(f"`{home.variable}`" in table for home in of if home.variable)

@@ -109,6 +109,37 @@ def test_a_failed_call_has_its_error_and_one_that_was_interrupted_says_so() -> N
     assert recording.messages()[-1]["content"][0]["id"] == "c3"
 
 
+def compacted(second: int, **more: Any) -> list[Record]:
+    summary = reply(second + 1, text(f"All until {second}."), tokens=tokens(20), summary=True)
+    return [user(second, {"type": "compaction", "auto": True, **more}), summary]
+
+
+def test_the_newest_messages_stay_beside_a_summary_that_names_the_first_of_them() -> None:
+    recording = read(
+        user(1, text("go")),
+        *[reply(second, tool(f"c{second}"), tokens=tokens(10)) for second in (2, 3, 4)],
+        *compacted(5, tail_start_id="a3"),
+        *[reply(second, tool(f"c{second}"), tokens=tokens(10)) for second in (7, 8)],
+        *compacted(9, tail_start_id="a4"),
+        reply(11, text("done"), tokens=tokens(5)),
+    )
+    assert [call.why_anew for call in recording.calls] == [
+        *[None] * 4, "compaction", None, None, "compaction"
+    ]  # fmt: skip
+    assert lengths(recording) == [1, 3, 5, 7, 6, 8, 10, 8]
+    said = [message["content"] for message in recording.messages()]
+    assert [one[0]["text"] for one in said[1:2]] == ["All until 9."]
+    calls = [one["tool_use_id"] for content in said for one in content
+             if isinstance(one, dict) and one["type"] == "tool_result"]  # fmt: skip
+    assert calls == ["c4", "c7", "c8"]
+
+
+def test_a_summary_that_names_an_unknown_message_stays_alone() -> None:
+    first = [user(1, text("go")), reply(2, tool("c1"), tokens=tokens(10))]
+    recording = read(*first, *compacted(3, tail_start_id="x"), reply(5, text("done")))
+    assert lengths(recording) == [1, 3, 2]
+
+
 def test_a_compaction_begins_the_list_anew_with_the_summary() -> None:
     recording = read(
         user(1, text("go")),

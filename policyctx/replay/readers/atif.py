@@ -1,0 +1,211 @@
+"""Trajectories in ATIF 1.4 to 1.7, as Harbor and Terminal-Bench write them for any agent.
+
+A document, or one a line. A step of the agent is a reply, with its calls and their results. Where
+some steps have metrics, only these are model calls, since some agents write each call of a reply as
+a step. A sub-agent is a recording of its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from policyctx.definitions.items import Message, PlainValue
+from policyctx.replay.readers.building import (
+    Record,
+    RecordingBuilder,
+    RecordingNames,
+    function_call,
+    mapping,
+    number,
+    objects,
+    seconds,
+    usage,
+    word,
+)
+from policyctx.replay.readers.source import Source
+from policyctx.replay.recording import Recording
+from policyctx.tokens.usage import Usage
+
+FORMAT = "atif"
+
+_OF_STEP = frozenset(
+    {
+        "step_id", "timestamp", "source", "model_name", "reasoning_effort", "message",
+        "reasoning_content", "tool_calls", "observation", "metrics", "is_copied_context",
+        "llm_call_count", "extra",
+    }
+)  # fmt: skip
+_ROLES = {"system": "system", "user": "user", "agent": "assistant"}
+# A prompt that has less than this share of the one before, after words of a program, is another.
+_SHRUNK = 0.5
+
+
+def recognises(record: object) -> bool:
+    """Is this the outline of a trajectory."""
+    fields = mapping(record)
+    return word(fields.get("schema_version")).startswith("ATIF-v1.") and "steps" in fields
+
+
+def stands_alone(record: object) -> bool:
+    """Return True: a line is a trajectory, or nothing of one."""
+    del record
+    return True
+
+
+def recordings(source: Source) -> Iterator[Recording]:
+    """Yield each trajectory, and behind it those of its sub-agents."""
+    names = source.names()
+    if word(source.field("schema_version")):
+        # The steps of a large document are read one at a time.
+        whole = {name: source.field(name) for name in ("agent", "final_metrics", "session_id")}
+        yield from _read(whole, lambda: source.elements("steps"), source.name, names)
+        for inner in source.elements("subagent_trajectories"):
+            yield from _trajectories(inner, names, _id(whole))
+        return
+    for record in source.records():
+        if recognises(record):
+            yield from _trajectories(record, names)
+        else:
+            source.pass_over("record that is not a trajectory", record)
+
+
+def _trajectories(
+    value: PlainValue, names: RecordingNames, parent: str = ""
+) -> Iterator[Recording]:
+    trajectory = mapping(value)
+    own = _id(trajectory)
+    name = names.of(*dict.fromkeys((parent, own)))
+    yield from _read(trajectory, lambda: trajectory.get("steps") or (), name, names)
+    for inner in objects(trajectory.get("subagent_trajectories")):
+        yield from _trajectories(inner, names, parent or own)
+
+
+def _id(trajectory: Record) -> str:
+    return word(trajectory.get("session_id")) or word(trajectory.get("trajectory_id"))
+
+
+def _read(
+    trajectory: Record, steps: Callable[[], Iterable[object]], name: str, names: RecordingNames
+) -> Iterator[Recording]:
+    """Yield a trajectory, and what a sub-agent of Claude Code did in steps of the same list."""
+    agent = mapping(trajectory.get("agent"))
+    is_billed = any(_billed(mapping(mapping(step).get("metrics"))) for step in steps())
+    own, side = (_Trajectory(agent, is_billed=is_billed) for _ in range(2))
+    for step in steps():
+        is_side = mapping(mapping(step).get("extra")).get("is_sidechain") is True
+        (side if is_side else own).read(step)
+    if not is_billed and (total := _sum(mapping(trajectory.get("final_metrics")))) is not None:
+        own.builder.bill_together(total)
+    yield own.builder.recording(name, FORMAT)
+    if not side.builder.is_empty:
+        yield side.builder.recording(names.after("sidechain"), FORMAT)
+
+
+class _Trajectory:
+    """A trajectory that is being read."""
+
+    def __init__(self, agent: Record, *, is_billed: bool) -> None:
+        self.builder = RecordingBuilder()
+        self._model = word(agent.get("model_name")) or None
+        self._tools = agent.get("tool_definitions")
+        self._is_billed = is_billed
+        self._prompt = 0
+        self._said: list[Message] = []
+        """What others than the agent said since it was called."""
+
+    def read(self, value: object) -> None:
+        """Take a step."""
+        step, builder = mapping(value), self.builder
+        builder.records += 1
+        role = _ROLES.get(word(step.get("source")))
+        if role is None:
+            builder.pass_over("step of an unknown source", known=False, record=value)
+            return
+        for field in sorted(step.keys() - _OF_STEP):
+            if step[field] and isinstance(step[field], dict | list):
+                builder.miss(f"field {field} of a step", step[field])
+        calls = [
+            function_call(one.get("tool_call_id"), one.get("function_name"), one.get("arguments"))
+            for one in builder.objects(step.get("tool_calls"), "record that is not a call")
+        ]
+        message: Message = {"role": role, "content": self._content(step.get("message"))}
+        if calls:
+            message["tool_calls"] = calls
+        if reasoning := word(step.get("reasoning_content")):
+            message["reasoning_content"] = reasoning
+        if role == "assistant":
+            self._call(step)
+        if message["content"] or calls:
+            self._add(message)
+        self._observe(mapping(step.get("observation")).get("results"), calls)
+
+    def _add(self, message: Message) -> None:
+        if self.builder.add(message) and message["role"] in {"system", "user"}:
+            self._said.append(message)
+
+    def _call(self, step: Record) -> None:
+        metrics, count = mapping(step.get("metrics")), step.get("llm_call_count")
+        billed = _billed(metrics)
+        if count == 0 or step.get("is_copied_context") is True:
+            return
+        if self._is_billed and billed is None and not number(count):
+            return  # a further call of the reply before
+        if number(count) > 1 and metrics:
+            self.builder.miss("sum of several calls", metrics)
+            billed = None
+        prompt = billed.prompt if billed else 0
+        if self._said and 0 < prompt < self._prompt * _SHRUNK:
+            first = [one for one in self.builder.context if one not in self._said][:2]
+            heads = [one for one in first if one["role"] in {"system", "user"}]
+            self.builder.begin_anew([*heads, *self._said], why="compaction")
+        model = word(step.get("model_name")) or self._model
+        self.builder.called(billed, model, seconds(step.get("timestamp")), tools=self._tools)
+        self._prompt, self._said = prompt or self._prompt, []
+
+    def _observe(self, values: PlainValue, calls: list[Record]) -> None:
+        """Add results; of those that name no call, the last goes to the last call without one.
+
+        Some agents have one result for all calls of a step: it is that of the last call, and those
+        of the others are empty. A result beside calls is a message to the agent.
+        """
+        results = [*self.builder.objects(values, "record that is not a result")]
+        named = {word(one.get("source_call_id")) for one in results}
+        open_ids = [call["id"] for call in calls if call["id"] not in named]
+        loose = [one for one in results if not word(one.get("source_call_id"))]
+        for call_id in open_ids[: -len(loose)] if loose else ():
+            self._add({"role": "tool", "tool_call_id": call_id, "content": ""})
+        open_ids = open_ids[-len(loose) :] if loose else []
+        for result in results:
+            content = self._content(result.get("content"))
+            call_id = word(result.get("source_call_id")) or (open_ids.pop(0) if open_ids else "")
+            if call_id:
+                shown = {"role": "tool", "tool_call_id": call_id, "content": content}
+                failed = mapping(result.get("extra")).get("is_error") is True
+                self._add(shown | ({"is_error": True} if failed else {}))
+            elif content:
+                self._add({"role": "user", "content": content})
+
+    def _content(self, value: PlainValue) -> str | list[Record]:
+        """Return a text, or parts of which the images are files beside the trajectory."""
+        if not isinstance(value, list):
+            return word(value)
+        parts: list[Record] = []
+        for part in self.builder.objects(value, "record that is not a part"):
+            kind, source = part.get("type"), mapping(part.get("source"))
+            if kind == "image":
+                parts.append({"type": "image_url", "image_url": {"url": word(source.get("path"))}})
+            else:
+                parts.append({"type": "text", "text": word(part.get("text"))})
+                if kind != "text":
+                    self.builder.miss(f"part of the type {kind}", part)
+        return parts
+
+
+def _billed(metrics: Record) -> Usage | None:
+    """Return what a step was billed; its prompt has the tokens of the cache in it."""
+    if not number(metrics.get("prompt_tokens")):
+        return None
+    return usage({**mapping(metrics.get("extra")), **metrics})
+
+
+def _sum(final: Record) -> Usage | None:
+    names = ("prompt_tokens", "completion_tokens", "cached_tokens")
+    return _billed({name: final.get(f"total_{name}") for name in names})

@@ -1,0 +1,246 @@
+"""Traces of model calls, with the attributes of OpenTelemetry GenAI or of OpenInference.
+
+A span of a model call holds its whole prompt. Two spans of one call, as of a framework and of an
+SDK, are one. Calls with one conversation id are a conversation; without such an id, those of a
+trace whose first user message is the same, and those of later traces that continue their list.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from policyctx.definitions.items import Message, PlainValue
+from policyctx.messages.json_text import compact_json
+from policyctx.messages.shapes.built_in import RESPONSES
+from policyctx.replay.readers.building import Record, function_call, mapping, number, objects, word
+from policyctx.replay.readers.chat import is_chat_message
+from policyctx.replay.readers.request_log import Exchange, Thread, exchange_of
+from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.spans import Span, numbered, parsed, span_of, spans_in
+from policyctx.replay.recording import Recording
+from policyctx.tokens.usage import Usage
+
+FORMAT = "otel"
+
+_CONVERSATIONS = (
+    "gen_ai.conversation.id", "session.id", "langfuse.session.id", "langsmith.trace.session_id",
+)  # fmt: skip
+_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
+_ROLES = frozenset({"system", "developer", "user", "assistant"})
+_SYSTEM = "gen_ai.system_instructions"
+_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
+_OPERATIONS = frozenset({"chat", "generate_content", "text_completion"})
+_KINDS = {
+    "openinference.span.kind": "LLM",
+    "langfuse.observation.type": "generation",
+    "llm.request.type": "chat",
+}
+# What holds a body of a request, and what one of its response.
+_REQUESTS = ("input.value", "langfuse.observation.input", "gen_ai.prompt")
+_RESPONSES = ("output.value", "langfuse.observation.output", "gen_ai.completion")
+_PROMPTS = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_OUTPUTS = (
+    "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
+)  # fmt: skip
+_READ = (
+    "llm.token_count.prompt_details.cache_read", "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+)  # fmt: skip
+_WRITTEN = (
+    "llm.token_count.prompt_details.cache_write", "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+)  # fmt: skip
+
+
+def recognises(record: object) -> bool:
+    """Is this an export of spans, or a span of a model call."""
+    return "resourceSpans" in mapping(record) or _is_call(span_of(record))
+
+
+def recordings(source: Source) -> Iterator[Recording]:
+    """Yield the conversations, in the order in which they began."""
+    calls, others = dict[str, _Call](), 0
+    kept: dict[str, Message] = {}
+    for span in spans_in(source):
+        if not _is_call(span):
+            others += 1
+            continue
+        call = _call(span)
+        if call.exchange is not None:  # a message that many prompts have is kept once
+            pairs = zip(call.exchange.prints, call.exchange.messages, strict=True)
+            messages = [kept.setdefault(print_, message) for print_, message in pairs]
+            call = call._replace(exchange=replace(call.exchange, messages=messages))
+        calls.setdefault(span.id, call)
+    threads: dict[tuple[str, str], Thread] = {}
+    for exchange, has_id in _once(source, calls):
+        thread = threads.get(exchange.beginning)
+        if thread is None and not has_id:
+            # A program may begin a trace with each turn of its user.
+            alike = (one for key, one in threads.items() if key[1] == exchange.beginning[1])
+            thread = next((one for one in alike if one.is_continued_by(exchange)), None)
+        threads[exchange.beginning] = thread = thread or Thread()
+        thread.read(exchange)
+    names, different = source.names(), list(dict.fromkeys(threads.values()))
+    for _ in range(0 if different else others):
+        source.pass_over("span of another kind")
+    for position, thread in enumerate(different, 1):
+        thread.end()
+        if position == 1 and others:
+            thread.builder.records += others
+            thread.builder.not_prompt["span of another kind"] = others
+        name = names.of(position) if len(different) > 1 else source.name
+        yield thread.builder.recording(name, FORMAT)
+
+
+class _Call(NamedTuple):
+    """A span of a model call."""
+
+    span: Span
+    response: tuple[str, str, int]
+    """The id of the response, with trace and tokens of the prompt: some servers have only one."""
+    exchange: Exchange | None
+    has_id: bool
+    """Whether it names its conversation."""
+
+
+def _once(source: Source, calls: dict[str, _Call]) -> Iterator[tuple[Exchange, bool]]:
+    """Yield each call once, in order."""
+    shown = {call.response for call in calls.values() if call.exchange and call.response[0]}
+    parents = {call.span.parent for call in calls.values()}
+    for call in sorted(calls.values(), key=lambda call: call.span.at or 0):
+        above = calls.get(call.span.parent)
+        if above is not None and above.exchange is not None:
+            continue
+        if call.exchange is None:
+            is_told = call.response in shown or call.span.id in parents
+            if not (is_told or call.span.is_failed):
+                source.pass_over("call without its messages", call.span.record)
+        elif not call.response[0] or call.response in shown:
+            shown.discard(call.response)
+            yield call.exchange, call.has_id
+
+
+def _is_call(span: Span) -> bool:
+    if (operation := span.attributes.get("gen_ai.operation.name")) is not None:
+        return operation in _OPERATIONS
+    return any(span.attributes.get(name) == kind for name, kind in _KINDS.items())
+
+
+def _call(span: Span) -> _Call:
+    exchange, usage, named = _exchange(span), _usage(span), word(span.first(_CONVERSATIONS))
+    response = word(span.attributes.get("gen_ai.response.id")) or (exchange.id if exchange else "")
+    if exchange is not None:
+        exchange = replace(
+            exchange,
+            usage=usage or exchange.usage,
+            language_model=word(span.first(_MODELS)) or exchange.language_model,
+            at=span.at,
+            beginning=(named or span.trace, exchange.beginning[1]),
+            id=span.trace + span.id,
+        )
+    prompt = usage.prompt if usage else 0
+    return _Call(span, (response, span.trace, prompt), exchange, bool(named))
+
+
+def _exchange(span: Span) -> Exchange | None:
+    """Return the request that is in the attributes; None where it is not, or is cut off."""
+    told = span.parsed("gen_ai.tool.definitions")
+    schemas = [mapping(one.get("tool")).get("json_schema") for one in span.nested("llm.tools")]
+    tools = told or [*map(parsed, schemas)] or span.nested("llm.request.functions") or None
+    beside = {"model": span.first(_MODELS) or "", "tools": tools}
+    for name, answer in zip(_REQUESTS, _RESPONSES, strict=True):
+        body = span.parsed(name)
+        request = {"messages": body} if isinstance(body, list) else mapping(body)
+        response = mapping(span.parsed(answer))
+        found = exchange_of({"request": {**beside, **request}, "response": response})
+        first = found.messages[0] if found else {}
+        if is_chat_message(first) or RESPONSES.recognises(first):
+            return found
+    given, said = (
+        [message for record in _told(span, way, old) for message in _messages(record)]
+        for way, old in (("input", "prompt"), ("output", "completion"))
+    )
+    given = given or [message for record in _events(span) for message in _messages(record)]
+    system = [_part(part).get("text", "") for part in objects(span.parsed(_SYSTEM))]
+    request = {**beside, "messages": given, "system": "\n".join(system) or None}
+    choices = [{"message": message} for message in said[:1]]
+    return exchange_of({"request": request, "response": {"choices": choices}})
+
+
+def _told(span: Span, way: str, old: str) -> Iterator[Record]:
+    """Yield messages with parts, from an attribute of their own or from flattened ones."""
+    if (name := f"gen_ai.{way}.messages") in span.attributes:
+        yield from objects(span.parsed(name))
+        return
+    for one in span.nested(f"llm.{way}_messages") or span.nested(f"gen_ai.{old}"):
+        yield _with_parts(mapping(one.get("message")) or one)
+
+
+def _events(span: Span) -> Iterator[Record]:
+    """Yield the messages of events, one for each, as older versions have them."""
+    for event in objects(span.record.get("events")):
+        if found := _EVENT.fullmatch(word(event.get("name"))):
+            fields = span_of(event).attributes
+            fields |= mapping(parsed(fields.get("gen_ai.event.content")))
+            yield _with_parts({"role": found[1], "tool_call_id": fields.get("id"), **fields})
+
+
+def _with_parts(fields: Record) -> Record:
+    """Return a message of flattened attributes, or of an event, in the form of newer versions."""
+    role, content, calls = (fields.get(name) for name in ("role", "content", "tool_calls"))
+    if role == "tool":
+        result = {"type": "tool_call_response", "id": fields.get("tool_call_id")}
+        return {"role": role, "parts": [{**result, "response": content}]}
+    parts: list[Record] = [{"type": "text", "content": content}] if content else []
+    for one in numbered(fields.get("contents")) if not parts else ():
+        part = mapping(one.get("message_content"))
+        image = mapping(mapping(part.get("image")).get("image"))
+        if part.get("type") != "tool_use":
+            parts.append({"type": "text", "content": part.get("text"), "uri": image.get("url")})
+    for one in numbered(calls) or objects(parsed(calls)):
+        call = mapping(one.get("tool_call")) or one
+        parts.append({**call, **mapping(call.get("function")), "type": "tool_call"})
+    return {"role": role, "parts": parts}
+
+
+def _messages(record: Record) -> Iterator[Message]:
+    """Yield the messages of OpenAI's chats that a message with parts is: results come first."""
+    content, calls = list[Record](), list[Record]()
+    for part in objects(record.get("parts")):
+        kind = part.get("type")
+        if kind == "tool_call":
+            calls.append(function_call(part.get("id"), part.get("name"), part.get("arguments")))
+        elif kind == "tool_call_response":
+            shown = _text(part.get("response", part.get("result")))
+            yield {"role": "tool", "tool_call_id": word(part.get("id")), "content": shown}
+        elif kind != "reasoning":
+            content.append(_part(part))
+    role = "assistant" if record.get("role") == "model" else record.get("role")
+    text = content[0].get("text") if len(content) == 1 else None
+    said = {"role": role if role in _ROLES else "user", "content": text or content or None}
+    if content or calls:
+        yield said | ({"tool_calls": calls} if calls else {})
+
+
+def _part(part: Record) -> Record:
+    url = word(part.get("uri"))
+    if part.get("type") == "blob":
+        url = f"data:{word(part.get('mime_type'))};base64,{word(part.get('content'))}"
+    if url:
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "text", "text": _text(part.get("content", part))}
+
+
+def _text(value: PlainValue) -> str:
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _usage(span: Span) -> Usage | None:
+    """Return what was billed; the prompt has the tokens of the cache in it, but in few clients."""
+    prompt, read, written, output = (
+        number(span.first(names)) for names in (_PROMPTS, _READ, _WRITTEN, _OUTPUTS)
+    )
+    if prompt >= read + written:
+        prompt -= read + written
+    return Usage(prompt, read, written, output) if prompt + read + written else None

@@ -1,0 +1,113 @@
+"""Spans of OpenTelemetry, as OTLP has them in JSON or as its SDKs print them."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from policyctx.definitions.items import PlainValue
+from policyctx.replay.readers.building import Record, mapping, objects, seconds, word
+from policyctx.replay.readers.source import Source, value_of
+
+
+class Span(NamedTuple):
+    """A span, or an event of one."""
+
+    id: str
+    parent: str
+    trace: str
+    at: float | None
+    """When it ended, in seconds since 1970."""
+    is_failed: bool
+    attributes: Record
+    record: Record
+    """As it was read."""
+
+    def first(self, names: Iterable[str]) -> PlainValue:
+        """Return the first of these attributes that says something."""
+        return next((self.attributes[name] for name in names if self.attributes.get(name)), None)
+
+    def parsed(self, name: str) -> PlainValue:
+        """Return what an attribute holds, which may be JSON text; None for a text that is none."""
+        return parsed(self.attributes.get(name))
+
+    def nested(self, prefix: str) -> list[Record]:
+        """Return a list that is flattened into attributes; nothing if a part of it was dropped."""
+        tree: Record = {}
+        for key, value in self.attributes.items():
+            if key.startswith(prefix):
+                at = tree
+                *steps, last = key.removeprefix(prefix).removeprefix(".").split(".")
+                for step in steps:
+                    at = mapping(at.setdefault(step, {}))
+                at[last] = value
+        return numbered(tree)
+
+
+def spans_in(source: Source) -> Iterator[Span]:
+    """Yield the spans of a file; other records are counted."""
+    found = False
+    for resource in source.elements("resourceSpans"):
+        found = True
+        yield from _inside(resource)
+    for record in () if found else source.objects():
+        if "resourceSpans" in record:
+            for resource in objects(record["resourceSpans"]):
+                yield from _inside(resource)
+        elif "attributes" in record and "context" in record:
+            yield span_of(record)
+        else:
+            source.pass_over("record that is not a span", record)
+
+
+def _inside(resource: PlainValue) -> Iterator[Span]:
+    for scope in objects(mapping(resource).get("scopeSpans")):
+        yield from map(span_of, objects(scope.get("spans")))
+
+
+def span_of(record: object) -> Span:
+    """Return a record as a span, of either form."""
+    fields = mapping(record)
+    context, end = mapping(fields.get("context")), fields.get("endTimeUnixNano")
+    attributes = fields.get("attributes")
+    if not isinstance(attributes, dict):
+        attributes = _values(attributes)
+    return Span(
+        word(fields.get("spanId") or context.get("span_id")),
+        word(fields.get("parentSpanId") or fields.get("parent_id")),
+        word(fields.get("traceId") or context.get("trace_id")),
+        int(word(end)) / 1e9 if word(end).isdecimal() else seconds(fields.get("end_time")),
+        "ERROR" in str(mapping(fields.get("status"))),
+        attributes,
+        fields,
+    )
+
+
+def _values(pairs: PlainValue) -> Record:
+    return {word(one.get("key")): _value(one.get("value")) for one in objects(pairs)}
+
+
+def _value(value: PlainValue) -> PlainValue:
+    kind, inner = next(iter(mapping(value).items()), ("", None))
+    if kind == "intValue":
+        return int(str(inner)) if str(inner).isdecimal() else 0
+    if kind in {"arrayValue", "kvlistValue"}:
+        values = mapping(inner).get("values")
+        return (
+            _values(values) if kind == "kvlistValue" else [_value(one) for one in objects(values)]
+        )
+    return inner
+
+
+def parsed(value: PlainValue) -> PlainValue:
+    """Return a value that may be JSON text; None for a text that is none."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return value_of(value)
+    except ValueError:
+        return None
+
+
+def numbered(tree: PlainValue) -> list[Record]:
+    """Return what is at the keys 0, 1 and so on; nothing if one of them is missing."""
+    found = [mapping(mapping(tree).get(str(place))) for place in range(len(mapping(tree)))]
+    return found if all(found) else []
