@@ -7,6 +7,7 @@ shortened, and only a long one: half of a short sentence says something else tha
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -318,6 +319,8 @@ def fitted(
         return list(lines_of((*units, *cut), layout, left_out))
 
     units = _without_around(order, limits)
+    counts = range(len(units) + 1)
+    del units[bisect(counts, False, key=lambda n: not _fit(lines(units[:n]), limits)) - 1 :]  # noqa: FBT003
     while units and (units[-1].leads or not _fit(lines(units), limits)):
         units.pop()
     if len(units) < len(order):
