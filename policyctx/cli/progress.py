@@ -269,7 +269,8 @@ def missing(so_far: Progressed[T]) -> Iterator[str]:
 def _failed(failures: Iterable[FailedRecording]) -> Iterator[str]:
     for failure in failures:
         recording = f" ({failure.recording})" if failure.recording else ""
-        yield f"error: {failure.path}{recording}: {failure.why}"
+        place = f"{failure.path}{recording}: " if failure.path else ""
+        yield f"error: {place}{failure.why}"
 
 
 def _left(so_far: Progressed[T]) -> Iterator[str]:

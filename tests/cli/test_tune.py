@@ -122,7 +122,7 @@ def test_sessions_without_prices_are_an_error_that_names_the_model(tmp_path: Pat
     sessions = recorded(tmp_path, 1)
     run = policyctx("tune", sessions)
     assert run.returncode == 1
-    assert "no session has prices: there are none for a model that the recording" in run.stderr
+    assert "error: no session has prices: there are none for a model that the" in run.stderr
 
 
 def test_a_broken_file_is_listed_and_the_rest_is_tuned(tmp_path: Path) -> None:
