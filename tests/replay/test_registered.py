@@ -123,3 +123,31 @@ def test_each_shipped_format_is_in_both_tables_of_the_page() -> None:
     for reader in readers():
         rows = [row for table in tables for row in table.splitlines()]
         assert sum(f"`{reader.FORMAT}`" in row.split(" | ")[0] for row in rows) == 2
+
+
+HOMES = """
+from policyctx.replay.readers.home import Home
+
+HOMES = (Home("~/.diary/days", "**/*.jsonl", "DIARY_HOME", "~/.diary"),)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["sessions"], ["replay", "coding-agent", "--agent", "diary"]])
+def test_the_home_of_a_registered_reader_is_looked_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    called = READER.replace("        builder.add", "        builder.called()\n        builder.add")
+    register_reader(tmp_path, HOMES + called)
+    (tmp_path / "days").mkdir()
+    (tmp_path / "days/monday.jsonl").write_text(json.dumps({"dear_diary": "fine"}))
+    monkeypatch.setenv("DIARY_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom policyctx.cli import main\n"
+    run = subprocess.run(
+        [sys.executable, "-c", f"{program}main()", *command, "--json"],
+        capture_output=True, check=False, encoding="utf-8",
+    )  # fmt: skip
+    report = json.loads(run.stdout)
+    assert run.returncode == 0, run.stderr
+    assert [one["name"] for one in report["sessions"]] == ["monday.jsonl"]
