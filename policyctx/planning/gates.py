@@ -49,7 +49,7 @@ class Weighed(NamedTuple):
     sides: str
 
 
-class Answer(NamedTuple):
+class GateAnswer(NamedTuple):
     """What a gate says that compares no number: whether it opens, and why."""
 
     opens: bool
@@ -57,7 +57,7 @@ class Answer(NamedTuple):
 
 
 # The number of a gate, or why there is none to compare; a gate without comparisons answers.
-Measured: TypeAlias = Number | Weighed | Nothing | Answer
+Measured: TypeAlias = Number | Weighed | Nothing | GateAnswer
 
 
 class GateVerdict(NamedTuple):
@@ -214,7 +214,7 @@ class Measures:
         for name, given, alternative, kind, limits in gates:
             measured: Measured = getattr(self, name.replace(".", "_"))(given)
             number: Number | None
-            if isinstance(measured, Answer):
+            if isinstance(measured, GateAnswer):
                 answered = "", None, 0, measured.opens, kind, alternative, measured.why
                 found.append(GateVerdict(self._step, name, *answered, is_one_of))
                 continue

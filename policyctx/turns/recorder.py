@@ -38,7 +38,7 @@ _START = b'{"session_id":'
 _PIECE = 2**16
 
 
-class _Call(NamedTuple):
+class _OneCall(NamedTuple):
     """A request that was sent."""
 
     messages: list[Message]
@@ -46,16 +46,16 @@ class _Call(NamedTuple):
     changed: bool
     """Whether a message may be another one in the same object."""
 
-    def repeats(self, other: _Call) -> bool:
+    def repeats(self, other: _OneCall) -> bool:
         """Return whether the other call was sent the same."""
         same = not self.changed and _same_head(self.request, other.request)
         return same and self.messages == other.messages
 
 
-class _Line(NamedTuple):
+class _Written(NamedTuple):
     """What was written last, and where."""
 
-    call: _Call
+    call: _OneCall
     id: str
     process: int
     file: tuple[int, int]
@@ -74,10 +74,10 @@ class Recorder:
     """Number of calls that could not be written."""
     _problem: str = ""
     _said: str = ""
-    _sent: _Call | None = None
+    _sent: _OneCall | None = None
     """The last request, whose usage has not come."""
     _process: int = field(default_factory=os.getpid)
-    _last: _Line | None = None
+    _last: _Written | None = None
     _lock: Lock = field(default_factory=Lock)
 
     def turn(self, turn: Turn[Result], request: Request, *, changed: bool) -> Turn[Result]:
@@ -87,7 +87,7 @@ class Recorder:
         """
         result = yield from turn
         request = replace(request, system=result.system, tools=result.tools)
-        due, call = self._taken(), _Call([*result.messages], request, changed)
+        due, call = self._taken(), _OneCall([*result.messages], request, changed)
         if due is not None and not call.repeats(due):
             yield from _Write(self, due, None).ask()
         self._sent, self._process = call, os.getpid()
@@ -112,11 +112,11 @@ class Recorder:
             failed = f"a call was not recorded in {self.path}: {self._problem}"
             yield failed if self._problem else f"calls are recorded in {self.path} again"
 
-    def _taken(self) -> _Call | None:
+    def _taken(self) -> _OneCall | None:
         call, self._sent = self._sent, None
         return call
 
-    def write(self, call: _Call, usage: Usage | None) -> None:
+    def write(self, call: _OneCall, usage: Usage | None) -> None:
         """Append the line of a call; what goes wrong is counted."""
         with self._lock:
             try:
@@ -133,7 +133,7 @@ class Recorder:
                 self.failed += 1
                 self._problem = str(error) or type(error).__name__
 
-    def _append(self, file: int, call: _Call, usage: Usage | None) -> None:
+    def _append(self, file: int, call: _OneCall, usage: Usage | None) -> None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{self.path} is not a file")
@@ -163,9 +163,9 @@ class Recorder:
             with suppress(OSError):
                 os.ftruncate(file, size)
             raise
-        self._last = _Line(call, number, os.getpid(), identity, size + len(content))
+        self._last = _Written(call, number, os.getpid(), identity, size + len(content))
 
-    def _fields(self, call: _Call, last: _Line | None, usage: Usage | None) -> dict[str, Any]:
+    def _fields(self, call: _OneCall, last: _Written | None, usage: Usage | None) -> dict[str, Any]:
         request, before = call.request, None if last is None else last.call
         kept = 0 if before is None or call.changed else _shared(before.messages, call.messages)
         fields: dict[str, Any] = {"previous_id": "" if last is None else last.id, "kept": kept}
@@ -181,7 +181,7 @@ class _Write(Effect[None]):
     """Write a call to the recording."""
 
     recorder: Recorder
-    call: _Call
+    call: _OneCall
     usage: Usage | None
 
     def perform(self, store: SessionStore) -> None:

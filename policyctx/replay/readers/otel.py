@@ -17,7 +17,7 @@ from policyctx.replay.readers.building import Record, function_call, mapping, nu
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.request_log import Exchange, Thread, exchange_of
 from policyctx.replay.readers.source import Source
-from policyctx.replay.readers.spans import Span, numbered, parsed, span_of, spans_in
+from policyctx.replay.readers.spans import TraceSpan, numbered, parsed, span_of, spans_in
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -96,7 +96,7 @@ def recordings(source: Source) -> Iterator[Recording]:
 class _Call(NamedTuple):
     """A span of a model call."""
 
-    span: Span
+    span: TraceSpan
     response: tuple[str, str, int]
     """The id of the response, with trace and tokens of the prompt: some servers have only one."""
     exchange: Exchange | None
@@ -121,13 +121,13 @@ def _once(source: Source, calls: dict[str, _Call]) -> Iterator[tuple[Exchange, b
             yield call.exchange, call.has_id
 
 
-def _is_call(span: Span) -> bool:
+def _is_call(span: TraceSpan) -> bool:
     if (operation := span.attributes.get("gen_ai.operation.name")) is not None:
         return operation in _OPERATIONS
     return any(span.attributes.get(name) == kind for name, kind in _KINDS.items())
 
 
-def _call(span: Span) -> _Call:
+def _call(span: TraceSpan) -> _Call:
     exchange, usage, named = _exchange(span), _usage(span), word(span.first(_CONVERSATIONS))
     response = word(span.attributes.get("gen_ai.response.id")) or (exchange.id if exchange else "")
     if exchange is not None:
@@ -143,7 +143,7 @@ def _call(span: Span) -> _Call:
     return _Call(span, (response, span.trace, prompt), exchange, bool(named))
 
 
-def _exchange(span: Span) -> Exchange | None:
+def _exchange(span: TraceSpan) -> Exchange | None:
     """Return the request that is in the attributes; None where it is not, or is cut off."""
     told = span.parsed("gen_ai.tool.definitions")
     schemas = [mapping(one.get("tool")).get("json_schema") for one in span.nested("llm.tools")]
@@ -168,7 +168,7 @@ def _exchange(span: Span) -> Exchange | None:
     return exchange_of({"request": request, "response": {"choices": choices}})
 
 
-def _told(span: Span, way: str, old: str) -> Iterator[Record]:
+def _told(span: TraceSpan, way: str, old: str) -> Iterator[Record]:
     """Yield messages with parts, from an attribute of their own or from flattened ones."""
     if (name := f"gen_ai.{way}.messages") in span.attributes:
         yield from objects(span.parsed(name))
@@ -177,7 +177,7 @@ def _told(span: Span, way: str, old: str) -> Iterator[Record]:
         yield _with_parts(mapping(one.get("message")) or one)
 
 
-def _events(span: Span) -> Iterator[Record]:
+def _events(span: TraceSpan) -> Iterator[Record]:
     """Yield the messages of events, one for each, as older versions have them."""
     for event in objects(span.record.get("events")):
         if found := _EVENT.fullmatch(word(event.get("name"))):
@@ -236,7 +236,7 @@ def _text(value: PlainValue) -> str:
     return value if isinstance(value, str) else compact_json(value)
 
 
-def _usage(span: Span) -> Usage | None:
+def _usage(span: TraceSpan) -> Usage | None:
     """Return what was billed; the prompt has the tokens of the cache in it, but in few clients."""
     prompt, read, written, output = (
         number(span.first(names)) for names in (_PROMPTS, _READ, _WRITTEN, _OUTPUTS)

@@ -43,18 +43,18 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield each session."""
-    sessions: dict[str, _Session] = {}
+    sessions: dict[str, _Chat] = {}
     of = ""
     for record in source.objects():
         of = word(record.get("sessionId")) or of
-        sessions.setdefault(of, _Session()).read(record)
+        sessions.setdefault(of, _Chat()).read(record)
     for position, (of, session) in enumerate(sessions.items()):
         if not session.builder.is_empty:
             name = f"{source.name}#{of}" if position else source.name
             yield session.builder.recording(name, FORMAT)
 
 
-class _Link(NamedTuple):
+class _Place(NamedTuple):
     """What a record adds to the context, and the record that it follows."""
 
     before: str | None
@@ -63,10 +63,10 @@ class _Link(NamedTuple):
     """Whether that is the whole context."""
 
 
-class _Session:
+class _Chat:
     def __init__(self) -> None:
         self.builder = RecordingBuilder()
-        self._links: dict[str, _Link] = {}
+        self._links: dict[str, _Place] = {}
         self._tip: str | None = None
         self._calls: dict[str, int] = {}
 
@@ -100,7 +100,7 @@ class _Session:
             self.builder.begin_anew(messages, why="compaction")
         if kind == "system" or not objects(mapping(record.get("message")).get("parts")):
             self.builder.pass_over(f"{kind} {subtype}".strip())
-        self._links[uuid] = known or _Link(before, messages, subtype == _COMPRESSED)
+        self._links[uuid] = known or _Place(before, messages, subtype == _COMPRESSED)
         self._tip = uuid
 
     def _path(self, uuid: str | None) -> list[Message]:

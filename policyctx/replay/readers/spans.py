@@ -8,7 +8,7 @@ from policyctx.replay.readers.building import Record, mapping, objects, seconds,
 from policyctx.replay.readers.source import Source, value_of
 
 
-class Span(NamedTuple):
+class TraceSpan(NamedTuple):
     """A span, or an event of one."""
 
     id: str
@@ -42,7 +42,7 @@ class Span(NamedTuple):
         return numbered(tree)
 
 
-def spans_in(source: Source) -> Iterator[Span]:
+def spans_in(source: Source) -> Iterator[TraceSpan]:
     """Yield the spans of a file; other records are counted."""
     found = False
     for resource in source.elements("resourceSpans"):
@@ -58,19 +58,19 @@ def spans_in(source: Source) -> Iterator[Span]:
             source.pass_over("record that is not a span", record)
 
 
-def _inside(resource: PlainValue) -> Iterator[Span]:
+def _inside(resource: PlainValue) -> Iterator[TraceSpan]:
     for scope in objects(mapping(resource).get("scopeSpans")):
         yield from map(span_of, objects(scope.get("spans")))
 
 
-def span_of(record: object) -> Span:
+def span_of(record: object) -> TraceSpan:
     """Return a record as a span, of either form."""
     fields = mapping(record)
     context, end = mapping(fields.get("context")), fields.get("endTimeUnixNano")
     attributes = fields.get("attributes")
     if not isinstance(attributes, dict):
         attributes = _values(attributes)
-    return Span(
+    return TraceSpan(
         word(fields.get("spanId") or context.get("span_id")),
         word(fields.get("parentSpanId") or fields.get("parent_id")),
         word(fields.get("traceId") or context.get("trace_id")),
