@@ -184,7 +184,9 @@ def shortened(text: str, most: int) -> str:
 
 
 def _cell(value: object) -> Text:
-    return Text(f"{value:,}" if isinstance(value, int) else visible(str(value)))
+    if isinstance(value, int):
+        return Text(f"{value:,}")
+    return Text(visible(str(value)).replace("\n", "\\n"))  # a row is one line in a pipe
 
 
 def json_text(value: object, *, indent: int | None = 2) -> str:

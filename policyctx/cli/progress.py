@@ -247,17 +247,13 @@ def tell(so_far: Progressed[T]) -> None:
         err.print(sentence, soft_wrap=True)
 
 
-def tell_folders(looked: Iterable[AgentFiles]) -> bool:
-    """Print to stderr what of the agents' folders is not read; return whether any cannot be."""
-    err, failed = console(stderr=True), False
+def tell_left_out(looked: Iterable[AgentFiles]) -> None:
+    """Print to stderr what of the agents' folders is never opened."""
+    err = console(stderr=True)
     for home, found in (each for of in looked for each in of.found.items()):
-        for path, why in found.unreadable.items():
-            err.print(f"error: {path}: {why}", soft_wrap=True)
-            failed = True
         for what, number in found.left_out.items():
             files = counted(number, what)
             err.print(f"skipped: {files} in {home.path()}, never followed or read", soft_wrap=True)
-    return failed
 
 
 def missing(so_far: Progressed[T]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from policyctx.cli.progress import (
     missing,
     replay_policy,
     tell,
-    tell_folders,
+    tell_left_out,
 )
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.executing.processes import executor
@@ -117,9 +117,10 @@ def recording_files(
     if paths:
         return files(map(place_of, paths), partial=partial, since=since)
     looked = files_of_agents(agents or (), since)
-    tell_folders(looked)
+    tell_left_out(looked)
     require_files(looked, since)
-    return [
+    # Reading what cannot be looked up reports why.
+    return [RecordingFile(path, named=True) for of in looked for path in of.unreadable] + [
         RecordingFile(file.path, named=False, bytes=file.bytes, partial=partial, since=since)
         for of in looked
         for file in of.files

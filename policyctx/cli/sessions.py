@@ -31,7 +31,7 @@ from policyctx.cli.progress import (
     interruptible,
     replay_policy,
     tell,
-    tell_folders,
+    tell_left_out,
 )
 from policyctx.cli.replay import Agents, Jobs, Since
 from policyctx.cli.replay_output import figures_report, outcome_report, session_table, unknown
@@ -99,7 +99,7 @@ def sessions(
     """
     out, loaded = console(), None if no_replay else replay_policy(policy)
     looked = files_of_agents(agent or (), since)
-    failed = tell_folders(looked)
+    tell_left_out(looked)
     require_files(looked, since)
     replay: dict[str, Any] | None = None
     if not as_json:
@@ -131,7 +131,7 @@ def sessions(
             code = code or so_far.exit_code
     if as_json:
         out.out(json_text({**_report(looked, found), "replay": replay}), highlight=False)
-    raise typer.Exit(code or int(failed))
+    raise typer.Exit(code)
 
 
 def _glanced(
@@ -142,6 +142,8 @@ def _glanced(
     # Large files first, so that no process works alone at the end.
     asked.sort(key=lambda one: -one[2].bytes)
     so_far: Progressed[UsedSession] = Progressed(of_files=len(asked))
+    unreadable = (each for of in looked for each in of.unreadable.items())
+    so_far.failures = [FailedRecording(str(path), why) for path, why in unreadable]
     with Bar("sessions") as bar:
         bar.begin(sum(file.bytes for *_, file in asked), "sessions")
         try:
@@ -244,8 +246,9 @@ def _project(project: str) -> str:
 
 
 def _day(at: float | None) -> str:
+    """Return a date here, as `--since` takes it."""
     try:
-        return "" if at is None else datetime.fromtimestamp(at, UTC).date().isoformat()
+        return "" if at is None else datetime.fromtimestamp(at, UTC).astimezone().date().isoformat()
     except (OverflowError, OSError, ValueError):
         return ""
 

@@ -40,6 +40,11 @@ class AgentFiles:
         each = {file.path: file for found in self.found.values() for file in found.files}
         return [*each.values()]
 
+    @property
+    def unreadable(self) -> dict[Path, str]:
+        """Folders that cannot be listed and files that cannot be looked up, and why."""
+        return {path: why for of in self.found.values() for path, why in of.unreadable.items()}
+
     def looked(self) -> Iterator[str]:
         """Yield each folder, with the variable that moves it."""
         for home, found in self.found.items():

@@ -97,6 +97,17 @@ def codex(path: Path, *, days: float = 2, cwd: str = "/srv/lib") -> Path:
     return path
 
 
+def nested(folder: Path, name: str, depth: int) -> None:
+    """Nest folders, deeper than a path can name."""
+    deep = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=deep)
+        below = os.open(name, os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+
+
 def report(*options: str) -> Record:
     run = policyctx("sessions", "--json", "--jobs", "1", *options)
     assert run.returncode == 0, run.stderr
@@ -116,7 +127,7 @@ def test_the_table_has_a_row_for_each_agent_and_project_the_newest_first(home: P
     assert lines[0].split()[:4] == ["claude-code", "3", "files,", f"{size / 1000:.2f}kB"]
     start = next(i for i, line in enumerate(lines) if line.startswith("agent "))
     rows = [line.split() for line in lines[start + 1 : start + 5]]
-    day = iso(time.time() - DAY)[:10]
+    day = time.strftime("%Y-%m-%d", time.localtime(time.time() - DAY))
     assert rows[0] == ["claude-code", "/srv/app", day, "2", "4", "4.04k", "90", "%", "0.00", "0"]
     assert [row[:2] for row in rows[1:3]] == [["codex", "/srv/lib"], ["claude-code", "~/old"]]
     assert rows[3][:3] == ["all", "4", "7"]
@@ -156,17 +167,43 @@ def test_a_call_that_one_session_has_twice_counts_once(home: Path) -> None:
 
 def test_folders_nested_without_end_hide_no_session(home: Path) -> None:
     codex(home / ".codex/sessions/1.jsonl")
-    deep = os.open(home / ".codex/sessions", os.O_RDONLY)
-    for _ in range(1_100):
-        os.mkdir("d", dir_fd=deep)
-        below = os.open("d", os.O_RDONLY, dir_fd=deep)
-        os.close(deep)
-        deep = below
-    os.close(deep)
+    nested(home / ".codex/sessions", "d", 1_100)
     run = policyctx("sessions", "--no-replay", "--json", "--jobs", "1")
     assert (run.returncode, json.loads(run.stdout)["total"]["calls"]) == (0, 1), run.stderr
     run = policyctx("replay", "coding-agent", home / ".codex", "--json")
     assert json.loads(run.stdout)["total"]["calls"] == 1, run.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["sessions"], ["replay", "coding-agent"], ["diff", *["coding-agent"] * 2], ["tune"]]
+)
+def test_a_folder_that_cannot_be_listed_is_an_error_of_each_command(
+    home: Path, command: list[str]
+) -> None:
+    codex(home / ".codex/sessions/1.jsonl")
+    nested(home / ".codex/sessions", "d" * 250, 17)  # too long a path, for root as well
+    run = policyctx(*command, "--agent", "codex", "--jobs", "1")
+    assert run.returncode == 1
+    assert run.stderr.count("d: File name too long\n") == 1, run.stderr
+
+
+def test_a_row_is_a_line_whatever_the_project_is_called(home: Path) -> None:
+    claude(home / ".claude/projects/p/a.jsonl", cwd="/srv/one\ntwo")
+    shown = policyctx("sessions", "--no-replay", "--jobs", "1").stdout
+    assert "/srv/one\\ntwo " in shown
+
+
+@pytest.mark.parametrize("zone", ["UTC+12", "UTC-12"])
+def test_the_newest_day_is_the_one_of_the_users_zone(
+    home: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    codex(home / ".codex/sessions/1.jsonl")
+    at = time.time() - 2 * DAY + (12 if zone == "UTC-12" else -12) * 3_600
+    monkeypatch.setenv("TZ", zone)  # read at the start of a process
+    words = ["-m", "policyctx", "sessions", "--no-replay", "--json", "--jobs", "1"]
+    run = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+    [project] = json.loads(run.stdout)["projects"]
+    assert project["newest"] == iso(at)[:10]
 
 
 def test_calls_that_a_resumed_session_repeats_count_once(home: Path) -> None:
