@@ -22,6 +22,7 @@ def test_tools_in_a_list_or_a_tuple_have_names(kind: type) -> None:
 
 
 def test_contents_of_a_host_are_compared_by_their_values() -> None:
-    one, other = ({"text": text, "images": []} for text in ("Search.", "Write."))
+    one: dict[str, Any] = {"text": "Search.", "images": []}
+    other = {**one, "text": "Write."}
     assert not is_alike(asked(one), asked(other, system="You write."))
     assert is_alike(asked(one), asked(dict(one), system="You find."))
