@@ -328,8 +328,10 @@ def fitted(
         order = [unit for unit in order if not unit.minor] or order
 
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
-        kept = sum(unit.user for unit in units), sum(unit.text in changed for unit in units)
-        left_out = before.with_more(users - kept[0], files - kept[1], archive)
+        # Where room is so short that fewer stand, it is not for the count.
+        kept = sum(unit.text in changed for unit in units)
+        more = files - kept if kept >= _MOST_CHANGED else 0
+        left_out = before.with_more(users - sum(unit.user for unit in units), more, archive)
         return list(lines_of((*units, *cut), layout, left_out))
 
     units = _without_around(order, limits)

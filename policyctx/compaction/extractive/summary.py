@@ -48,6 +48,7 @@ from policyctx.tokens.counter import TokenCounter, counter_for
 _MANY = 1_000_000
 # How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
+_NUMBERED_TITLE = re.compile(r"\d+\. .*[:：]")
 _Said = TypeVar("_Said", Quote, Piece)
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
@@ -140,19 +141,21 @@ _RULE = re.compile(
 _STOOD = re.compile(
     r"\b(?:CURRENT|[Cc]urrently|[Cc]urrent (?:[Ww]ork|[Tt]ask|[Bb]ranch|\w+ error)|NOT yet"
     r"|[Ss]till [Nn]eeds?|[Rr]emaining [Ww]ork|[Pp]ending [Tt]asks?|in_progress)\b"
-    r"|[Ll]eft off|Working on|当前工作|待办任务|尚未"
+    r"|\b[Nn]ext [Ss]teps?\b|[Ll]eft off|Working on|当前工作|待办任务|尚未"
 )
 
 
 def _with_titles(pieces: Iterable[_Said], pattern: re.Pattern[str]) -> Iterator[tuple[_Said, bool]]:
     """Yield the pieces, each with whether the pattern is in it or in a title or lead over it."""
-    under = 0
+    # What is under a numbered title may be as deep as the title.
+    under = _MANY
     for one in pieces:
-        under = under if one.depth >= under else 0
-        found = under > 0 or pattern.search(one.text) is not None
-        if found and (one.text[0] == "#" or one.text[-1] in ":："):
-            under = under or one.depth + 1
-        yield one, found
+        numbered = _NUMBERED_TITLE.fullmatch(one.text) is not None
+        under = _MANY if numbered or one.depth < under else under
+        found = pattern.search(one.text) is not None
+        if found and (numbered or one.text[0] == "#" or one.text[-1] in ":："):
+            under = min(under, one.depth + (not numbered))
+        yield one, found or one.depth >= under
 
 
 def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote]:

@@ -113,7 +113,7 @@ def test_the_smallest_of_several_limits_counts() -> None:
     history = long_session()
     tokens = sum(COUNTER.count(item.counted) for item in items_of(history.messages))
     for keys, most in (
-        ({"max_tokens": 400, "max_chars": 100_000, "max_share": "90%"}, 400),
+        ({"max_tokens": 300, "max_chars": 100_000, "max_share": "90%"}, 300),
         ({"max_tokens": 5_000, "max_share": "2%"}, tokens // 50),
     ):
         assert most * 0.8 < COUNTER.count(extractive_summary(history, settings(**keys))) <= most

@@ -478,6 +478,7 @@ def test_a_compaction_that_only_its_provider_can_read_is_named() -> None:
 def test_what_another_summary_says_of_its_present_is_left_out_where_room_is_short() -> None:
     foreign = (
         "## Decisions\n\n- We use port 8081 for `hall_4`.\n\n## Current work\n\n- Mend `a.py`.\n"
+        "\n7. Pending Tasks:\n\n   - Mend the `pump_5` of hall 4.\n   - Paint `hall_6`.\n"
         "\n## Notes\n\n- CURRENT: the build of `b.py` fails.\n- Never edit `vendor/` by hand.\n"
     )
     found = group(later(foreign, user("Go on with hall 4.")), Group.EARLIER)
