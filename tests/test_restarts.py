@@ -711,3 +711,44 @@ def test_a_compaction_behind_two_equal_late_results_applies_again_after_a_restar
         anew = opened(compiled, tmp_path, shape).apply(list(full))
         assert list(anew.messages) == list(result.messages)
     assert compactions
+
+
+def call_alone(shape: str, i: int) -> Any:
+    """The call of a round without the words before it."""
+    asked = ROUNDS[shape](i)[-2]
+    if isinstance(asked, types.Content):
+        return types.Content(role="model", parts=asked.parts[1:])
+    if shape == "responses":
+        return asked
+    key = "parts" if "parts" in asked else "content"
+    return asked | {key: None if shape == "chat" else asked[key][1:]}
+
+
+@in_all_shapes
+@pytest.mark.parametrize("form", ["own", "returned"])
+@pytest.mark.parametrize("half", ["call", "result"])
+def test_a_dropped_pair_stays_dropped_when_a_summary_replaced_what_stood_around_one_half(
+    half: str, form: str, shape: str, tmp_path: Path
+) -> None:
+    """The user spoke before the result came. The other half is before or behind the summary."""
+    keep_first, keep_recent = (1, 1) if half == "result" else (0, 3)
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, select: {types: [tool_call, tool_result], tools: [Read]}}\n"
+        + TRIM.replace("over: 2", "over: 4").replace("messages: 1", f"messages: {keep_recent}")
+        + f"      keep_first: {keep_first}\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    first, second, third = (ROUNDS[shape](i)[0] for i in range(3))
+    full = [first, call_alone(shape, 0), second, ROUNDS[shape](0)[-1], reply(shape, "so"), third]
+    back = list(live.apply(list(full)).messages)
+    assert len(back) == len(full) - 2
+    compactions = 0
+    for i in range(3, 9):
+        more = [reply(shape, f"reply {i}"), ROUNDS[shape](i)[0]]
+        full += more
+        result = live.apply([*back, *more] if form == "returned" else list(full))
+        back = list(result.messages)
+        compactions += result.compacted is True
+        assert left_of(live, full, shape) == back
+    assert compactions > 1

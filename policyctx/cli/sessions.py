@@ -65,7 +65,7 @@ _COLUMNS = (
     *("agent", "project", "newest", "sessions", "calls", "tokens", "cached", "$"),
     "compactions",
 )
-_PROJECT = 48
+_PROJECT = 30
 
 
 @interruptible()

@@ -289,10 +289,11 @@ class Replacements:
         yield from (item for item in items if item.tool_use_id and (item.is_call or item.is_answer))
 
     def _paired(self, replaced: Replaced, given: Sequence[Message], ledger: Ledger) -> Replaced:
-        """Return the list with what messages behind the summary may not be without.
+        """Return the list with what messages around the summary may not be without.
 
         Those are the calls that they answer, late or a second time, with the other results of
-        these; and the beginning of their reply, if it has the thinking that led to them. A result
+        these, and the results of their calls: the ledger drops both halves of a pair or none. The
+        beginning of their reply comes back, too, if it has the thinking that led to them. A result
         whose call is not in the given list either becomes a text of the user. The same object comes
         back if nothing changes.
         """
@@ -304,7 +305,7 @@ class Replacements:
             lone = {
                 place
                 for i, item in enumerate(left.items)
-                if item.is_answer and i not in left.partners
+                if (item.is_call or item.is_answer) and i not in left.partners
                 and (place := places[item.message]) is not None
             }  # fmt: skip
             parted = [*self._parted(places, given)]

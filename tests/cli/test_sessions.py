@@ -166,7 +166,7 @@ def test_a_wrong_time_and_an_unknown_agent_are_told() -> None:
     assert "30d, 12h or 2w" in " ".join(run.stderr.split())
     run = policyctx("sessions", "--agent", "clod")
     assert run.returncode == 1
-    assert "unknown agent 'clod'; known are claude-code, codex, " in run.stderr
+    assert "unknown agent 'clod'; known are claude-code, cline, codex, " in run.stderr
 
 
 def test_an_empty_home_names_each_folder_that_was_looked_in(home: Path) -> None:
