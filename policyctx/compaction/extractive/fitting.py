@@ -7,7 +7,7 @@ shortened, and only a long one: half of a short sentence says something else tha
 from __future__ import annotations
 
 import re
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -110,28 +110,35 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
     A title or a lead comes with the first unit that is under it.
     """
     units = sorted(order, key=lambda unit: unit.place)
-    over: dict[int, list[int]] = {}
-    opened: list[Unit] = []
-    for unit in units:
-        if opened and (opened[-1].group, opened[-1].message) != (unit.group, unit.message):
-            opened = []
+    over: dict[int, tuple[int, ...]] = {}
+    opened: list[int] = []
+    for at, unit in enumerate(units):
+        if at and (units[at - 1].group, units[at - 1].message) != (unit.group, unit.message):
+            opened.clear()
         is_title = unit.text.startswith(_TITLE)
         while opened and (
-            opened[-1].depth >= unit.depth or (is_title and not opened[-1].text.startswith(_TITLE))
+            units[opened[-1]].depth >= unit.depth
+            or (is_title and not units[opened[-1]].text.startswith(_TITLE))
         ):
             opened.pop()
-        over[unit.place] = [one.place for one in opened]
-        opened.append(unit)
-    leads = {place for places in over.values() for place in places}
-    at = {unit.place: i for i, unit in enumerate(units)}
-    left = dict(at)
+        if opened:
+            over[at] = tuple(opened)
+        opened.append(at)
+    leads = {at for places in over.values() for at in places}
+    is_given = bytearray(len(units))
     for unit in order:
-        last = at[unit.place]
-        while units[last].place in leads:
+        last = first = bisect_left(units, unit.place, key=lambda one: one.place)
+        while last in leads:
             last += 1
-        for place in (*over[units[last].place], units[last].place, unit.place):
-            if left.pop(place, None) is not None:
-                yield units[at[place]]._replace(minor=unit.minor, leads=place in leads)
+        for at in (*over.get(last, ()), last, first):
+            if not is_given[at]:
+                is_given[at] = True
+                is_same = units[at].minor == unit.minor and at not in leads
+                yield (
+                    units[at]
+                    if is_same
+                    else units[at]._replace(minor=unit.minor, leads=at in leads)
+                )
 
 
 def size_of(text: str) -> float:
