@@ -187,12 +187,12 @@ def _with_field(holder: PlainValue, name: str, value: object) -> PlainValue:
 
 BlockKind: TypeAlias = Literal["tool_use", "tool_result", "other", "unmarkable"]
 """`unmarkable`: thinking or an empty text, on which a provider takes no marker."""
-_THINKING = frozenset({"thinking", "redacted_thinking"})
+_THINKING = ("thinking", "redacted_thinking")
 _TTLS = {"5m": 300, "1h": 3600}
 # What OpenAI's APIs write in another way, or beside the content. A text is alike in both.
-_ANTHROPIC = frozenset(
-    {*_THINKING, "tool_use", "tool_result", "server_tool_use", "image", "document", "search_result"}
-)
+_ANTHROPIC = (
+    *_THINKING, "tool_use", "tool_result", "server_tool_use", "image", "document", "search_result",
+)  # fmt: skip
 
 
 class CacheBlock(NamedTuple):

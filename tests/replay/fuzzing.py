@@ -57,10 +57,10 @@ _BYTES = 0.25
 def _garble(tree: Any, chance: random.Random) -> None:
     """Mutate a list or an object in place."""
     for _ in range(chance.choice((1, 1, 2, 5))):
-        places = list(_places(tree))
-        if not places:
+        found = list(places(tree))
+        if not found:
             return
-        holder, key = chance.choice(places)
+        holder, key = chance.choice(found)
         what = chance.random()
         if what < 0.7:
             holder[key] = json.loads(json.dumps(chance.choice(ODD)))
@@ -75,7 +75,7 @@ def _garble(tree: Any, chance: random.Random) -> None:
             holder[key] = [holder[key]]
 
 
-def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+def places(tree: Any) -> Iterator[tuple[Any, Any]]:
     """Yield each place in nested lists and objects, as its holder and its key."""
     waiting = [tree]
     while waiting:

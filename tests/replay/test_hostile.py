@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
+from collections.abc import Iterator
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +18,13 @@ from hypothesis import strategies as st
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.reading import items_of
 from policyctx.replay.readers.building import number, seconds, usage
-from policyctx.replay.readers.source import value_of
+from policyctx.replay.readers.registered import glances, readers
+from policyctx.replay.readers.source import source_of, value_of
 from policyctx.replay.reading import recordings_in, recordings_of
 from policyctx.replay.recording import Recording
 from tests.recordings import each_recording
+from tests.replay import synthetic
+from tests.replay.fuzzing import places
 
 CHAT = '{"role": "user", "content": %s}'
 
@@ -179,3 +186,40 @@ def test_a_garbled_record_is_counted_or_refused(records: list[object]) -> None:
         found = read_or_refused(content)
         assert found
         assert isinstance(found, str) or all(one.records > 0 for one in found)
+
+
+ODD: tuple[Any, ...] = (None, 5, "", "x", [], {}, [[]], "9" * 400, {"type": []}, [{"type": {}}])
+FORMATS = [*((name, False) for name in synthetic.documents()),
+           *((name, True) for name in synthetic.line_records())]  # fmt: skip
+
+
+def spoiled(content: Any) -> Iterator[Any]:
+    """Yield a recording with an odd value in one field, and without it, for each kind of field."""
+    seen = set()
+    for holder, key in places(content):
+        field = (key, frozenset(holder)) if isinstance(holder, dict) else id(holder)
+        if field in seen:
+            continue
+        seen.add(field)
+        before = holder[key]
+        for value in ODD:
+            holder[key] = copy.deepcopy(value)
+            yield content
+        if isinstance(holder, dict):
+            del holder[key]
+            yield content
+        holder[key] = before
+
+
+@pytest.mark.parametrize(("format_", "is_lines"), FORMATS)
+def test_an_odd_value_in_any_field_of_any_format_is_counted_or_refused(
+    format_: str, is_lines: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(synthetic, "TURNS", 2)
+    glancing = [one for one in readers() if hasattr(one, "glances") and format_ == one.FORMAT]
+    whole = synthetic.line_records() if is_lines else synthetic.documents()
+    for content in spoiled(whole[format_]):
+        written = synthetic.encoded_lines(content) if is_lines else synthetic.encoded(content)
+        assert read_or_refused(written)
+        for reader in glancing:
+            list(glances(reader, source_of("s", partial(BytesIO, written))))

@@ -73,7 +73,9 @@ def _trajectories(
     trajectory = mapping(value)
     own = _id(trajectory)
     name = names.of(*dict.fromkeys((parent, own)))
-    yield from _read(trajectory, lambda: trajectory.get("steps") or (), name, names)
+    steps = trajectory.get("steps")
+    steps = steps if isinstance(steps, list) else []
+    yield from _read(trajectory, lambda: steps, name, names)
     for inner in objects(trajectory.get("subagent_trajectories")):
         yield from _trajectories(inner, names, parent or own)
 

@@ -527,6 +527,8 @@ def glances(source: Source) -> Iterator[Recording]:
             builder.mark_anew("compaction")
         if record.get("type") != "assistant" or record.get("isApiErrorMessage"):
             continue
+        if not _has_content(message):
+            continue
         billed = usage(message.get("usage"))
         if billed is not None and not billed.prompt:
             continue

@@ -8,8 +8,10 @@ name the call that it works for. The prompt is printed only where the program is
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 
 from policyctx.definitions.items import Message, written_by
+from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import (
     Record,
     RecordingBuilder,
@@ -76,12 +78,14 @@ class _Agent:
         """What was billed for each reply."""
         self._summed = 0
         """How many of these are of runs that have ended."""
+        self._sums = [0, 0]
+        """The prompts and the outputs of all of them."""
 
     def read(self, record: Record) -> None:
         self.builder.records += 1
         kind, message = word(record.get("type")), mapping(record.get("message"))
-        if kind in _MESSAGES and "content" in message:
-            shown = {"role": kind, "content": message["content"]}
+        shown = {"role": kind, "content": message.get("content")}
+        if kind in _MESSAGES and "content" in message and is_message(shown):
             miss_unknown(self.builder, shown)
             if kind == "user":
                 self._hear(shown, record)
@@ -121,9 +125,14 @@ class _Agent:
         self._reply_id, self._is_open = reply_id, billed is None
         if billed is not None:
             if self._billed and self._billed[-1][0] == self._call:
-                self._billed.pop()
+                self._sum_up(self._billed.pop()[1], -1)
             self._billed.append((self._call, billed, self._reply))
+            self._sum_up(billed)
             self.builder.bill(self._call, billed)
+
+    def _sum_up(self, billed: Usage, sign: int = 1) -> None:
+        self._sums[0] += sign * billed.prompt
+        self._sums[1] += sign * billed.output
 
     def _share(self, total: Usage | None) -> None:
         """Give each reply its part of the output that is billed as a sum, by its length.
@@ -131,15 +140,17 @@ class _Agent:
         The sum is of this run or of all so far, whichever has the same prompts.
         """
         self._is_open = False
-        for replies in (self._billed[self._summed :], self._billed):
-            prompt = sum(billed.prompt for _, billed, _ in replies)
-            output = sum(billed.output for _, billed, _ in replies)
+        run = self._billed[self._summed :]
+        of_run = [
+            sum(billed.prompt for _, billed, _ in run), sum(billed.output for _, billed, _ in run),
+        ]  # fmt: skip
+        for replies, (prompt, output) in (run, of_run), (self._billed, self._sums):
             if total is None or prompt != total.prompt or output >= total.output:
                 continue
-            sizes = [size_of(reply["content"]) for _, _, reply in replies]
+            sizes = [*accumulate(size_of(reply["content"]) for _, _, reply in replies)]
             given = 0
-            for number_, (call, billed, _) in enumerate(replies):
-                until = total.output * sum(sizes[: number_ + 1]) // sum(sizes)
+            for size, (call, billed, _) in zip(sizes, replies, strict=True):
+                until = total.output * size // sizes[-1]
                 self.builder.bill(call, replace(billed, output=until - given))
                 given = until
             break

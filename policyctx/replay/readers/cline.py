@@ -45,7 +45,7 @@ _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\)")
 _MODEL = re.compile(r"<model>([^<\n]+)</model>")
 _RESULT = re.compile(r"\[(\w+)(?:\]| .*?\]) Result:\n?|Tool \[(\w+)\] was not executed", re.DOTALL)
 _FAILED = "The tool execution failed"
-_FIELD = re.compile(r"<(\w+)>(.*?)</\1>", re.DOTALL)
+_TAG = re.compile(r"<(/?)(\w+)>")
 _LEAF = re.compile(r"<(\w+)>([^<]*)</\1>")
 
 
@@ -255,13 +255,28 @@ def _result(call: Record, content: list[Record]) -> Record:
 def _written(reply: list[Record], name: str, call_id: str) -> Record | None:
     """Take the call of a tool out of the text of a reply, None if it is not there."""
     for position, block in enumerate(reply):
-        found = re.search(rf"<{name}>(.*?)</{name}>", word(block.get("text")), re.DOTALL)
-        if found is None:
+        before, _, rest = word(block.get("text")).partition(f"<{name}>")
+        inner, end, after = rest.partition(f"</{name}>")
+        if not end:
             continue
-        field = _LEAF if found[1].lstrip().startswith("<args>") else _FIELD
-        asked = {key: value.strip() for key, value in field.findall(found[1])}
-        text = f"{found.string[: found.start()]}{found.string[found.end() :]}".strip()
+        is_nested = inner.lstrip().startswith("<args>")
+        fields = _LEAF.findall(inner) if is_nested else _fields(inner)
+        asked = {key: value.strip() for key, value in fields}
+        text = f"{before}{after}".strip()
         reply[position : position + 1] = [{"type": "text", "text": text}] if text else []
         reply.append({"type": "tool_use", "id": call_id, "name": name, "input": asked})
         return reply[-1]
     return None
+
+
+def _fields(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what is between two tags of one name, but nothing that is inside of another."""
+    tags = [*_TAG.finditer(text)]
+    closed = {tag[2]: tag.start() for tag in tags if tag[1]}
+    end = 0
+    for tag in tags:
+        name = tag[2]
+        if not tag[1] and end <= tag.start() < closed.get(name, -1):
+            value = text[tag.end() : text.index(f"</{name}>", tag.end())]
+            yield name, value
+            end = tag.end() + len(value)

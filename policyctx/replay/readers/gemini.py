@@ -30,7 +30,7 @@ from policyctx.tokens.usage import Usage
 def prompt_of(record: Record, answered: Collection[str]) -> list[Message]:
     """Return what the user said; results of calls that are `answered` are left out."""
     content = record.get("content")
-    if isinstance(content, list):
+    if isinstance(content, list | dict):
         blocks = [block for block in blocks_of(content) if block.get("tool_use_id") not in answered]
         content = _alone(blocks)
     return [] if content == [] else [{"role": "user", "content": content}]
@@ -64,10 +64,10 @@ def billed(reply: Record) -> Usage | None:
 
 
 def blocks_of(content: object) -> list[Record]:
-    """Return parts as blocks; a text alone is one."""
+    """Return parts as blocks; a text alone is one, and so is a part alone."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    return [_block(part) for part in objects(content)]
+    return [_block(part) for part in objects([content] if isinstance(content, dict) else content)]
 
 
 def _block(part: Record) -> Record:
@@ -240,7 +240,8 @@ class _GeminiSession:
     def _marked(self, message: Message) -> Message:
         """Return a message, which says if the program wrote it, and learn the folder from it."""
         content = message["content"]
-        text = content if isinstance(content, str) else word(content[0].get("text"))
+        first = next(iter(objects(content)), {})
+        text = content if isinstance(content, str) else word(first.get("text"))
         if not text.startswith(_CONTEXT):
             return message
         folder = _FOLDER.search(text)

@@ -42,6 +42,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         session = word(record.get("session_id")) or session
         streams.setdefault(session, _Stream()).read(record)
     for position, (session, stream) in enumerate(streams.items()):
+        stream.join()
         if not stream.builder.is_empty:
             if stream.sum.prompt:
                 stream.builder.bill_together(stream.sum)
@@ -57,9 +58,13 @@ class _Stream:
         self._model: str | None = None
         self._reply: list[Record] | None = None
         """The blocks of the reply that is being written."""
+        self._pieces: list[str] = []
+        """Of its last text."""
 
     def read(self, record: Record) -> None:
         self.builder.records += 1
+        if record.get("type") != "message" or record.get("role") != "assistant":
+            self.join()
         kind, role = word(record.get("type")), record.get("role")
         if kind == "message" and role == "assistant":
             self._say({"type": "text", "text": word(record.get("content"))}, record)
@@ -85,10 +90,16 @@ class _Stream:
             self._reply = [block]
             self.builder.called(None, self._model, seconds(record.get("timestamp")))
             self.builder.add({"role": "assistant", "content": self._reply})
-        elif block["type"] == "text" == self._reply[-1]["type"]:
-            self._reply[-1]["text"] += block["text"]
-        else:
+        elif block["type"] != "text" or self._reply[-1]["type"] != "text":
             self._reply.append(block)
+        if block["type"] == "text":
+            self._pieces.append(block["text"])
+
+    def join(self) -> None:
+        """Put the pieces of the last text together."""
+        if self._reply is not None and self._pieces:
+            self._reply[-1]["text"] = "".join(self._pieces)
+        self._pieces = []
 
 
 def _result(record: Record) -> Record:

@@ -6,8 +6,10 @@ trace whose first user message is the same, and those of later traces that conti
 """
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from policyctx.definitions.items import Message, PlainValue
@@ -15,7 +17,7 @@ from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.built_in import RESPONSES
 from policyctx.replay.readers.building import Record, function_call, mapping, number, objects, word
 from policyctx.replay.readers.chat import is_chat_message
-from policyctx.replay.readers.request_log import Exchange, Thread, exchange_of
+from policyctx.replay.readers.request_log import Exchange, Thread, digest, exchange_of
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.spans import TraceSpan, numbered, parsed, span_of, spans_in
 from policyctx.replay.recording import Recording
@@ -60,7 +62,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield the conversations, in the order in which they began."""
-    calls, others = dict[str, _Call](), 0
+    calls, others = dict[tuple[str, str], _Call](), 0
     kept: dict[str, Message] = {}
     for span in spans_in(source):
         if not _is_call(span):
@@ -71,17 +73,9 @@ def recordings(source: Source) -> Iterator[Recording]:
             pairs = zip(call.exchange.prints, call.exchange.messages, strict=True)
             messages = [kept.setdefault(print_, message) for print_, message in pairs]
             call = call._replace(exchange=replace(call.exchange, messages=messages))
-        calls.setdefault(span.id, call)
-    threads: dict[tuple[str, str], Thread] = {}
-    for exchange, has_id in _once(source, calls):
-        thread = threads.get(exchange.beginning)
-        if thread is None and not has_id:
-            # A program may begin a trace with each turn of its user.
-            alike = (one for key, one in threads.items() if key[1] == exchange.beginning[1])
-            thread = next((one for one in alike if one.is_continued_by(exchange)), None)
-        threads[exchange.beginning] = thread = thread or Thread()
-        thread.read(exchange)
-    names, different = source.names(), list(dict.fromkeys(threads.values()))
+        # No span that has an id has these.
+        calls.setdefault((span.trace, span.id) if span.id else ("", str(len(calls))), call)
+    names, different = source.names(), _threads(_once(source, calls))
     for _ in range(0 if different else others):
         source.pass_over("span of another kind")
     for position, thread in enumerate(different, 1):
@@ -91,6 +85,32 @@ def recordings(source: Source) -> Iterator[Recording]:
             thread.builder.not_prompt["span of another kind"] = others
         name = names.of(position) if len(different) > 1 else source.name
         yield thread.builder.recording(name, FORMAT)
+
+
+def _threads(exchanges: Iterable[tuple[Exchange, bool]]) -> list[Thread]:
+    """Return the conversations of calls, which come with whether they name theirs."""
+    threads: dict[tuple[str, str], Thread] = {}
+    # By the first user message and the whole of the newest list.
+    by_list = defaultdict[tuple[str, str], dict[Thread, None]](dict)
+    newest: dict[Thread, tuple[str, str]] = {}
+    for exchange, has_id in exchanges:
+        first = exchange.beginning[1]
+        lists = [(first, one) for one in accumulate(exchange.prints, _digest_of_both)]
+        thread = threads.get(exchange.beginning)
+        if thread is None and not has_id:
+            # A program may begin a trace with each turn of its user.
+            known = (one for key in reversed(lists[:-1]) for one in by_list.get(key, ()))
+            thread = next(known, None)
+        threads[exchange.beginning] = thread = thread or Thread()
+        thread.read(exchange)
+        by_list[newest.get(thread, lists[-1])].pop(thread, None)
+        newest[thread] = lists[-1]
+        by_list[lists[-1]][thread] = None
+    return list(newest)
+
+
+def _digest_of_both(before: str, print_: str) -> str:
+    return digest(before + print_)
 
 
 class _Call(NamedTuple):
@@ -104,16 +124,16 @@ class _Call(NamedTuple):
     """Whether it names its conversation."""
 
 
-def _once(source: Source, calls: dict[str, _Call]) -> Iterator[tuple[Exchange, bool]]:
+def _once(source: Source, calls: dict[tuple[str, str], _Call]) -> Iterator[tuple[Exchange, bool]]:
     """Yield each call once, in order."""
     shown = {call.response for call in calls.values() if call.exchange and call.response[0]}
-    parents = {call.span.parent for call in calls.values()}
-    for call in sorted(calls.values(), key=lambda call: call.span.at or 0):
-        above = calls.get(call.span.parent)
+    parents = {(call.span.trace, call.span.parent) for call in calls.values()}
+    for key, call in sorted(calls.items(), key=lambda pair: pair[1].span.at or 0):
+        above = calls.get((call.span.trace, call.span.parent)) if call.span.parent else None
         if above is not None and above.exchange is not None:
             continue
         if call.exchange is None:
-            is_told = call.response in shown or call.span.id in parents
+            is_told = call.response in shown or key in parents
             if not (is_told or call.span.is_failed):
                 source.pass_over("call without its messages", call.span.record)
         elif not call.response[0] or call.response in shown:
@@ -123,7 +143,7 @@ def _once(source: Source, calls: dict[str, _Call]) -> Iterator[tuple[Exchange, b
 
 def _is_call(span: TraceSpan) -> bool:
     if (operation := span.attributes.get("gen_ai.operation.name")) is not None:
-        return operation in _OPERATIONS
+        return word(operation) in _OPERATIONS
     return any(span.attributes.get(name) == kind for name, kind in _KINDS.items())
 
 
@@ -137,7 +157,7 @@ def _call(span: TraceSpan) -> _Call:
             language_model=word(span.first(_MODELS)) or exchange.language_model,
             at=span.at,
             beginning=(named or span.trace, exchange.beginning[1]),
-            id=span.trace + span.id,
+            id=span.trace + span.id if span.id else "",
         )
     prompt = usage.prompt if usage else 0
     return _Call(span, (response, span.trace, prompt), exchange, bool(named))

@@ -83,7 +83,7 @@ class _Chat:
         self.builder.records += 1
         self.builder.project = self.builder.project or word(record.get("cwd"))
         kind, subtype = word(record.get("type")), word(record.get("subtype"))
-        uuid, before = word(record.get("uuid")), record.get("parentUuid")
+        uuid, before = word(record.get("uuid")), word(record.get("parentUuid")) or None
         if kind not in (*_MESSAGES, "system") or not uuid:
             what = kind or "record without a type"
             self.builder.pass_over(what, known=False, record=record)
@@ -100,7 +100,9 @@ class _Chat:
             self.builder.begin_anew(messages, why="compaction")
         if kind == "system" or not objects(mapping(record.get("message")).get("parts")):
             self.builder.pass_over(f"{kind} {subtype}".strip())
-        self._links[uuid] = known or _Place(before, messages, subtype == _COMPRESSED)
+        # Only a record that is known, so that no circle arises.
+        after = before if before in self._links else None
+        self._links[uuid] = known or _Place(after, messages, subtype == _COMPRESSED)
         self._tip = uuid
 
     def _path(self, uuid: str | None) -> list[Message]:

@@ -206,17 +206,18 @@ def _reply(response: Record) -> list[Message]:
 def print_of(message: Message) -> str:
     """Return a digest of a message, the same for two that differ in cache marks alone."""
     if RESPONSES.recognises(message) and "role" not in message:
-        return _digest(compact_json(message))
+        return digest(compact_json(message))
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     elif isinstance(content, list):
         content = [_without_mark(block) for block in content]
     said = {key: message[key] for key in ("role", "tool_calls", "tool_call_id") if key in message}
-    return _digest(compact_json([said, content]))
+    return digest(compact_json([said, content]))
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return a short text that is the same for the same text alone."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -245,11 +246,6 @@ class Thread:
         pairs = zip(self._prints, exchange.prints, strict=False)
         shorter = min(len(self._prints), len(exchange.prints))
         return next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)
-
-    def is_continued_by(self, exchange: Exchange) -> bool:
-        """Return whether a request has the whole list of the last one, and more."""
-        count = len(self._prints)
-        return self._prints == exchange.prints[:count] and count < len(exchange.prints)
 
     def read(self, exchange: Exchange) -> None:
         """Take a request: what is new in it joins the context, what differs begins it anew."""

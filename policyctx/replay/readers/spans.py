@@ -7,6 +7,8 @@ from policyctx.definitions.items import PlainValue
 from policyctx.replay.readers.building import Record, mapping, objects, seconds, word
 from policyctx.replay.readers.source import Source, value_of
 
+_DIGITS = 21
+
 
 class TraceSpan(NamedTuple):
     """A span, or an event of one."""
@@ -66,7 +68,7 @@ def _inside(resource: PlainValue) -> Iterator[TraceSpan]:
 def span_of(record: object) -> TraceSpan:
     """Return a record as a span, of either form."""
     fields = mapping(record)
-    context, end = mapping(fields.get("context")), fields.get("endTimeUnixNano")
+    context, end = mapping(fields.get("context")), _whole(fields.get("endTimeUnixNano"))
     attributes = fields.get("attributes")
     if not isinstance(attributes, dict):
         attributes = _values(attributes)
@@ -74,7 +76,7 @@ def span_of(record: object) -> TraceSpan:
         word(fields.get("spanId") or context.get("span_id")),
         word(fields.get("parentSpanId") or fields.get("parent_id")),
         word(fields.get("traceId") or context.get("trace_id")),
-        int(word(end)) / 1e9 if word(end).isdecimal() else seconds(fields.get("end_time")),
+        end / 1e9 if end else seconds(fields.get("end_time")),
         "ERROR" in str(mapping(fields.get("status"))),
         attributes,
         fields,
@@ -88,13 +90,20 @@ def _values(pairs: PlainValue) -> Record:
 def _value(value: PlainValue) -> PlainValue:
     kind, inner = next(iter(mapping(value).items()), ("", None))
     if kind == "intValue":
-        return int(str(inner)) if str(inner).isdecimal() else 0
+        return _whole(inner)
     if kind in {"arrayValue", "kvlistValue"}:
         values = mapping(inner).get("values")
         return (
             _values(values) if kind == "kvlistValue" else [_value(one) for one in objects(values)]
         )
     return inner
+
+
+def _whole(value: PlainValue) -> int:
+    """Return a number of 64 bits, which OTLP's JSON has as text or as it is; 0 for another."""
+    is_text = isinstance(value, str) and value.isdecimal() and len(value) < _DIGITS
+    found = int(value) if is_text else value
+    return found if type(found) is int and 0 < found < 2**64 else 0
 
 
 def parsed(value: PlainValue) -> PlainValue:

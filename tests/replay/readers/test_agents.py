@@ -86,6 +86,24 @@ GO: Record = {"id": "1", "type": "user", "content": "go"}
 TOKENS: Record = {"input": 100, "cached": 60, "output": 5}
 
 
+@pytest.mark.parametrize(
+    ("said", "content"),
+    [
+        ({"content": None}, None),
+        ({}, None),
+        ({"content": {"text": "hi"}}, "hi"),
+    ],
+)
+def test_a_gemini_prompt_may_be_nothing_or_one_part(said: Record, content: object) -> None:
+    reply = {"id": "2", "type": "gemini", "content": {"text": "so"}, "tokens": TOKENS}
+    recording = read_one([LINES_HEAD, {"id": "1", "type": "user", **said}, reply])
+    assert [message["content"] for message in recording.messages()] == [
+        content,
+        [{"type": "text", "text": "so"}],
+    ]
+    assert [call.usage for call in recording.calls] == [Usage(40, 60, output=5)]
+
+
 def test_a_gemini_rewind_to_an_unknown_id_removes_all_messages() -> None:
     records = [LINES_HEAD, GO, {"$rewindTo": "lost"}, {**GO, "id": "2", "content": "anew"}]
     assert [message["content"] for message in read_one(records).messages()] == ["anew"]

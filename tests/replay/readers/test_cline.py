@@ -124,6 +124,14 @@ def test_calls_as_text_become_calls_if_they_have_a_result(tmp_path: Path) -> Non
     ]
 
 
+def test_a_field_ends_at_its_own_tag_and_one_without_an_end_is_none(tmp_path: Path) -> None:
+    fields = "</b><open><a>1 <b>2</b> <a>3</a><open></a><b>\n4</b>" + "<a>" * 20_000
+    said = f"So.\n<read_file>{fields}</read_file>"
+    history = [TASK, reply(said), user("[read_file for 'a.py'] Result:\nx")]
+    (call_,) = [one for one in shown(read(tmp_path, history)) if one[0] == "tool_call"]
+    assert json.loads(call_[2]) == {"a": "1 <b>2</b> <a>3", "b": "4"}
+
+
 def test_a_failed_result_says_so_and_images_belong_to_it(tmp_path: Path) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}
     error = "The tool execution failed with the following error:\n<error>none</error>"

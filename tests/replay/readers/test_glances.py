@@ -47,3 +47,12 @@ def test_a_glance_at_a_session_has_what_reading_it_has(tmp_path: Path, format_: 
 def test_a_glance_at_a_trace_has_what_reading_it_has(path: Path) -> None:
     found = list(recordings_in(path))
     assert used(glanced(path, found[0].format)) == used(found)
+
+
+@pytest.mark.parametrize("odd", [{}, {"message": "text"}, {"message": None}, {"message": {}},
+                                 {"message": {"content": 5}}])  # fmt: skip
+def test_a_glance_passes_over_a_reply_that_is_none(tmp_path: Path, odd: dict[str, object]) -> None:
+    path = tmp_path / "s"
+    records = [*synthetic.line_records()["claude-code"], {"type": "assistant", **odd}]
+    path.write_bytes(synthetic.encoded_lines(records))
+    assert used(glanced(path, "claude-code")) == used(recordings_in(path))

@@ -288,3 +288,31 @@ def test_exports_may_be_lines_and_spans_may_be_as_an_sdk_prints_them() -> None:
     [recording] = read_lines(printed)
     assert (recording.format, lengths(recording)) == ("otel", [2, 5])
     assert recording.calls[0].at == 1_767_225_602.0
+
+
+def test_a_span_without_an_id_is_a_call_and_hides_no_other() -> None:
+    nameless = [span(place, semantic(place), spanId="") for place in REPLIES]
+    recording = document_of(export(*nameless, span(7, semantic(2))))
+    assert len(recording.calls) == 3
+    assert [bool(call.id) for call in recording.calls] == [False, False, True]
+
+
+def test_spans_of_two_traces_with_one_id_are_two_calls() -> None:
+    spans = [span(2, semantic(2), traceId=trace) for trace in ("ab", "cd", "ef")]
+    below = span(3, semantic(2), traceId="cd", parentSpanId="s2")
+    assert sum(len(one.calls) for one in read_document(export(*spans, below))) == 3
+
+
+def test_an_end_that_is_a_number_is_a_time_and_an_odd_one_is_none() -> None:
+    for end, at in (1_767_225_602_000_000_000, 1_767_225_602.0), ("9" * 400, None), ([], None):
+        one = span(2, semantic(2), endTimeUnixNano=end)
+        assert [call.at for call in document_of(export(one)).calls] == [at]
+
+
+def test_traces_go_on_with_the_longest_list_that_they_continue() -> None:
+    lists = [CHAT[:2], CHAT[:2], CHAT[:5], CHAT[:5]]
+    spans = [
+        span(at, semantic(len(one), [*one, CHAT[-1]]), traceId=f"t{at}")
+        for at, one in enumerate(lists)
+    ]
+    assert [lengths(one) for one in read_document(export(*spans))] == [[2, 5], [2, 5]]

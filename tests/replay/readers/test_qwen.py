@@ -132,3 +132,9 @@ def test_every_record_is_accounted_for() -> None:
     assert recording.not_prompt == {"system ui_telemetry": 1}
     assert recording.not_understood == {"block of the type hologram": 1, "odd": 1}
     assert recording.records == 7
+
+
+def test_records_that_name_each_other_as_parents_end_a_context() -> None:
+    circle = [user("x", "y", "one"), user("y", "x", "two"), user("z", "z", "three")]
+    recording = read_one([*circle, user("v", "x", "four"), user("w", "z", "five")])
+    assert items_of(recording.messages())[-1].text == "five"
