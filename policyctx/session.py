@@ -64,7 +64,7 @@ class Session:
     says whether to warn when gates compare tokens and no usage is observed. `record` is a file to
     which each call is appended, as it was sent and with its usage, for `policyctx replay`; it may
     have the field `{session_id}`. Only its owner may read it. A failure to write it never fails a
-    call: it gives a warning, and `Totals.unrecorded` counts it.
+    call: the next turn warns, and `Totals.unrecorded` counts it.
 
     Raises `UnknownSummarizerError` if the policy has a `compact` step whose `summary.by` names no
     built-in or registered summarizer, and `MissingExtraError` if that summarizer needs a package

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event, Thread, current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -242,6 +243,7 @@ from policyctx import Session
 from tests.conversations import session_of
 from tests.test_session_record import recorded, loop, USAGES
 from pathlib import Path
+from threading import Event, Thread, current_thread, main_thread
 
 write, left = os.write, int(sys.argv[2])
 def killing(file, content):
@@ -440,9 +442,66 @@ def test_replay_of_a_recording_says_what_was_observed(tmp_path: Path) -> None:
     assert BUILT_IN.role(read(path).messages()[0]) == "user"
 
 
-@pytest.mark.parametrize("before", ['{"a": 1}', "{}\n", "x" * 70_000])
+@pytest.mark.parametrize(
+    "before", ['{"a": 1}', "{}\n", "x" * 70_000, '{"session_id":"mine","important":[1,2,3]}']
+)
 def test_what_a_file_had_before_stays(tmp_path: Path, before: str) -> None:
     path = tmp_path / "own.jsonl"
     path.write_text(before)
     loop(recorded(path), ANTHROPIC, USAGES[:1])
     assert path.read_text().startswith(before.strip() + '\n{"session_id":"s"')
+
+
+@pytest.mark.parametrize("change", ["emptied", "removed"])
+def test_a_line_never_continues_one_that_a_longer_line_has_replaced(
+    tmp_path: Path, change: str
+) -> None:
+    path = tmp_path / "own.jsonl"
+    session, other = recorded(path), recorded(path, "other")
+    session.apply(ANTHROPIC[:1])
+    session.observe(USAGES[0])
+    if change == "emptied":
+        path.write_text("")
+    else:
+        path.unlink()  # many file systems give its number to the next file
+    loop(other, [user("long " * 500)], USAGES[:1])
+    for call in (1, 2):
+        session.apply(ANTHROPIC[: 2 * call + 1])
+        session.observe(USAGES[call])
+    found = {str(one.messages()[0])[:40]: one for one in recordings_in(path)}
+    assert [bills(one) for one in found.values()] == [USAGES[:1], USAGES[1:3]]
+    assert all(one.not_understood == {} for one in found.values())
+
+
+def test_a_whole_line_without_a_newline_stays(tmp_path: Path) -> None:
+    path = tmp_path / "own.jsonl"
+    loop(recorded(path, "one"), ANTHROPIC, USAGES[:2])
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    loop(recorded(path, "two"), ANTHROPIC, USAGES[:1])
+    assert [bills(recording) for recording in recordings_in(path)] == [USAGES[:2], USAGES[:1]]
+
+
+def test_a_process_forked_during_a_write_is_not_held_up_for_ever(tmp_path: Path) -> None:
+    path, parent = tmp_path / "own.jsonl", os.getpid()
+    is_writing, goes_on = Event(), Event()
+
+    def clock() -> float:
+        if os.getpid() == parent and current_thread() is not main_thread():
+            is_writing.set()
+            goes_on.wait(60)
+        return 0.0
+
+    session = recorded(path, clock=clock)
+    session.apply(ANTHROPIC[:1])
+    writer = Thread(target=session.observe, args=(USAGES[1],))
+    writer.start()
+    assert is_writing.wait(60)
+    if (child := os.fork()) == 0:
+        signal.alarm(30)
+        session.apply(ANTHROPIC[:3])
+        session.observe(USAGES[0])
+        os._exit(session.totals().unrecorded)
+    goes_on.set()
+    writer.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert bills(read(path)) == [USAGES[1], USAGES[0]]

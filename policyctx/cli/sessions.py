@@ -88,7 +88,8 @@ def sessions(
 
     Finds the sessions of Claude Code, Codex and others in their usual folders, and honours the
     variables that move these. Reads nothing else, follows no link in them, writes nothing but this
-    report, and sends nothing. The table has the bills that the agents recorded, at the prices of
+    report, and sends nothing; SQLite may make the index of a journal (`-shm`) that an agent left
+    without one. The table has the bills that the agents recorded, at the prices of
     the day of each call. Then the newest sessions are replayed under a policy.
 
     Exit codes: 0 done; 1 when there is no session, or a file could not be read or replayed; 130

@@ -88,7 +88,8 @@ def _system(asked: Asked) -> str:
 
 def _names(tools: object) -> frozenset[str]:
     """Return the names of tools; a hosted tool of OpenAI's has its type as its name."""
-    found = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+    given = tools if isinstance(tools, list | tuple) else ()
+    found = [tool for tool in given if isinstance(tool, dict)]
     named = [tool.get("function") or tool for tool in found]
     return frozenset(str(tool.get("name") or tool.get("type")) for tool in named)
 
@@ -107,10 +108,12 @@ def _plain(message: Message) -> Mapping[str, Any]:
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
+    if not isinstance(content, list | tuple):
+        return {**message, "content": content or []}
     blocks = [
         {name: value for name, value in block.items() if name != "cache_control"}
         if isinstance(block, dict)
         else block
-        for block in content or ()
+        for block in content
     ]
     return {**message, "content": blocks}

@@ -8,6 +8,7 @@ import copy
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from policyctx.definitions.items import Message
@@ -22,6 +23,7 @@ from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
+from policyctx.store.backend import absolute_root
 from policyctx.store.content import Content, Origin
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
@@ -31,6 +33,8 @@ Paths: TypeAlias = Literal["output_dir", "cwd", "absolute"]
 # The field of a placeholder that shows the path in each form.
 _FIELDS: dict[Paths, str] = {"output_dir": "relative_path", "cwd": "cwd_path", "absolute": "path"}
 
+# Characters of the longest path that systems take.
+_LONGEST_PATH = 4096
 # A caller that passes a single result has decided that it is too long.
 _SINGLE_RESULT = PolicySource(
     "offload_tool_result",
@@ -149,8 +153,8 @@ def offload_tool_result(
     several, and `StoreError` if the file cannot be written.
     """
     shapes = tuple(shapes)
-    policy = _single_result(message, shapes)
-    session = _session(policy, output_dir, writer, shapes, session_id=session_id)
+    policy, folder = _single_result(message, shapes, output_dir)
+    session = _session(policy, folder, writer, shapes, session_id=session_id)
     return _result(session.on_tool_result(message), session)
 
 
@@ -165,8 +169,8 @@ async def offload_tool_result_async(
 ) -> OffloadResult:
     """Offload as `offload_tool_result` does, in a thread or with an asynchronous writer."""
     shapes = tuple(shapes)
-    policy, loop = _single_result(message, shapes), asyncio.get_running_loop()
-    session = _session(policy, output_dir, writer, shapes, session_id=session_id, loop=loop)
+    (policy, folder), loop = _single_result(message, shapes, output_dir), asyncio.get_running_loop()
+    session = _session(policy, folder, writer, shapes, session_id=session_id, loop=loop)
     result = await session.on_tool_result_async(message)
     return await asyncio.to_thread(_result, result, session)
 
@@ -183,12 +187,35 @@ def _many_results(paths: Paths) -> Policy:
     return policy.model_copy(update={"placeholder": placeholder})
 
 
-def _single_result(message: Message, shapes: Iterable[Shape]) -> Policy:
-    """Return the policy for a single result; raises `MessagesError` unless there is just one."""
-    count = sum(item.kind == "tool_result" for item in items_of([message], Shapes(shapes)))
-    if count != 1:
-        raise MessagesError(f"expected a message with one tool result, got {count or 'none'}")
-    return parsed_policy(_SINGLE_RESULT)
+def _single_result(
+    message: Message, shapes: Iterable[Shape], output_dir: str | os.PathLike[str]
+) -> tuple[Policy, str | os.PathLike[str]]:
+    """Return the policy for a single result, and its folder as the message itself names it.
+
+    Raises `MessagesError` unless there is just one result.
+    """
+    found = [item for item in items_of([message], Shapes(shapes)) if item.kind == "tool_result"]
+    if len(found) != 1:
+        raise MessagesError(f"expected a message with one tool result, got {len(found) or 'none'}")
+    policy = parsed_policy(_SINGLE_RESULT)
+    return policy, _folder(found[0].text, policy.placeholder.text, output_dir)
+
+
+def _folder(
+    text: str, placeholder: str, output_dir: str | os.PathLike[str]
+) -> str | os.PathLike[str]:
+    """Return the folder as a text spells it that is a placeholder and names a file there.
+
+    A result replaces its earlier file, so a placeholder that spells the folder in another way, such
+    as by a link, would be written over the only copy.
+    """
+    before, _, after = placeholder.partition("{path}")
+    path = Path(text.removeprefix(before).removesuffix(after)[:_LONGEST_PATH])
+    if not text.startswith(before) or not path.is_absolute() or "\0" in text:
+        return output_dir
+    named = path.parent.parent  # the file is in the folder of the session
+    is_same = os.path.realpath(named) == os.path.realpath(absolute_root(output_dir))
+    return named if is_same else output_dir
 
 
 def _session(

@@ -19,7 +19,7 @@ from policyctx.replay.places import RecordingFile
 from policyctx.replay.readers.home import Home, HomeFile, HomeFiles, files_of
 from policyctx.replay.readers.registered import glances, homes, readers
 from policyctx.replay.readers.source import source_of
-from policyctx.replay.recording import ModelCall, Recording
+from policyctx.replay.recording import ModelCall, Recording, is_used_since, repeats
 from policyctx.replay.running import FailedRecording, PartlyRead
 from policyctx.replay.terms import UNNAMED
 from policyctx.resources import open_file
@@ -151,15 +151,18 @@ def counted_once(
 
     Also the calls that were left out for that.
     """
-    found, repeated, seen = list[UsedSession](), Repeated(), dict[str, Path]()
+    found, repeated, seen = list[UsedSession](), Repeated(), set[str]()
+    of_file: dict[Path, set[str]] = {}
     for session in sorted(sessions, key=lambda one: one.last or 0, reverse=True):
-        if since is not None and session.last is not None and session.last < since:
+        if not is_used_since(session.last, since):
             continue
-        again = [call.id for call in session.calls if call.id in seen]
-        ids = ("" if seen[one] == session.path else one for one in again)
-        repeated.setdefault(session.path, Counter()).update(ids)
-        own = [call for call in session.calls if call.id not in seen]
-        seen |= {call.id: session.path for call in own if call.id}
+        again, here = [*repeats((call.id for call in session.calls), seen)], session.path
+        calls = [*zip(session.calls, again, strict=True)]
+        own = [call for call, is_again in calls if not is_again]
+        ids = of_file.setdefault(here, set())
+        ids |= {call.id for call in own}
+        left_out = ("" if call.id in ids else call.id for call, is_again in calls if is_again)
+        repeated.setdefault(here, Counter()).update(left_out)
         found += [replace(session, calls=own)] if own else []
     return found, repeated
 
@@ -197,7 +200,8 @@ def used(sessions: Sequence[UsedSession]) -> Used:
         len(calls),
         sum((call.usage for call in billed if call.usage), Usage(0)),
         sum(costs) if costs else None,
-        Counter(call.model for call in billed if call.dollars is None),
+        # `asdict` copies no Counter: it would count pairs.
+        dict(Counter(call.model for call in billed if call.dollars is None)),
         len(calls) - len(billed),
         sum(call.compacted for call in calls),
     )

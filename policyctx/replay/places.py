@@ -18,7 +18,7 @@ from policyctx.errors import InputError
 from policyctx.replay import reading
 from policyctx.replay.executing.executor import Executor, Job, LostJob
 from policyctx.replay.objects import ObjectUrl
-from policyctx.replay.recording import Recording
+from policyctx.replay.recording import Recording, is_used_since
 
 Place: TypeAlias = Path | ObjectUrl
 
@@ -39,8 +39,7 @@ class RecordingFile:
 
     def takes(self, recording: Recording) -> bool:
         """Return whether a session is not left out; one without times never is."""
-        last = recording.last
-        return self.since is None or last is None or last >= self.since
+        return is_used_since(recording.last, self.since)
 
 
 def place_of(text: str) -> Place:
@@ -210,10 +209,11 @@ def told_apart(found: Sequence[RecordingFile], executor: Executor) -> Iterator[R
 
 
 def _call_ids(file: RecordingFile) -> frozenset[str]:
-    """Return the ids of the calls in a file, in any process; none if it cannot be read."""
+    """Return the ids of the calls taken of a file, in any process; none if it cannot be read."""
     try:
         recordings = reading.recordings_in(file.path, partial=file.partial)
-        calls = chain.from_iterable(recording.calls for recording in recordings)
+        taken = filter(file.takes, recordings)
+        calls = chain.from_iterable(recording.calls for recording in taken)
         return frozenset(call.id for call in calls if call.id)
     except Exception:  # noqa: BLE001 - what is wrong with a file is reported when it is replayed
         return frozenset()

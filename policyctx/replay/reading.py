@@ -429,16 +429,17 @@ def files_in(paths: Iterable[Path]) -> Iterator[Path]:
     is no regular file, such as a device or a broken link. In a folder, pipes are left out and links
     to folders are not followed.
     """
-    for path in paths:
-        if not is_folder(path):
-            yield path
-            continue
+    waiting = [*paths][::-1]
+    while waiting:
+        path = waiting.pop()
         try:
-            inside = sorted(path.iterdir())
+            inside = sorted(path.iterdir(), reverse=True) if is_folder(path) else None
         except OSError:
+            inside = None
+        if inside is None:
             yield path
-            continue
-        yield from files_in(filter(_is_walked, inside))
+        else:
+            waiting += filter(_is_walked, inside)
 
 
 def is_folder(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
@@ -135,15 +135,15 @@ class Recording:
         kept: list[ModelCall] = []
         before: list[Message] = []
         anew, why = False, None
-        for call in self.calls:
+        again = repeats((call.id for call in self.calls), seen)
+        for call, is_again in zip(self.calls, again, strict=True):
             if call.anew:
                 before, anew, why = [], True, call.why_anew
             before += call.new
-            if not call.id or call.id not in seen:
+            if not is_again:
                 why = why if kept else None
                 kept.append(replace(call, new=tuple(before), anew=anew, why_anew=why))
                 before, anew, why = [], False, None
-            seen.add(call.id)
         if len(kept) == len(self.calls):
             return self
         after = self.after if self.after_anew else (*before, *self.after)
@@ -186,6 +186,19 @@ class Recording:
                 context = []
             context.extend(call.new)
             yield context
+
+
+def repeats(ids: Iterable[str], seen: set[str]) -> Iterator[bool]:
+    """Yield of each id of a call whether it was `seen`, and add it; an empty one never was."""
+    for one in ids:
+        is_again = bool(one) and one in seen
+        seen.add(one)
+        yield is_again
+
+
+def is_used_since(last: float | None, since: float | None) -> bool:
+    """Return whether a session with its last call at a time is not left out by `--since`."""
+    return since is None or last is None or last >= since
 
 
 _message = attrgetter("message")

@@ -69,26 +69,34 @@ def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
         yield writer
 
 
+# Bytes of a frame that are unpacked at a time where they become many: of a repetitive text 8 KB may
+# become more than 100 MB.
+_LEAST_READ = 64
+
+
 class _Unpacking(io.RawIOBase):
     """A zstd reader that raises `ValueError`, for an incomplete frame too."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._frame = _zstandard().ZstdDecompressor().decompressobj()
-        self._ready = b""
+        self._ready = memoryview(b"")
+        self._step = _LEAST_READ
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         while not self._ready and not self._frame.eof:
-            raw = self._file.read(io.DEFAULT_BUFFER_SIZE)
+            raw = self._file.read(self._step)
             if not raw:
                 raise ValueError("a packed content is cut off")
             try:
-                self._ready = self._frame.decompress(raw)
+                self._ready = memoryview(self._frame.decompress(raw))
             except _zstandard().ZstdError as error:
                 raise ValueError(f"no packed content: {error}") from error
+            is_small = len(self._ready) < io.DEFAULT_BUFFER_SIZE
+            self._step = min(2 * self._step, io.DEFAULT_BUFFER_SIZE) if is_small else _LEAST_READ
         taken = min(len(buffer), len(self._ready))
         buffer[:taken] = self._ready[:taken]
         self._ready = self._ready[taken:]

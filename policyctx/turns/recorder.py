@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 from policyctx.definitions.items import Medium, Message
@@ -58,8 +57,18 @@ class _Written(NamedTuple):
     call: _OneCall
     id: str
     process: int
-    file: tuple[int, int]
+    head: bytes
+    """How the line begins, with its id."""
+    start: int
     end: int
+
+    def is_in(self, file: int, size: int) -> bool:
+        """Return whether the line is still there, and a line can follow it.
+
+        Somebody may have emptied or replaced the file; a forked process goes on by itself.
+        """
+        there = os.pread(file, len(self.head), self.start) == self.head
+        return there and self.end <= size and self.process == os.getpid()
 
 
 @dataclass(slots=True)
@@ -78,7 +87,6 @@ class Recorder:
     """The last request, whose usage has not come."""
     _process: int = field(default_factory=os.getpid)
     _last: _Written | None = None
-    _lock: Lock = field(default_factory=Lock)
 
     def turn(self, turn: Turn[Result], request: Request, *, changed: bool) -> Turn[Result]:
         """Run a turn, take what it sends, and add to its warnings what failed.
@@ -118,20 +126,20 @@ class Recorder:
 
     def write(self, call: _OneCall, usage: Usage | None) -> None:
         """Append the line of a call; what goes wrong is counted."""
-        with self._lock:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            opened = Descriptor(str(self.path), _FLAGS)
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                opened = Descriptor(str(self.path), _FLAGS)
-                try:
-                    wait_for(opened.number, str(self.path), _PATIENCE_S)
-                    self._append(opened.number, call, usage)
-                finally:
-                    fcntl.flock(opened.number, fcntl.LOCK_UN)
-                    opened.close()
-                self._problem = ""
-            except Exception as error:  # noqa: BLE001 - the call goes on, whatever a message holds
-                self.failed += 1
-                self._problem = str(error) or type(error).__name__
+                # Excludes threads, too, and unlike their locks, a fork copies it free.
+                wait_for(opened.number, str(self.path), _PATIENCE_S)
+                self._append(opened.number, call, usage)
+            finally:
+                fcntl.flock(opened.number, fcntl.LOCK_UN)
+                opened.close()
+            self._problem = ""
+        except Exception as error:  # noqa: BLE001 - the call goes on, whatever a message holds
+            self.failed += 1
+            self._problem = str(error) or type(error).__name__
 
     def _append(self, file: int, call: _OneCall, usage: Usage | None) -> None:
         status = os.fstat(file)
@@ -139,31 +147,29 @@ class Recorder:
             raise OSError(f"{self.path} is not a file")
         if status.st_mode & 0o077:
             os.fchmod(file, 0o600)
-        identity, size, last = (status.st_dev, status.st_ino), status.st_size, self._last
-        if last is not None and (
-            last.file != identity or last.end > size or last.process != os.getpid()
-        ):
-            last = None  # another file, or a forked process, which goes on by itself
+        size, last = status.st_size, self._last
+        if last is not None and not last.is_in(file, size):
+            last = None
         number = f"{secrets.token_hex(6)}-1"
         if last is not None:
             writer, _, before = last.id.partition("-")
             number = f"{writer}-{int(before) + 1}"
         fields = self._fields(call, last, usage)
-        line = compact_json({"session_id": self.session_id, "id": number, **fields})
-        # A lone surrogate becomes its escape in JSON.
-        content = line.encode("utf-8", "backslashreplace") + b"\n"
+        names = {"session_id": self.session_id, "id": number}
+        head, line, between = _encoded(names)[:-1], _encoded({**names, **fields}) + b"\n", b""
         if (end := _whole_end(file, size)) != size:
-            if os.pread(file, len(_START), end) == _START:
+            if _is_cut_off(os.pread(file, size - end, end)):
                 os.ftruncate(file, size := end)  # a process was killed in the middle of its line
             else:
-                content = b"\n" + content  # the file had other content before
+                between = b"\n"  # the file had other content before
         try:
-            _write_all(file, content)
+            _write_all(file, between + line)
         except OSError:
             with suppress(OSError):
                 os.ftruncate(file, size)
             raise
-        self._last = _Written(call, number, os.getpid(), identity, size + len(content))
+        start = size + len(between)
+        self._last = _Written(call, number, os.getpid(), head, start, start + len(line))
 
     def _fields(self, call: _OneCall, last: _Written | None, usage: Usage | None) -> dict[str, Any]:
         request, before = call.request, None if last is None else last.call
@@ -199,6 +205,22 @@ def _whole_end(file: int, size: int) -> int:
             return start + found + 1
         end = start
     return 0
+
+
+def _encoded(record: dict[str, Any]) -> bytes:
+    """Return a record as JSON; a lone surrogate becomes its escape."""
+    return compact_json(record).encode("utf-8", "backslashreplace")
+
+
+def _is_cut_off(line: bytes) -> bool:
+    """Return whether a line without an end is of a recorder, and not whole."""
+    try:
+        json.loads(line if line.startswith(_START) else "0")
+    except RecursionError:
+        return False
+    except ValueError:
+        return True
+    return False
 
 
 def _write_all(file: int, content: bytes) -> None:

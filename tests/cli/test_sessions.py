@@ -138,6 +138,37 @@ def test_the_report_as_json_has_the_same_figures(home: Path) -> None:
     assert found["replay"] is None
 
 
+def test_a_model_without_a_price_is_in_the_report(home: Path) -> None:
+    path = claude(home / ".claude/projects/p/a.jsonl", calls=3)
+    path.write_text(path.read_text().replace("claude-sonnet-4-5", "my-local-model"))
+    found = report()
+    assert found["total"]["without_price"] == {"my-local-model": 3}
+    assert found["sessions"][0]["without_price"] == {"my-local-model": 3}
+
+
+def test_a_call_that_one_session_has_twice_counts_once(home: Path) -> None:
+    path = codex(home / ".codex/sessions/1.jsonl")
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, *lines[-3:]]).replace("500", "501", 1))
+    found = report()
+    assert found["total"]["calls"] == found["replay"]["total"]["calls"]
+
+
+def test_folders_nested_without_end_hide_no_session(home: Path) -> None:
+    codex(home / ".codex/sessions/1.jsonl")
+    deep = os.open(home / ".codex/sessions", os.O_RDONLY)
+    for _ in range(1_100):
+        os.mkdir("d", dir_fd=deep)
+        below = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+    run = policyctx("sessions", "--no-replay", "--json", "--jobs", "1")
+    assert (run.returncode, json.loads(run.stdout)["total"]["calls"]) == (0, 1), run.stderr
+    run = policyctx("replay", "coding-agent", home / ".codex", "--json")
+    assert json.loads(run.stdout)["total"]["calls"] == 1, run.stderr
+
+
 def test_calls_that_a_resumed_session_repeats_count_once(home: Path) -> None:
     claude(home / ".claude/projects/p/a.jsonl", calls=2, ids="s", days=2)
     claude(home / ".claude/projects/p/b.jsonl", calls=3, ids="s", days=1)

@@ -18,6 +18,7 @@ from policyctx import (
 )
 from tests.conversations import Message, calls, results, user
 from tests.recipes.offloaded import (
+    TOOL_ID,
     blocks,
     content,
     files_in,
@@ -174,6 +175,21 @@ def test_a_placeholder_of_another_folder_is_a_result_like_any_other(tmp_path: Pa
     second = single(first.message, tmp_path / "two")
     assert text(second.file) == content(first.message)
     assert text(first.file) == "x" * 1000
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("real", "link"), ("link", "real"), ("real/../real", "real"), ("real", "link/../real")],
+)
+def test_a_folder_that_is_spelled_in_another_way_keeps_the_only_copy(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    once = single(results((TOOL_ID, "the only copy")), tmp_path / first)
+    again = single(once.message, tmp_path / second)
+    assert text(once.file) == "the only copy"
+    assert again == OffloadResult(once.message, 0, once.file)
 
 
 def test_sessions_do_not_share_files(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from policyctx.replay.executing.executor import Here
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.places import WorkPart, files, told_apart
+from policyctx.replay.reading import recordings_in
 from policyctx.replay.recording import ModelCall, Recording
 from tests.cli.running import policyctx
 
@@ -42,6 +43,11 @@ def session(path: Path, *numbers: int) -> Path:
         records += turn(number, records[-1]["uuid"] if records else None, path.stem)
     path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     return path
+
+
+def read_recording(path: Path) -> Recording:
+    [recording] = recordings_in(path)
+    return recording
 
 
 def read(folder: Path, *, jobs: int = 1) -> dict[str, list[Recording]]:
@@ -81,6 +87,21 @@ def test_a_file_alone_is_not_read_twice(tmp_path: Path) -> None:
     path = session(tmp_path / "a.jsonl", 1, 2)
     (file,) = told_apart(files([path]), Here())
     assert not file.repeated
+
+
+def test_a_session_that_is_left_out_takes_no_call_from_another(tmp_path: Path) -> None:
+    session(tmp_path / "a.jsonl", 1, 2)
+    session(tmp_path / "b.jsonl", 1, 2, 3)
+    first = read_recording(tmp_path / "a.jsonl").last
+    assert first is not None
+    found = told_apart(files([tmp_path], since=first + 0.5), Here())
+    left = [one for file in found for one in WorkPart(file).recordings()]
+    assert [(len(one.calls), one.repeated) for one in left] == [(3, 0)]
+
+
+def test_an_empty_id_is_never_a_repeated_one() -> None:
+    calls = tuple(ModelCall((), id=one) for one in ("", "1", "", "1"))
+    assert len(Recording("s", "chat", calls).counted_once({""}).calls) == 3
 
 
 def test_a_compaction_among_the_repeated_calls_begins_the_next_one_anew() -> None:

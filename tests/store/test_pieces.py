@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from policyctx.store.content import Content
-from policyctx.store.files import Format
+from policyctx.store.files import Format, packed_pieces, unpacking
 from policyctx.store.filesystem import ContextFileSystem
 
 # Halves of a character that come apart, pieces of nothing, and lines over several of them.
@@ -82,3 +85,15 @@ def test_pieces_that_break_off_leave_nothing(store: ContextFileSystem) -> None:
     with pytest.raises(ValueError, match="no more"):
         store.save([Content("a.json", Failing(), packed=True)])
     assert not any(Path(store.root).iterdir())
+
+
+def test_a_repetitive_text_is_unpacked_in_small_pieces() -> None:
+    packed = packed_pieces([b"the same line\n" * 1_000] * 2_000)
+    tracemalloc.start()
+    try:
+        read = sum(map(len, iter(partial(unpacking(io.BytesIO(packed)).read, 1 << 16), b"")))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read == 28_000_000
+    assert peak < 6_000_000

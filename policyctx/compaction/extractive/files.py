@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from posixpath import normpath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
@@ -197,6 +198,7 @@ _VERBS: Mapping[str, frozenset[str]] = {
 # A field of an input that holds this many characters, or a line break, is text, not a name.
 _LONG = 80
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
+_GONE = frozenset(("deleted", "moved"))
 _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
@@ -206,7 +208,8 @@ _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
 _SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)(?![\w~./@+-])"
 _SHELL = (
     ("read", re.compile(rf"(?<![\w/-])(?:cat|head|tail|less|nl|bat|sed -n)\s+{_SHELL_PATH}")),
-    ("written", re.compile(rf"(?<![-=0-9&])>>?\s*{_SHELL_PATH}")),
+    ("written", re.compile(rf"(?<![-=0-9&>])>\s*{_SHELL_PATH}")),
+    ("edited", re.compile(rf"(?<![-=0-9&])>>\s*{_SHELL_PATH}")),
 )
 # What a program does with each path behind it.
 _PROGRAMS: Mapping[str, str] = {
@@ -215,6 +218,7 @@ _PROGRAMS: Mapping[str, str] = {
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
 _SUFFIX = re.compile(r"\w\.\w+$")
+_MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
 
 
@@ -240,7 +244,7 @@ class FileState(NamedTuple):
         state = self.state if stays else after.state
         if self.state == "written":
             # A file that the agent made and deleted again is not a change.
-            state = {"edited": "written", "deleted": "undone"}.get(state, state)
+            state = "undone" if state in _GONE else {"edited": "written"}.get(state, state)
         return FileState(self.path, state, self.message if stays else after.message)
 
 
@@ -279,23 +283,42 @@ def files_of(
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.then(new)
-    once = (_each_once(files) if used else files).values()
-    left = [file for file in reversed(once) if file.state != "undone"]
-    gone = {"deleted", "moved"}
-    return tuple(sorted(left, key=lambda file: (not file.is_changed, file.state in gone)))
+    left = _left(_each_once(files) if used else files)
+    return tuple(sorted(left, key=lambda file: (not file.is_changed, file.state in _GONE)))
+
+
+def _left(files: Mapping[str, FileState]) -> list[FileState]:
+    """Return the files that are left, last used first: none of a folder that was deleted later."""
+    left: list[FileState] = []
+    # By folder, what was done with the files in it.
+    gone: dict[str, set[str]] = {}
+    for path, file in reversed(tuple(files.items())):
+        parts = path.split("/")
+        ends = range(1, len(parts) if gone else 0)
+        # A folder may be named from the working directory on.
+        over = {"/".join(parts[start:end]) for end in ends for start in range(end)} & gone.keys()
+        for one in over:
+            gone[one].add(file.state)
+        if not over and file.state != "undone":
+            left.append(file)
+        if file.state == "deleted":
+            gone.setdefault(path.rstrip("/"), set())
+    made = {one for one, states in gone.items() if states and states <= {"written", "undone"}}
+    return [one for one in left if one.state != "deleted" or one.path.rstrip("/") not in made]
 
 
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
     """Return the files, a relative path and the only absolute path that ends with it as one."""
     absolute: dict[str, list[str]] = {}
-    for path in filter(_ABSOLUTE.match, files):
-        absolute.setdefault(path.rpartition("/")[2], []).append(path)
+    for path in files:
+        if _ABSOLUTE.match(path) and path[0] != "~":
+            absolute.setdefault(path.rpartition("/")[2], []).append(path)
     once: dict[str, FileState] = {}
     for path, file in files.items():
-        bare = path.removeprefix("./")
+        bare = path.removeprefix("./").removeprefix("~/")
         alike = absolute.get(bare.rpartition("/")[2], ())
         ends = [one for one in alike if one.endswith(f"/{bare}")]
-        named = file._replace(path=ends[0] if len(ends) == 1 else bare)
+        named = file._replace(path=ends[0] if len(ends) == 1 else path.removeprefix("./"))
         before = once.pop(named.path, None)
         once[named.path] = named if before is None else before.then(named)
     return once
@@ -321,7 +344,8 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
         if verb != "named" or "." in path.rpartition("/")[2]:
             yield _LINES_OF_PATH.sub("", one_line(path)), verb
     elif call.command is not None:
-        yield from _uses_in(call.command)
+        given = call.fields.get("workdir")
+        yield from _uses_in(call.command, f"{given}/" if isinstance(given, str) else "")
 
 
 def _verb_in(name: str, words: Iterable[str] | None = None) -> str | None:
@@ -329,13 +353,29 @@ def _verb_in(name: str, words: Iterable[str] | None = None) -> str | None:
     return next((verb for verb, names in _VERBS.items() if found & names), None)
 
 
-def _uses_in(command: str) -> Iterator[tuple[str, str]]:
+def _uses_in(command: str, folder: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the paths of a command that starts in a folder, with the verb.
+
+    In a folder that only the shell knows, as `$DIR`, a relative path names no file.
+    """
     for part in command_parts(command):
-        for verb, pattern in _SHELL:
-            for path in pattern.findall(part):
-                if not path.startswith("/dev/"):
-                    yield path, "restored" if part.startswith("git show") else verb
-        yield from _changes_in(part.partition(">")[0].split())
+        if moves := _MOVES.match(part):
+            folder = _joined(folder, f"{moves[1]}/") if moves[1] else None
+            continue
+        uses = [(path, verb) for verb, pattern in _SHELL for path in pattern.findall(part)]
+        if part.startswith("git show"):
+            uses = [(path, "restored") for path, _ in uses]
+        for path, verb in (*uses, *_changes_in(part.partition(">")[0].split())):
+            where = path if verb == "restored" else _joined(folder, path)
+            if where and not where.startswith("/dev/"):
+                yield where, verb
+
+
+def _joined(folder: str | None, path: str) -> str | None:
+    if _ABSOLUTE.match(path) or not folder:
+        return path if folder is not None or _ABSOLUTE.match(path) else None
+    whole = normpath(folder + path)
+    return f"{whole}/" if path.endswith("/") else whole
 
 
 def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:

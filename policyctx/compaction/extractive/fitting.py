@@ -62,6 +62,8 @@ class Unit(NamedTuple):
 
 # Files that were only read, or are scratch, of which the newest are of use where none was changed.
 _MOST_OTHERS = 6
+# Changed files that are of use where room is short.
+_MOST_CHANGED = 12
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
@@ -87,8 +89,14 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     for group in Group:
         entries = contents.of(group)
         others = 0
+        newest = entries[-1].message if entries else 0
+        ended = contents.said.get(Group.LAST, ())
+        if group is Group.USER and ended and ended[-1].message > newest and not ended[-1].working:
+            # The newest words were answered too.
+            newest = ended[-1].message
         for position, one in enumerate(entries):
-            rate, unit = _rated(one, group, (position, len(entries), others), cues)
+            at = (position, len(entries), others, newest)
+            rate, unit = _rated(one, group, at, cues)
             others += isinstance(one, FileState) and not one.is_changed
             streams.setdefault((group, rate, unit.minor), []).append(unit._replace(place=place))
             place += 1
@@ -151,12 +159,15 @@ def _by_weight(unit: Unit) -> tuple[float, int]:
     return -unit.weight, -unit.place
 
 
-def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tuple[float, Unit]:
+def _rated(
+    one: Entry, group: Group, at: tuple[int, int, int, int], cues: Cues
+) -> tuple[float, Unit]:
     """Return the rate of an entry's stream, and the entry as a unit.
 
-    `at` is its place in its group, the size of the group, and how many lesser files come before.
+    `at` is its place in its group, the size of the group, how many lesser files come before, and
+    the newest message of the group.
     """
-    position, count, others = at
+    position, count, others, newest = at
     of_user, weight = group is Group.USER, float(position)
     unit = Unit(written(one), group, one.message, of_user, hard=False, weight=weight, place=0)
     if isinstance(one, Quote):
@@ -165,9 +176,10 @@ def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tu
         # Beside changed ones what was only read says little.
         is_beside = position > others or others >= _MOST_OTHERS
         rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
-        return rate, unit._replace(weight=-weight, minor=is_beside and not one.is_changed)
+        minor = position >= _MOST_CHANGED if one.is_changed else is_beside
+        return rate, unit._replace(weight=-weight, minor=minor)
     if group in {Group.USER, Group.EARLIER}:
-        return _weighed(one, unit, position, count, cues)
+        return _weighed(one, unit, position / count, newest, cues)
     minor = one.minor
     if group is Group.TASKS:
         weight = -weight
@@ -181,14 +193,13 @@ def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tu
     return _RATES[group], unit._replace(weight=weight, minor=minor)
 
 
-def _weighed(one: Quote, unit: Unit, position: int, count: int, cues: Cues) -> tuple[float, Unit]:
-    recency = position / count
+def _weighed(one: Quote, unit: Unit, recency: float, newest: int, cues: Cues) -> tuple[float, Unit]:
     if one.pasted:
         user = unit.user and not one.minor
         return _LITTLE, unit._replace(weight=recency, minor=one.minor, user=user)
     weight, hard = weight_of(one.text, cues)
-    is_filler = weight < 0 and FILLER.fullmatch(one.text) is not None and position < count - 1
-    unit = unit._replace(weight=weight + recency, hard=hard, minor=one.minor or is_filler)
+    minor = one.minor or (one.message != newest and FILLER.fullmatch(one.text) is not None)
+    unit = unit._replace(weight=weight + recency, hard=hard, minor=minor)
     if unit.group is Group.EARLIER:
         has_value = hard or values_in(one.text)
         return _EARLIER, unit._replace(minor=unit.minor or not has_value)
@@ -296,8 +307,8 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
                 yield SummaryLine(str(unit.group))
             yield SummaryLine(_line(unit, before), unit)
             before = unit
-    if left_out.lines:
-        yield SummaryLine(str(left_out))
+    if said := str(left_out):
+        yield SummaryLine(said)
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
@@ -318,11 +329,16 @@ def fitted(
     """
     before, users = contents.left_out, sum(unit.user for unit in order)
     users += sum(one.more for one in contents.said.get(Group.USER, ()))
+    changed = {written(file) for file in contents.files if file.is_changed}
+    files = sum(unit.text in changed for unit in order)
     if not has_plenty(limits):
         order = [unit for unit in order if not unit.minor] or order
 
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
-        left_out = before.with_more(users - sum(unit.user for unit in units), archive)
+        # Where room is so short that fewer stand, it is not for the count.
+        kept = sum(unit.text in changed for unit in units)
+        more = files - kept if kept >= _MOST_CHANGED else 0
+        left_out = before.with_more(users - sum(unit.user for unit in units), more, archive)
         return list(lines_of((*units, *cut), layout, left_out))
 
     units = _without_around(order, limits)

@@ -32,11 +32,12 @@ from policyctx.tokens.encoders import words_in
 
 # Characters of a question of a tool that asks, and of the answer.
 _LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
-# Thanks and the like, which say nothing by themselves.
+# Thanks, questions for the progress, and the like, which say nothing by themselves.
 FILLER = re.compile(
     r"(?:(?:thanks?|thank you|ok(?:ay)?|wow|great|nice|cool|perfect|awesome|excellent|good|hmm?|hi"
     r"|hello|hey|lol|sure|very|so|much|job|work|go|on|ahead|continue|proceed|try|again|now|danke|super|prima|merci|谢谢|多谢|好的?|嗯|收到|辛苦了"
-    r"|不错)\b\W*)+",
+    r"|不错|(?:(?:any|an|the|give me|what(?:\Ws| is)) )*"
+    r"(?:eta|(?:progress|status)(?: update)?|update)(?: please)?(?=\W*$))\b\W*)+",
     re.IGNORECASE,
 )
 _QUESTION_MARK = ("?", "？")
@@ -54,12 +55,26 @@ _NAMES_RULES = re.compile(r"#? ?((?:AGENTS|CLAUDE|GEMINI)\.md)\b")
 _READS_RULES = re.compile(
     r"[^;&|]{0,60}(?:path\W+|\bcat |\bsed -n \S+ )[^\"\s;]*?\b((?:AGENTS|CLAUDE|GEMINI)\.md)\W*$"
 )
+# How a sentence tells its reader what not to do; one that only describes a thing does not.
+_PROHIBITS = re.compile(
+    r"(?:^|[.;:,(\u2013\u2014] ?|\b(?:and|but|please|you) )\W{0,4}(?:never|do not|don't|avoid) \w"
+    r"|\b(?:must|may|should|shall)(?: ?not|n't| never)\b|\b(?:forbidden|prohibited|not allowed)\b"
+    r"|\b(?:niemals?|verboten|dürfen (?:\w+ )?nicht|darf nicht|ne \w+ (?:pas|jamais)|interdit)\b"
+    r"|不要|不得|不能|不可|不许|禁止|切勿|请勿|严禁|勿",
+    re.IGNORECASE,
+)
 _LINE_NUMBER = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
 _MOST_RULES, _LONGEST_RULE = 8, 240
 # How the agent's words end that wait for an answer, or that were broken off; the characters of an
 # answer that is quoted with them, and of them.
 _LEFT_OPEN = ("?", "？", ":", "：")
 _SHORT_ANSWER, _SHORT_QUESTION = 42, 120
+# A summary that only its provider can read, and the line that stands for it.
+_COMPACTION = re.compile(r'"type": ?"(?:\w+_)?compaction(?:_summary)?"')
+_UNREADABLE = (
+    "[compaction that only its provider can read: of what stood before it only the user's words"
+    " are here]"
+)
 # Where the names of an attachment are looked for: at the ends of its block.
 _ENDS = 1_000
 _NAMES = re.compile(
@@ -180,6 +195,8 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
         for one in pieces_of(_TAG.sub("", item.text), of_agent=True):
             binds = cues_of().negations.found_in(one.text)
             yield Quote(f"{item.role}: {one.text}", item.message, user=True, minor=not binds)
+    elif item.kind == "unknown" and _COMPACTION.search(item.text[:_ENDS]):
+        yield Quote(_UNREADABLE, item.message, user=True, pasted=True)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 
@@ -197,7 +214,7 @@ def _rules_in(item: Item, author: str, reading: Reading, position: int) -> Itera
         rules = (
             f"[{named[1]}: {shortened(one.text, _LONGEST_RULE)}]"
             for one in pieces_of(text, of_agent=True)
-            if not one.pasted and one.text[0] != "#" and cues_of().negations.found_in(one.text)
+            if not one.pasted and one.text[0] != "#" and _PROHIBITS.search(one.text)
         )
         for rule in islice(rules, _MOST_RULES):
             yield Quote(rule, item.message, user=True, pasted=True)

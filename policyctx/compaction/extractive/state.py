@@ -130,7 +130,15 @@ _RESULT, _COMMIT, _STATUS, _STASH = " => ", "git commit", "git status", "git sta
 _PUTS_BACK = re.compile(
     r"git (?:-\S+ )*(?:stash (?:pop|apply)|restore\b|checkout (?:[^;&]* )?(?:-- |[^\s;&]+\.\w+))"
 )
-_ID_SAID = re.compile(r"\b(?:ID|id):? ([\w-]*\d[\w-]*|[\w-]{6,})")
+_ID_SAID = re.compile(r"(?:\b|_)(?:ID|id)[:=]? ?([\w-]*\d[\w-]*|[\w-]{6,})")
+# How a command is left to run, and how a result says that it goes on.
+_BEHIND = re.compile(r"[^&>]&(?![&>])")
+_RUNS_ON = re.compile(
+    r"\b(?:in (?:the )?background|running with|session[ _]ID\W{1,2}\d"
+    r"|exit(?:[ _]code)?\W{1,3}(?:undefined|null|none))\b",
+    re.IGNORECASE,
+)
+_STARTED, _NO_OUTPUT, _UNQUOTED = "started in the background", "no output", "output not quoted"
 # The mark of a step that files were changed after.
 _SINCE = "; edited since: "
 
@@ -169,6 +177,8 @@ def steps_of(
     for call in calls:
         command = _command_of(call)
         if (at := _asked_for(call, steps)) is not None:
+            if call.result is None or _outcome(call, "") in {_STARTED, _NO_OUTPUT, _UNQUOTED}:
+                continue
             command = steps.pop(at).one.text.partition(_RESULT)[0]
         elif not _keys_of(command) and not _in_background(call):
             is_open = call is calls[-1] and call.result is None
@@ -223,7 +233,11 @@ def _in_background(call: Call) -> bool:
 def _command_of(call: Call) -> str:
     """Return the command of a call in one line: without its first `cd`, a long one cut inside."""
     parts = [(separator, one_line(given)) for separator, _, given in parts_in(call.command or "")]
-    while len(parts) > 1 and parts[0][1].startswith("cd "):
+    # The steps of a long one are not to be in what is cut out.
+    is_long = sum(len(one) for _, one in parts) > _LONGEST_COMMAND
+    while len(parts) > 1 and (
+        parts[0][1].startswith("cd ") or (is_long and not _keys_of(parts[0][1]))
+    ):
         del parts[0]
     text = "".join(f"{' ' * (sign != ';')}{sign} {one}" for sign, one in parts)
     return shortened(text.lstrip("&|; "), _LONGEST_COMMAND)
@@ -277,7 +291,7 @@ _CHANGED = re.compile(r"(?:modified|new file|deleted|renamed): |(?:[MADRU]{1,2}|
 # A line that only surrounds what was printed.
 _FRAME = re.compile(
     r"<|Output:|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
-    r"|.*\bwarning: "
+    r"|.*\b(?:warning: |exit\w*\W{1,3}(?:undefined|null|none)\b)"
 )
 # What programs print of a test that failed, and of what it expected.
 _ERROR = re.compile(
@@ -300,6 +314,8 @@ def _outcome(call: Call, command: str) -> str:
     text = call.result
     ends = text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
     codes = _EXIT_CODE.findall(ends)
+    behind = _BEHIND.search(" ".join(command_parts(call.command or ""))) or _RUNS_ON.search(ends)
+    runs = not codes and (behind or _in_background(call))
     code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
     parts = [f"{separator}{plain}" for separator, plain, _ in parts_in(command)]
     if code == "exit code 0" and re.search("[;|]", " ".join(parts)):
@@ -311,8 +327,9 @@ def _outcome(call: Call, command: str) -> str:
     if call.failed:
         errors = [line for line in said if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [line for line in said if line in {*errors, *shown[-1:], *said[-_LAST_LINES:]}]
-    elif not shown and (len(said) <= _LAST_LINES or len(parts) == 1):
+    elif not shown and (runs or len(said) <= _LAST_LINES or len(parts) == 1):
         shown = said[-_LAST_LINES:]
     words = shortened(" / ".join(dict.fromkeys(shown)), _LONGEST_WORDS)
-    unsaid = "output not quoted" if said else "no output"
-    return ": ".join(filter(None, (code, words))) or unsaid
+    if runs and not code and "running" not in words:
+        code = _STARTED
+    return ": ".join(filter(None, (code, words))) or (_UNQUOTED if said else _NO_OUTPUT)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, groupby, islice
+from typing import TypeVar
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -30,7 +31,7 @@ from policyctx.compaction.extractive.fitting import (
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
-from policyctx.compaction.extractive.texts import pieces_of
+from policyctx.compaction.extractive.texts import Piece, pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
@@ -47,6 +48,8 @@ from policyctx.tokens.counter import TokenCounter, counter_for
 _MANY = 1_000_000
 # How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
+_NUMBERED_TITLE = re.compile(r"\d+\. .*[:：]")
+_Said = TypeVar("_Said", Quote, Piece)
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -87,7 +90,12 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
     users = [one for one in said if one.user]
     seen = {one.text for one in last}
     seen |= {one.text.partition(ASKED)[2][:-1] for one in users}
-    foreign = (one for found in before for one in pieces_of(found.left_over) if not one.pasted)
+    foreign = (
+        Quote(one.text, -1, user=False, minor=stood)
+        for found in before
+        for one, stood in _with_titles(pieces_of(found.left_over), _STOOD)
+        if not one.pasted
+    )
 
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
@@ -96,9 +104,7 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
         {
             Group.USER: [*_once(users)],
             Group.AGENT: [*_once((one for one in said if not one.user), seen)],
-            Group.EARLIER: [
-                *carried(Group.EARLIER), *(Quote(one.text, -1, user=False) for one in foreign),
-            ],
+            Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: steps_of(carried(Group.STEPS), calls, files),
             Group.LAST: last,
@@ -107,6 +113,7 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
         LeftOut(
             sum(found.contents.left_out.lines for found in before),
             tuple(dict.fromkeys(n for found in before for n in found.contents.left_out.archives)),
+            sum(found.contents.left_out.files for found in before),
         ),
     )  # fmt: skip
 
@@ -125,8 +132,30 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
 # between them; of the agent's last message as many pieces as there may be room for.
 _TYPED_PIECES, _FIRST, _RULES = 40, 4, 8
 _RULE = re.compile(
-    r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|DO NOT|FORBIDDEN|CRITICAL)\b|必须|禁止|不得|严禁"
+    r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|D[Oo] NOT|do NOT|FORBIDDEN|CRITICAL|[Nn]on-negotiable)\b"
+    r"|必须|禁止|不得|严禁"
 )
+
+
+# How another writer's summary says how things stood then, which later work has settled.
+_STOOD = re.compile(
+    r"\b(?:CURRENT|[Cc]urrently|[Cc]urrent (?:[Ww]ork|[Tt]ask|[Bb]ranch|\w+ error)|NOT yet"
+    r"|[Ss]till [Nn]eeds?|[Rr]emaining [Ww]ork|[Pp]ending [Tt]asks?|in_progress)\b"
+    r"|\b[Nn]ext [Ss]teps?\b|[Ll]eft off|Working on|当前工作|待办任务|尚未"
+)
+
+
+def _with_titles(pieces: Iterable[_Said], pattern: re.Pattern[str]) -> Iterator[tuple[_Said, bool]]:
+    """Yield the pieces, each with whether the pattern is in it or in a title or lead over it."""
+    # What is under a numbered title may be as deep as the title.
+    under = _MANY
+    for one in pieces:
+        numbered = _NUMBERED_TITLE.fullmatch(one.text) is not None
+        under = _MANY if numbered or one.depth < under else under
+        found = pattern.search(one.text) is not None
+        if found and (numbered or one.text[0] == "#" or one.text[-1] in ":："):
+            under = min(under, one.depth + (not numbered))
+        yield one, found or one.depth >= under
 
 
 def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote]:
@@ -136,14 +165,15 @@ def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote]:
         first = list(islice(group, most + 1))
         kept = len(first) if len(first) <= most else _FIRST if user else most
         yield from first[:kept]
-        newest = deque[Quote]()
+        newest, is_rule = deque[Quote](), deque[bool]()
         rules = unkept = 0
-        for one in chain(first[kept:], group):
+        for one, binds in _with_titles(chain(first[kept:], group), _RULE):
             newest.append(one)
+            is_rule.append(binds)
             if len(newest) <= END_OF_LAST:
                 continue
             minor = newest.popleft()
-            if user and rules < _RULES and _RULE.search(minor.text):
+            if is_rule.popleft() and user and rules < _RULES:
                 rules += 1
                 yield minor
             elif room is None or minor.pasted or minor.text[0] == "#" or minor.text[-1] in ":：":

@@ -326,9 +326,6 @@ def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[tuple[str, 
 def _led(
     lead: str, items: list[tuple[str, bool]], under: int, *, of_agent: bool
 ) -> Iterator[tuple[str, bool, int]]:
-    if of_agent and lead and not items:
-        # It announces what is not quoted.
-        return
     whole = f"{lead} {'; '.join(item for item, _ in items)}".strip()
     is_list = len(items) <= 1 or all(is_item for _, is_item in items)
     if is_list and words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:

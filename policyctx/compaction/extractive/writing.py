@@ -65,7 +65,8 @@ _FORMER_LEFT_OUT = re.compile(
     r"User, in order; (?P<count>\d+) more orders? (?:left out|in archive (?P<archives>.+)):"
 )
 _LEFT_OUT = re.compile(
-    r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
+    r"Left out:(?: (?P<count>\d+) lines? of the user)?,?(?: (?P<files>\d+) lines? of files)?"
+    r"(?:; archives? (?P<archives>.+))?\."
 )
 _MOST_ARCHIVES = 3
 
@@ -83,27 +84,32 @@ _FILE = re.compile(
 
 
 class LeftOut(NamedTuple):
-    """The user's lines that there was no room for, in this summary and those before it."""
+    """The lines that there was no room for, in this summary and those before it."""
 
     lines: int = 0
+    """Of the user."""
     archives: tuple[str, ...] = ()
     """The archives that hold them."""
+    files: int = 0
+    """Of changed files."""
 
     def __str__(self) -> str:
-        if not self.lines:
+        counts = ((self.lines, "of the user"), (self.files, "of files"))
+        said = ", ".join(f"{n} line{'s' * (n > 1)} {what}" for n, what in counts if n)
+        if not said:
             return ""
         names = self.archives
         if len(names) > _MOST_ARCHIVES:
             names = (names[0], "…", names[-1])
         where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
-        return f"Left out: {self.lines} line{'s' * (self.lines > 1)} of the user{where}."
+        return f"Left out: {said}{where}."
 
-    def with_more(self, lines: int, archive: str) -> LeftOut:
-        """Return it with `lines` more of them, which the archive holds."""
-        if not lines:
+    def with_more(self, lines: int, files: int, archive: str) -> LeftOut:
+        """Return it with more of them, which the archive holds."""
+        if not (lines or files):
             return self
         names = dict.fromkeys((*self.archives, *filter(None, (archive,))))
-        return LeftOut(self.lines + lines, tuple(names))
+        return LeftOut(self.lines + lines, tuple(names), self.files + files)
 
 
 NOTHING_LEFT_OUT = LeftOut()
@@ -152,7 +158,8 @@ def read_back(text: str) -> ReadBack:
             known, group = True, _LABELS.get(line, Group.USER)
             if more is not None:
                 archives = tuple(filter(None, (more["archives"] or "").split(", ")))
-                left_out = LeftOut(int(more["count"]), archives)
+                files = more.groupdict().get("files")
+                left_out = LeftOut(int(more["count"] or 0), archives, int(files or 0))
         elif known and line.startswith(ENTRY):
             entries += 1
             if group is not None:
@@ -168,8 +175,8 @@ def read_back(text: str) -> ReadBack:
     if kept and not any(found.values()):
         return ReadBack(Contents({}), text)
     matches = (_FILE.fullmatch(one.text) for one in found.pop(Group.FILES))
-    files = tuple(_file(match) for match in matches if match is not None)
-    return ReadBack(Contents(found, files, left_out), "\n".join(kept))
+    states = tuple(_file(match) for match in matches if match is not None)
+    return ReadBack(Contents(found, states, left_out), "\n".join(kept))
 
 
 def _add_below(quotes: list[Quote], line: str, group: Group) -> None:

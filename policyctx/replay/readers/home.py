@@ -107,22 +107,30 @@ def _matching(
     folder: Path, levels: Sequence[str], found: HomeFiles
 ) -> Iterator[tuple[os.DirEntry[str], Mapping[str, os.DirEntry[str]]]]:
     """Yield what is no folder and matches, each with what is beside it, by name."""
-    if not found.is_there:
-        return
+    # No recursion: whoever writes in the folder may nest folders without end.
+    waiting = _listed(folder, levels, found) if found.is_there else []
+    while waiting:
+        entry, levels, entries = waiting.pop()
+        any_depth = levels[0] == "**"
+        # Behind `**` only the name of a file stands.
+        name, below = (levels[1:] if any_depth else levels)[0], levels if any_depth else levels[1:]
+        if entry.is_dir(follow_symlinks=False):
+            if below and (any_depth or fnmatchcase(entry.name, name)):
+                waiting += _listed(Path(entry.path), below, found)
+        elif (any_depth or not below) and fnmatchcase(entry.name, name):
+            yield entry, entries
+        elif below and entry.is_symlink() and (any_depth or fnmatchcase(entry.name, name)):
+            found.left_out["link"] += 1
+
+
+def _listed(
+    folder: Path, levels: Sequence[str], found: HomeFiles
+) -> list[tuple[os.DirEntry[str], Sequence[str], Mapping[str, os.DirEntry[str]]]]:
+    """Return what a folder has, the last one first, each with the levels and what is beside it."""
     try:
         with os.scandir(folder) as listed:
             entries = {entry.name: entry for entry in sorted(listed, key=lambda one: one.name)}
     except OSError as error:
         found.unreadable[folder] = error.strerror or str(error)
-        return
-    any_depth = levels[0] == "**"
-    name, below = (levels[1:] if any_depth else levels)[0], levels if any_depth else levels[1:]
-    # Behind `**` only the name of a file stands.
-    for entry in entries.values():
-        if entry.is_dir(follow_symlinks=False):
-            if below and (any_depth or fnmatchcase(entry.name, name)):
-                yield from _matching(Path(entry.path), below, found)
-        elif (any_depth or not below) and fnmatchcase(entry.name, name):
-            yield entry, entries
-        elif below and entry.is_symlink() and (any_depth or fnmatchcase(entry.name, name)):
-            found.left_out["link"] += 1
+        return []
+    return [(entry, levels, entries) for entry in reversed(entries.values())]

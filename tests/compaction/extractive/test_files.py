@@ -245,3 +245,49 @@ def test_files_that_were_only_read_stand_beside_changed_ones_where_there_is_room
     assert files(*edited("c1", "src/a.py"), *looks) == ["src/a.py: edited"]
     found = files(*edited("c1", "src/a.py"), *looks, max_words=2400)
     assert found == ["src/a.py: edited", "src/r1.py: read", "src/r0.py: read"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd /private/tmp/x/probe && cp /srv/app/a.cs ./a.cs",
+        "mkdir -p $D/probe && cd $D/probe && ./dump > out.ndjson",
+        'cd "$(mktemp -d)"; touch b.txt',
+    ],
+)
+def test_a_file_of_another_folder_is_not_listed_as_one_of_the_work(command: str) -> None:
+    assert files(*edited("c1", "src/a.py"), *ran(command, "", "c2")) == ["src/a.py: edited"]
+
+
+def test_a_path_behind_a_cd_is_that_of_its_folder() -> None:
+    found = files(*ran("cd /srv/other && sed -i s/1/2/ src/a.py && cd ../lib && touch b.py", ""))
+    assert found == ["/srv/lib/b.py: written", "/srv/other/src/a.py: edited"]
+    both = files(*edited("c1", "/home/u/app/src/a.py"), *ran("cd ~/app; rm src/a.py", "", "c2"))
+    assert both == ["/home/u/app/src/a.py: deleted"]
+
+
+def test_files_of_a_folder_that_was_deleted_later_are_not_listed() -> None:
+    made = ran("mkdir -p cmd/probe && cat > cmd/probe/main.go <<'E'\nx\nE", "", "c2")
+    gone = ran("rm -rf cmd/probe/", "", "c4")
+    assert files(*edited("c1", "src/a.go"), *made, *gone) == ["src/a.go: edited"]
+    old = edited("c3", "/srv/app/cmd/probe/old.go")
+    assert files(*made, *old, *gone) == ["cmd/probe/: deleted"]
+    assert files(*gone, *made) == ["cmd/probe/main.go: written", "cmd/probe/: deleted"]
+
+
+def test_a_file_that_was_made_and_moved_stands_where_it_is() -> None:
+    found = files(*ran("touch a/x.go", "", "c1"), *ran("mv a/x.go b/x.go", "", "c2"))
+    assert found == ["b/x.go: written"]
+
+
+def test_a_file_that_was_added_to_is_edited() -> None:
+    assert files(*ran("cat >> tests/x.py <<'E'\nx\nE", "")) == ["tests/x.py: edited"]
+
+
+def test_of_many_changed_files_the_newest_twelve_and_the_count_of_the_others_stand() -> None:
+    many = [one for i in range(20) for one in edited(f"c{i}", f"src/part_{i}.py")]
+    summary = summary_of(user("Go."), *many)
+    assert len(group(summary, Group.FILES)) == 12
+    assert summary.split("\n")[-1] == "Left out: 8 lines of files."
+    assert later(summary).split("\n")[-1] == "Left out: 8 lines of files."
+    assert len(files(*many, max_words=2400)) == 20

@@ -29,7 +29,7 @@ contents = st.builds(
     Contents,
     st.fixed_dictionaries(groups),
     st.lists(files, max_size=3).map(tuple),
-    st.builds(LeftOut, st.integers(0, 99), st.just(())),
+    st.builds(LeftOut, st.integers(0, 99), st.just(()), st.integers(0, 9)),
 )
 
 
@@ -66,6 +66,8 @@ def test_a_summary_by_another_writer_is_left_over_whole() -> None:
         (LeftOut(1), "Left out: 1 line of the user."),
         (LeftOut(7, ("c-001",)), "Left out: 7 lines of the user; archive c-001."),
         (LeftOut(9, ("a", "b")), "Left out: 9 lines of the user; archives a, b."),
+        (LeftOut(9, ("a",), 1), "Left out: 9 lines of the user, 1 line of files; archive a."),
+        (LeftOut(0, (), 30), "Left out: 30 lines of files."),
     ],
 )
 def test_what_is_left_out_is_counted_and_read_back(left_out: LeftOut, text: str) -> None:

@@ -377,9 +377,11 @@ def test_a_line_for_the_client_is_not_quoted() -> None:
     assert group(summary_of(user("Push."), said(report)), Group.LAST) == ["- Pushed."]
 
 
-def test_an_announcement_of_what_is_not_quoted_is_left_out() -> None:
-    summary = summary_of(user("Mend it."), said("The port was taken. Let me fix it:"))
-    assert group(summary, Group.LAST) == ["- The port was taken."]
+def test_what_the_agent_announces_last_is_quoted() -> None:
+    last = "The port was taken on both of the machines. Let me add a test, and commit it:"
+    found = group(summary_of(user("Mend it."), said(last)), Group.LAST)
+    assert found == ["- The port was taken on both of the machines.", *found[1:]]
+    assert found[1:] == [" Let me add a test, and commit it:"]
 
 
 def test_pasted_text_in_a_summary_of_another_writer_is_left_out() -> None:
@@ -420,3 +422,67 @@ def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     at = [line.strip() for line in found].index("Tasks MUST be in order.")
     assert found[at - 1].endswith("## Part 39")
     assert found[at + 1].endswith("The label is REQUIRED for each of them.")
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_quoted"),
+    [
+        ("Please do not bring the old name back.", True),
+        ("The pump runs alone: never add code that calls it.", True),
+        ("Files that nothing reads must not be shown as read.", True),
+        ("不要修改 vendor 目录。", True),
+        ("All commands are local: no calls of a network.", False),
+        ("`lib/cli/` parses flags by hand (no framework, by design).", False),
+        ("The reader does not follow links, nor does it need an index.", False),
+    ],
+)
+def test_of_a_file_of_rules_only_what_forbids_something_is_quoted(
+    rule: str, is_quoted: bool
+) -> None:
+    found = told(user("Mend it."), *ran("cat AGENTS.md", f"{RULES[:56]}\n\n{rule}\n"))
+    assert found[1:] == [f"- [AGENTS.md: {rule}]"] * is_quoted
+
+
+@pytest.mark.parametrize(
+    "remark", ["Ok, ETA?", "Progress update?", "Give me an update please", "What’s the ETA?"]
+)
+def test_a_remark_that_asks_for_the_progress_leaves(remark: str) -> None:
+    messages = [user("Never touch `db/`."), user(remark), user("The halls are 4, 5 and 6.")]
+    assert told(*messages) == ["- Never touch `db/`.", "- The halls are 4, 5 and 6."]
+    order = user("Update the status in `a.md`.")
+    assert len(told(*messages[::2], order, user("Go on with hall 7."))) == 4
+
+
+def test_the_newest_remark_leaves_when_it_was_answered() -> None:
+    messages = [user("Mend hall 4, and then hall 5."), user("Try again")]
+    assert told(*messages) == ["- Mend hall 4, and then hall 5.", "- Try again"]
+    assert told(*messages, said("Both halls are done.")) == ["- Mend hall 4, and then hall 5."]
+
+
+def test_of_a_long_message_what_stands_under_a_title_of_rules_is_kept() -> None:
+    filler = "\n\n".join(f"Part {i} of the pump is made of steel by them." for i in range(60))
+    rules = "## Integrity (non-negotiable)\n\n- Tests stay as they are.\n- Score in one run.\n"
+    text = f"{filler}\n\n{rules}\n## Context\n\n- It is old.\n\n{filler}"
+    found = told(user(text))
+    assert "  - Tests stay as they are." in found or "   Tests stay as they are." in found
+    assert not [line for line in found if "It is old" in line]
+
+
+def test_a_compaction_that_only_its_provider_can_read_is_named() -> None:
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
+    found = told(user("Use port 8081."), compaction, user("Go on with hall 4."))
+    assert found[1].startswith("- [compaction that only its provider can read")
+    assert [found[0], found[2]] == ["- Use port 8081.", "- Go on with hall 4."]
+
+
+def test_what_another_summary_says_of_its_present_is_left_out_where_room_is_short() -> None:
+    foreign = (
+        "## Decisions\n\n- We use port 8081 for `hall_4`.\n\n## Current work\n\n- Mend `a.py`.\n"
+        "\n7. Pending Tasks:\n\n   - Mend the `pump_5` of hall 4.\n   - Paint `hall_6`.\n"
+        "\n## Notes\n\n- CURRENT: the build of `b.py` fails.\n- Never edit `vendor/` by hand.\n"
+    )
+    found = group(later(foreign, user("Go on with hall 4.")), Group.EARLIER)
+    assert [line[2:] for line in found if line[2] != "#"] == [
+        "We use port 8081 for `hall_4`.",
+        "Never edit `vendor/` by hand.",
+    ]

@@ -219,7 +219,7 @@ def test_what_stops_a_process_stands_behind_its_start(command: str) -> None:
     started = ran("cd app && nohup npm start > a.log 2>&1 & sleep 7", "Local: http://localhost:9/")
     found = steps(summary_of(GO, *started, *ran(command, "", "c2")))
     assert found == [
-        "- nohup npm start > a.log 2>&1 & sleep 7 => Local: http://localhost:9/",
+        "- nohup npm start > a.log 2>&1 & sleep 7 => started in the background: Local: http://localhost:9/",
         f"- {command} => no output",
     ]
 
@@ -484,3 +484,39 @@ def test_a_status_names_the_branch_and_the_changed_files() -> None:
     [line] = steps(summary_of(GO, *ran("git status", printed)))
     assert line.startswith("- git status => On branch fix / modified: a0.py")
     assert [name for name in names if name not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "line"),
+    [
+        ("make all", "SESSION_ID=54507\nexit=undefined", "SESSION_ID=54507"),
+        ("make all", "<cell>Session ID: 812</cell>\nexit_code: null", ""),
+        ("nohup ./fill.sh > fill.log 2>&1 &", "", ""),
+        ("(./fill.sh &); make all", "[1] 4410", "[1] 4410"),
+    ],
+    ids=["session", "no code", "shell", "part"],
+)
+def test_no_result_is_claimed_of_a_command_that_goes_on(
+    command: str, printed: str, line: str
+) -> None:
+    found = steps(summary_of(GO, *ran(command, printed)))[0]
+    assert found.startswith(f"- {command} => started in the background")
+    assert found.endswith(line)
+    assert "no output" not in found
+    assert "undefined" not in found
+
+
+def test_what_says_nothing_of_a_command_in_the_background_leaves_its_line() -> None:
+    began = ran("make all", "SESSION_ID=54507\nexit=undefined")
+    polls = "await tools.write_stdin({session_id: 54507})"
+    empty = [chat_calls(("c2", "exec", polls)), chat_result("c2", "")]
+    ended = [chat_calls(("c3", "exec", polls)), chat_result("c3", "9 passed\nexit code 0")]
+    line = "- make all => started in the background: SESSION_ID=54507"
+    assert steps(summary_of(GO, *began, *empty)) == [line]
+    assert steps(summary_of(GO, *began, *empty, *ended)) == ["- make all => exit code 0: 9 passed"]
+
+
+def test_of_a_long_command_the_part_that_starts_something_is_quoted() -> None:
+    made = ran(f"export A={'x' * 300}; nohup ./fill.sh > fill.log & echo pid $!", "pid 41")
+    line = "- nohup ./fill.sh > fill.log & echo pid $! => started in the background: pid 41"
+    assert steps(summary_of(GO, *made)) == [line]
