@@ -91,7 +91,10 @@ class HeadParser(HttpRequestParser):
         if largest > self._most:
             self.held = largest
             text = f"Got more than {self._most} bytes in a head"
-            raise HttpProcessingError(code=431, message=text)
+            error = HttpProcessingError(code=431, message=text)
+            if not body.is_eof():  # whoever reads it would wait for its end
+                body.set_exception(error)
+            raise error
         if found[0]:
             self._newest = found[0][-1][1]
         return found

@@ -262,6 +262,9 @@ class Proxy:
 
     def _refusal(self, error: Exception) -> RefusedError:
         """Return the answer to a request that was not forwarded."""
+        if isinstance(error, HttpProcessingError):  # in its body; the connection says it to the log
+            text = f"the request cannot be read: {wrong_with(error)}"
+            error = RefusedError(error.code, "invalid_request_error", text)
         if isinstance(error, RefusedError):
             return error
         if isinstance(error, BodyTooLargeError):

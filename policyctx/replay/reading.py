@@ -12,7 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from policyctx.errors import MissingExtraError, ReaderError, UnreadableRecordingError
+from policyctx.errors import (
+    MissingExtraError,
+    PolicyctxError,
+    ReaderError,
+    UnreadableRecordingError,
+)
+from policyctx.replay.executing.executor import unexpected
 from policyctx.replay.objects import ObjectUrl, Opener
 from policyctx.replay.readers.appearance import PAGE, appearance
 from policyctx.replay.readers.building import RecordingNames
@@ -330,8 +336,12 @@ def _recordings(path: str, name: str, opened: Opened, *, partial: bool) -> Itera
             else:
                 return
         looks = appearance(opened, source)
+    except PolicyctxError:
+        raise
     except OSError as error:
         raise UnreadableRecordingError(path, error.strerror or str(error)) from error
+    except Exception as error:  # a defect of a reader
+        raise UnreadableRecordingError(path, unexpected(error)) from error
     if refusal is not None:
         why = f"{looks.sentence}; read as {refusal.format}, {refusal.why}; --partial reads the rest"
         raise UnreadableRecordingError(

@@ -44,6 +44,8 @@ def read_or_refused(content: bytes) -> list[Recording] | str:
     try:
         return read(content)
     except UnreadableRecordingError as error:
+        if "unexpected" in error.why:  # an exception that no code foresaw is a defect
+            raise
         return str(error)
 
 

@@ -62,6 +62,22 @@ def test_a_package_may_register_a_reader(tmp_path: Path) -> None:
     assert run.stdout == "diary days.jsonl [{'role': 'user', 'content': 'a fine day'}]\n"
 
 
+@pytest.mark.parametrize("command", [("tokens",), ("plan", "coding-agent"),
+                                     ("replay", "coding-agent")])  # fmt: skip
+def test_a_defect_of_a_reader_is_told_as_a_failure_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    register_reader(tmp_path, READER)
+    (tmp_path / "days.jsonl").write_text('{"dear_diary": 1}\n{"no": "diary"}\n', encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    run = policyctx(*command, "days.jsonl", cwd=tmp_path)
+    assert "unexpected KeyError: 'dear_diary' in diaries.py, line 13" in " ".join(
+        run.stderr.split()
+    )
+    assert "Traceback" not in run.stderr
+    assert run.returncode != 0
+
+
 def blocks(kind: str) -> list[str]:
     """The blocks of one language on the page of recordings."""
     text = Path(__file__).parents[2].joinpath("docs/recordings.md").read_text(encoding="utf-8")

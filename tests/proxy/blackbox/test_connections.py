@@ -562,6 +562,9 @@ def test_an_answer_with_wrong_chunks_is_cut_and_the_log_says_why(
     assert "secret" not in proxy.logged
 
 
+CHUNKED_BODY = request(b"POST", b"/v1/messages", b"", b"Transfer-Encoding: chunked\r\n") + (
+    b"2\r\n{}\r\n"
+)
 REFUSED = {
     b"POST / HTTP/1.1\r\nHost: h\r\nX: secret\x01\r\n\r\n": (400, "Invalid header value char"),
     b"POST / HTTP/1.1\r\nHost: h\r\nX: secret\n\r\n": (
@@ -588,6 +591,11 @@ REFUSED = {
         431,
         "Got more than 131072 bytes",
     ),
+    CHUNKED_BODY + b"0\r\n" + b"".join(b"A%d: %b\r\n" % (i, b"a" * 9_000) for i in range(30)): (
+        431,
+        "Got more than 131072 bytes",
+    ),
+    CHUNKED_BODY + b"1;secret=" + b"a" * 600_000: (431, "Got more than 131072 bytes"),
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03": (
         400,
         "Received HTTPS traffic on an HTTP port",
