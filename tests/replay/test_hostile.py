@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.reading import items_of
-from policyctx.replay.readers.building import number, seconds, usage
+from policyctx.replay.readers.building import usage
 from policyctx.replay.readers.registered import glances, readers
 from policyctx.replay.readers.source import source_of, value_of
+from policyctx.replay.readers.values import number, seconds
 from policyctx.replay.reading import recordings_in, recordings_of
 from policyctx.replay.recording import Recording
 from tests.recordings import each_recording

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from policyctx.replay.readers.building import Record, mapping, objects, word
 from policyctx.replay.readers.source import Database, JsonLines, Opened, Source, ZipArchive
+from policyctx.replay.readers.values import Record, mapping, objects, word
 
 PAGE = "docs/recordings.md lists the formats, and shows how to add one"
 

@@ -8,31 +8,19 @@ a step. A sub-agent is a recording of its own.
 from collections.abc import Callable, Iterable, Iterator
 
 from policyctx.definitions.items import Message, PlainValue
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    RecordingNames,
-    function_call,
-    mapping,
-    number,
-    objects,
-    seconds,
-    usage,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, RecordingNames, function_call, usage
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
 FORMAT = "atif"
 
-_OF_STEP = frozenset(
-    {
-        "step_id", "timestamp", "source", "model_name", "reasoning_effort", "message",
-        "reasoning_content", "tool_calls", "observation", "metrics", "is_copied_context",
-        "llm_call_count", "extra",
-    }
-)  # fmt: skip
+_OF_STEP = frozenset({
+    "step_id", "timestamp", "source", "model_name", "reasoning_effort", "message",
+    "reasoning_content", "tool_calls", "observation", "metrics", "is_copied_context",
+    "llm_call_count", "extra",
+})  # fmt: skip
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 # A prompt that has less than this share of the one before, after words of a program, is another.
 _SHRUNK = 0.5

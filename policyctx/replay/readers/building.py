@@ -5,48 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any, TypeAlias
 
 from policyctx.definitions.items import Message
 from policyctx.errors import UsageError
-from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message
-from policyctx.replay.recording import (
-    Anew,
-    MarkedPlace,
-    ModelCall,
-    Recording,
-    SummedBill,
-    Unread,
-)
-from policyctx.tokens.usage import MOST_TOKENS, Usage, usage_of
-
-Record: TypeAlias = dict[str, Any]
-_LAST_SECOND = 253_402_300_799
-"""Of the year 9999, since 1970."""
-
-
-def word(value: object) -> str:
-    """Return a text as it is; anything else is none."""
-    return value if isinstance(value, str) else ""
-
-
-def mapping(value: object) -> Record:
-    """Return an object as it is; anything else is an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def objects(value: object) -> list[Record]:
-    """Return the objects of a list; anything else is an empty one."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def number(value: object) -> int:
-    """Return a count from 0 to `MOST_TOKENS`; anything else is 0."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return 0
-    return value if 0 < value <= MOST_TOKENS else 0
+from policyctx.replay.readers.values import Record, as_text, objects, size_of, word
+from policyctx.replay.recording import Anew, MarkedPlace, ModelCall, Recording, SummedBill, Unread
+from policyctx.tokens.usage import Usage, usage_of
 
 
 def usage(fields: object) -> Usage | None:
@@ -57,36 +22,33 @@ def usage(fields: object) -> Usage | None:
         return None
 
 
-def seconds(time: object) -> float | None:
-    """Return a time as seconds since 1970: ISO 8601, or a number of seconds or milliseconds.
-
-    A time without a zone is taken as UTC, so that a recording reads the same everywhere. Returns
-    None for anything else, and for a number beyond the year 9999.
-    """
-    if isinstance(time, str):
-        try:
-            moment = datetime.fromisoformat(time)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except (OverflowError, ValueError):
-            return None
-    if isinstance(time, bool) or not isinstance(time, int | float):
-        return None
-    # `not` refuses NaN as well. Seconds above 1e11 are 3,000 years away, so they are milliseconds.
-    if not abs(time) <= 1000 * _LAST_SECOND:
-        return None
-    return time / 1000 if time > 1e11 else float(time)  # noqa: PLR2004
-
-
-def size_of(value: object) -> int:
-    """Return the characters of a value as JSON; 0 for None."""
-    return 0 if value is None else len(compact_json(value))
-
-
 def function_call(call_id: object, name: object, arguments: object) -> Record:
     """Return a call in the form of the chat API, whose arguments are JSON text."""
-    text = arguments if isinstance(arguments, str) else compact_json(arguments)
-    function = {"name": word(name), "arguments": text}
+    function = {"name": word(name), "arguments": as_text(arguments)}
     return {"id": word(call_id), "type": "function", "function": function}
+
+
+def calls_of(calls: object, call_id: str = "id", name: str = "name") -> Record:
+    """Return the field of a reply that has its calls, nothing without any; their keys are named."""
+    found = objects(calls)
+    made = [function_call(one.get(call_id), one.get(name), one.get("arguments")) for one in found]
+    return {"tool_calls": made} if made else {}
+
+
+def tool_use(call_id: object, name: object, arguments: object) -> Record:
+    """Return the block of a call."""
+    return {"type": "tool_use", "id": word(call_id), "name": word(name), "input": arguments}
+
+
+def tool_result(call_id: object, content: object, *, is_error: bool) -> Record:
+    """Return the block of what a call gave."""
+    result = {"type": "tool_result", "tool_use_id": word(call_id), "content": content}
+    return {**result, "is_error": True} if is_error else result
+
+
+def thinking(text: object, signature: object = "") -> Record:
+    """Return the block of what a model thought."""
+    return {"type": "thinking", "thinking": text, "signature": word(signature)}
 
 
 class RecordingBuilder:
@@ -234,6 +196,11 @@ class RecordingBuilder:
         `beside` are the tokens of each prompt that no message shows.
         """
         self._sum = SummedBill(usage, len(self._calls) if calls is None else calls, beside)
+
+    def found(self, name: str, format_: str) -> Iterator[Recording]:
+        """Yield what was gathered, if there is a message or a call."""
+        if not self.is_empty:
+            yield self.recording(name, format_)
 
     def recording(self, name: str, format_: str) -> Recording:
         """Return what was gathered."""

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from policyctx.messages.shapes.blocks import BESIDE_CONTENT, BLOCK_TYPES
-from policyctx.replay.readers.building import Record, RecordingBuilder, mapping, objects, word
+from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, objects, word
 from policyctx.replay.recording import Recording
 
 FORMAT = "chat"
@@ -48,8 +49,7 @@ def recordings(source: Source) -> Iterator[Recording]:
             add_said(rest, record)
         else:
             source.pass_over("record that is not a message", record)
-    if not rest.is_empty:
-        yield rest.recording(source.name, FORMAT)
+    yield from rest.found(source.name, FORMAT)
 
 
 def is_chat_message(record: object) -> bool:

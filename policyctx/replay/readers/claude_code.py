@@ -26,17 +26,10 @@ from policyctx.definitions.items import Author, Authored, Message, written_by
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.messages.editing import request_content
 from policyctx.messages.reading import is_message
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    objects,
-    seconds,
-    usage,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, usage
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Usage
@@ -64,7 +57,7 @@ _TEXTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({
 _SHOWN_HOOKS = ("SessionStart", "UserPromptSubmit")
 
 
-def text_of(record: Record) -> str:
+def as_text(record: Record) -> str:
     """Return what an attachment says to the model; empty where no text of it is recorded.
 
     What the program adds is in an element of its own, and what the user wrote is not.
@@ -585,7 +578,7 @@ class _ClaudeSession:
             self._by_uuid[uuid] = agent
         if record.get("isApiErrorMessage"):
             agent.pass_over(record, "API error")
-        elif kind == "attachment" and (text := text_of(record)):
+        elif kind == "attachment" and (text := as_text(record)):
             agent.attach(record, text, is_said=is_of_user(record))
         elif kind not in _MESSAGES:
             agent.pass_over(record, kind or "record without a type", known=kind in _NOT_PROMPT)

@@ -8,23 +8,14 @@ name the call that it works for. The prompt is printed only where the program is
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from policyctx.definitions.items import Message, written_by
 from policyctx.messages.reading import is_message
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    number,
-    objects,
-    seconds,
-    size_of,
-    usage,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, usage
 from policyctx.replay.readers.chat import miss_unknown
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, size_of, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -61,8 +52,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for position, ((session, call), agent) in enumerate(agents.items()):
         agent.builder.project = project
         name = f"{source.name}#{call or session}" if position else source.name
-        if not agent.builder.is_empty:
-            yield agent.builder.recording(name, FORMAT)
+        yield from agent.builder.found(name, FORMAT)
 
 
 class _Agent:
@@ -76,8 +66,10 @@ class _Agent:
         """Whether a line with another id belongs to the newest reply."""
         self._billed: list[tuple[int, Usage, Message]] = []
         """What was billed for each reply."""
-        self._summed = 0
+        self._ended = 0
         """How many of these are of runs that have ended."""
+        self._settled = 0
+        """How many of them have their part of a sum, or get none."""
         self._sums = [0, 0]
         """The prompts and the outputs of all of them."""
 
@@ -114,6 +106,8 @@ class _Agent:
 
     def _say(self, message: Record, record: Record) -> None:
         billed, blocks = _usage(message.get("usage")), objects(message["content"])
+        if text := word(message["content"]):
+            blocks = [{"type": "text", "text": text}]
         reply_id = word(message.get("id"))
         if self._reply is not None and (self._is_open or reply_id == self._reply_id != ""):
             self._reply["content"].extend(blocks)
@@ -140,21 +134,25 @@ class _Agent:
         The sum is of this run or of all so far, whichever has the same prompts.
         """
         self._is_open = False
-        run = self._billed[self._summed :]
-        of_run = [
-            sum(billed.prompt for _, billed, _ in run), sum(billed.output for _, billed, _ in run),
-        ]  # fmt: skip
-        for replies, (prompt, output) in (run, of_run), (self._billed, self._sums):
+        run = sum((billed for _, billed, _ in self._billed[self._ended :]), Usage(0))
+        sums = (self._ended, [run.prompt, run.output]), (self._settled, self._sums)
+        for begin, (prompt, output) in sums:
             if total is None or prompt != total.prompt or output >= total.output:
                 continue
-            sizes = [*accumulate(size_of(reply["content"]) for _, _, reply in replies)]
-            given = 0
-            for size, (call, billed, _) in zip(sizes, replies, strict=True):
-                until = total.output * size // sizes[-1]
-                self.builder.bill(call, replace(billed, output=until - given))
-                given = until
-            break
-        self._summed = len(self._billed)
+            if replies := self._billed[begin:]:
+                more = total.output - output
+                whole = more + sum(billed.output for _, billed, _ in replies)
+                sizes = [0, *accumulate(size_of(reply["content"]) for _, _, reply in replies)]
+                parts = pairwise(whole * size // sizes[-1] for size in sizes)
+                for place, (start, end) in enumerate(parts, begin):
+                    call, billed, reply = self._billed[place]
+                    billed = replace(billed, output=end - start)
+                    self._billed[place] = call, billed, reply
+                    self.builder.bill(call, billed)
+                self._sums[1] += more
+                self._settled = len(self._billed)
+                break
+        self._ended = len(self._billed)
 
 
 def _usage(fields: object) -> Usage | None:

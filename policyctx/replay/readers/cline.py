@@ -9,24 +9,16 @@ the file: Cline notes its range on the screen, the others in the messages.
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import NamedTuple
 
 from policyctx.definitions.items import Message, written_by
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    number,
-    objects,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, thinking, tool_result, tool_use
 from policyctx.replay.readers.chat import miss_unknown
 from policyctx.replay.readers.home import editor_homes
-from policyctx.replay.readers.source import Source, value_of
+from policyctx.replay.readers.source import Source, parsed
+from policyctx.replay.readers.values import Record, counts, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -38,7 +30,6 @@ HOMES = (
     *editor_homes("globalStorage/rooveterinaryinc.roo-cline/tasks", _FILES, agent="roo-code"),
     *editor_homes("globalStorage/kilocode.kilo-code/tasks", _FILES, agent="kilo-code"),
 )
-
 _DETAILS = "<environment_details>"
 _TASKS = ("<task>", "<user_message>", _DETAILS)
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\)")
@@ -63,17 +54,15 @@ def recordings(source: Source) -> Iterator[Recording]:
     """Yield the task."""
     task = _Task(list(source.objects()), _requests(source.beside(_HISTORY, _SCREEN)))
     task.read()
-    if not task.builder.is_empty:
-        yield task.builder.recording(source.name, FORMAT)
+    yield from task.builder.found(source.name, FORMAT)
 
 
 class _Request(NamedTuple):
-    """What is known of a request."""
+    """What is known of a request; its input, as it is written, may include what was cached."""
 
     at: float | None
     model: str
     bill: Usage
-    """As it is written; the input may include what was cached."""
     deleted: tuple[int, ...] = ()
     """The first and the last message that it was sent without."""
 
@@ -81,7 +70,7 @@ class _Request(NamedTuple):
 def _own_request(record: Record) -> _Request:
     """Return what a reply says of its request; what was cached is one number there."""
     tokens = mapping(mapping(record.get("metrics")).get("tokens"))
-    prompt, cached, output = (number(tokens.get(one)) for one in ("prompt", "cached", "completion"))
+    prompt, cached, output = counts(tokens, "prompt", "cached", "completion")
     model = word(mapping(record.get("modelInfo")).get("modelId"))
     return _Request(seconds(record.get("ts")), model, Usage(prompt, cached, 0, output))
 
@@ -93,11 +82,8 @@ def _requests(screen: Source | None) -> list[_Request]:
         ends = shown.get("conversationHistoryDeletedRange")
         deleted = tuple(map(number, ends)) if isinstance(ends, list) and len(ends) > 1 else ()
         if shown.get("say") == "api_req_started":
-            said: Record = {}
-            with suppress(ValueError):
-                said = mapping(value_of(word(shown.get("text"))))
-            names = ("tokensIn", "cacheReads", "cacheWrites", "tokensOut")
-            bill = Usage(*(number(said.get(name)) for name in names))
+            said = parsed(word(shown.get("text")))
+            bill = Usage(*counts(said, "tokensIn", "cacheReads", "cacheWrites", "tokensOut"))
             found.append(_own_request(shown)._replace(bill=bill, deleted=deleted))
         elif found and deleted:
             found[-1] = found[-1]._replace(deleted=deleted)
@@ -112,24 +98,26 @@ class _Task:
         for place, (reply, answer) in enumerate(pairwise(self._blocks)):
             if [one.get("role") for one in history[place : place + 2]] == ["assistant", "user"]:
                 _pair(reply, answer, f"call_{place}")
-        said = [one for one, blocks in zip(history, self._blocks, strict=True) if blocks]
-        replies = [one for one in said if _is_reply(one)]
+        said = [one for one in compress(history, self._blocks) if one.get("role") == "assistant"]
+        replies = [one for one in said if one.get("isSummary") is not True]
         requests = requests or list(map(_own_request, replies))
         self._requests = iter(_paired(replies, requests))
         # An input that is never less than what was cached includes it.
         self._includes_cached = all(one.bill.prompt <= 2 * one.bill.input for one in requests)
-        self._model = ""
-        self._deleted: tuple[int, ...] = ()
+        self._model, self._deleted = "", tuple[int, ...]()
 
     def read(self) -> None:
-        """Read the records."""
         messages: list[Message] = []
         for record, blocks in zip(self._history, self._blocks, strict=True):
             self.builder.records += 1
             role = word(record.get("role"))
             message: Message = {"role": role, "content": blocks}
             messages.append(message)
-            self._learn(blocks)
+            for text in (word(block.get("text")) for block in blocks):
+                if text.startswith(_DETAILS):
+                    folder, model = _FOLDER.search(text), _MODEL.search(text)
+                    self._model = model[1] if model else self._model
+                    self.builder.project = self.builder.project or (folder[1] if folder else "")
             if role not in ("user", "assistant"):
                 self.builder.pass_over(f"{role} message", known=False, record=record)
             elif not blocks:
@@ -149,13 +137,6 @@ class _Task:
                 self.builder.add(message)
             miss_unknown(self.builder, message)
 
-    def _learn(self, blocks: list[Record]) -> None:
-        for block in blocks:
-            if (text := word(block.get("text"))).startswith(_DETAILS):
-                folder, model = _FOLDER.search(text), _MODEL.search(text)
-                self._model = model[1] if model else self._model
-                self.builder.project = self.builder.project or (folder[1] if folder else "")
-
     def _call(self, record: Record, before: list[Message]) -> None:
         own = _own_request(record)._replace(deleted=self._deleted)
         request = next(self._requests, None) or own
@@ -171,21 +152,15 @@ class _Task:
         self.builder.called(bill if bill.prompt else None, model, request.at)
 
 
-def _is_reply(record: Record) -> bool:
-    return record.get("role") == "assistant" and record.get("isSummary") is not True
-
-
-def _paired(replies: list[Record], requests: list[_Request]) -> Iterator[_Request | None]:
-    """Yield the request of each reply, by time if both have one, else counted from the end."""
+def _paired(replies: list[Record], requests: list[_Request]) -> list[_Request | None]:
+    """Return the request of each reply, by time if both have one, else counted from the end."""
     times = [at for one in replies if (at := seconds(one.get("ts"))) is not None]
-    begun = [one.at or 0.0 for one in requests]
+    begun, shown = [one.at or 0.0 for one in requests], [None, *requests]
     if len(times) == len(replies) != len(requests):
-        places = (bisect_right(begun, at) for at in times)
-        yield from (requests[place - 1] if place else None for place in places)
-        return
+        return [shown[bisect_right(begun, at)] for at in times]
     if len(requests) > len(replies):
         requests = [one for one in requests if one.bill.prompt][-len(replies) :]
-    yield from [*[None] * (len(replies) - len(requests)), *requests]
+    return [*[None] * (len(replies) - len(requests)), *requests]
 
 
 def _blocks(content: object) -> Iterator[Record]:
@@ -198,11 +173,13 @@ def _blocks(content: object) -> Iterator[Record]:
             shown: Record = {"type": "text", "text": text}
             yield written_by("program", shown) if text.startswith(_DETAILS) else shown
         elif kind == "reasoning":
-            yield {"type": "thinking", "thinking": text, "signature": ""}
+            yield thinking(text)
         elif kind == "tool_use":
-            called = {"id": word(block.get("id")) or f"call_{position}"}
-            called["name"] = word(block.get("name"))
-            yield {"type": kind, **called, "input": mapping(block.get("input"))}
+            call_id, asked = (
+                word(block.get("id")) or f"call_{position}",
+                mapping(block.get("input")),
+            )
+            yield tool_use(call_id, block.get("name"), asked)
         elif kind not in ("text", "thoughtSignature"):
             yield {**block, "type": kind}
 
@@ -221,7 +198,10 @@ def _pair(reply: list[Record], answer: list[Record], call_id: str) -> None:
         elif name:
             call = _written(reply, name, f"{call_id}_{len(results)}")
         if call is not None:
-            results.append(_result(call, content))
+            texts = [word(block.get("text")) for block in content]
+            said = "\n".join(texts) if all(one["type"] == "text" for one in content) else content
+            failed = "".join(texts).startswith(_FAILED)
+            results.append(tool_result(call["id"], said, is_error=failed))
         else:
             rest += [{"type": "text", "text": f"[{name}] Result:"}] * bool(name) + content
     answer[:] = [*results, *rest]
@@ -245,27 +225,17 @@ def _parts(answer: list[Record]) -> Iterator[tuple[str, list[Record]]]:
     yield name, content
 
 
-def _result(call: Record, content: list[Record]) -> Record:
-    texts = [word(block.get("text")) for block in content]
-    said = "\n".join(texts) if all(block["type"] == "text" for block in content) else content
-    result = {"type": "tool_result", "tool_use_id": call["id"], "content": said}
-    return {**result, "is_error": True} if "".join(texts).startswith(_FAILED) else result
-
-
 def _written(reply: list[Record], name: str, call_id: str) -> Record | None:
     """Take the call of a tool out of the text of a reply, None if it is not there."""
     for position, block in enumerate(reply):
         before, _, rest = word(block.get("text")).partition(f"<{name}>")
         inner, end, after = rest.partition(f"</{name}>")
-        if not end:
-            continue
-        is_nested = inner.lstrip().startswith("<args>")
-        fields = _LEAF.findall(inner) if is_nested else _fields(inner)
-        asked = {key: value.strip() for key, value in fields}
-        text = f"{before}{after}".strip()
-        reply[position : position + 1] = [{"type": "text", "text": text}] if text else []
-        reply.append({"type": "tool_use", "id": call_id, "name": name, "input": asked})
-        return reply[-1]
+        if end:
+            found = _LEAF.findall(inner) if inner.lstrip().startswith("<args>") else _fields(inner)
+            text = f"{before}{after}".strip()
+            reply[position : position + 1] = [{"type": "text", "text": text}] if text else []
+            reply.append(tool_use(call_id, name, {key: value.strip() for key, value in found}))
+            return reply[-1]
     return None
 
 
@@ -275,8 +245,6 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
     closed = {tag[2]: tag.start() for tag in tags if tag[1]}
     end = 0
     for tag in tags:
-        name = tag[2]
-        if not tag[1] and end <= tag.start() < closed.get(name, -1):
-            value = text[tag.end() : text.index(f"</{name}>", tag.end())]
-            yield name, value
-            end = tag.end() + len(value)
+        if not tag[1] and end <= tag.start() < closed.get(tag[2], -1):
+            end = text.index(f"</{tag[2]}>", tag.end())
+            yield tag[2], text[tag.end() : end]

@@ -13,17 +13,10 @@ from collections.abc import Iterator
 from policyctx.definitions.items import Authored, Message, PlainValue, written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    number,
-    objects,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage, tier_of
 
@@ -35,13 +28,11 @@ HOMES = (
 
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 # Items that a model writes, messages apart, and what the provider does while it replies.
-_IN_REPLY = frozenset(
-    {
-        "function_call", "custom_tool_call", "local_shell_call", "reasoning",
-        "compaction", "compaction_summary", "context_compaction", "image_generation_call",
-        "tool_search_call", "tool_search_output", "web_search_call",
-    }
-)  # fmt: skip
+_IN_REPLY = frozenset({
+    "function_call", "custom_tool_call", "local_shell_call", "reasoning",
+    "compaction", "compaction_summary", "context_compaction", "image_generation_call",
+    "tool_search_call", "tool_search_output", "web_search_call",
+})  # fmt: skip
 # A snapshot of the files for the program itself, which stands among the items.
 _NOT_SENT = frozenset({"ghost_snapshot"})
 
@@ -67,8 +58,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for record in source.objects():
         rollout.read(record)
     rollout.end()
-    if not rollout.builder.is_empty:
-        yield rollout.builder.recording(source.name, FORMAT)
+    yield from rollout.builder.found(source.name, FORMAT)
 
 
 class _Rollout:

@@ -10,24 +10,13 @@ every prompt. Input there includes what was read from the cache and written to i
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import reduce
 
 from policyctx.definitions.items import written_by
-from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    RecordingNames,
-    function_call,
-    mapping,
-    number,
-    objects,
-    seconds,
-    usage,
-    word,
-)
+from policyctx.messages.json_text import text_of
+from policyctx.replay.readers.building import RecordingBuilder, calls_of, thinking, usage
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, counts, mapping, number, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -52,10 +41,10 @@ def recordings(source: Source) -> Iterator[Recording]:
     for event in source.objects():
         session.read(event, mapping(event.get("data")))
     session.end()
-    names = RecordingNames(source.name)
+    names = source.names()
     for agent, builder in session.builders.items():
-        if not builder.is_empty:
-            yield builder.recording(names.of(agent) if agent else source.name, FORMAT)
+        name = source.name if builder.is_empty or not agent else names.of(agent)
+        yield from builder.found(name, FORMAT)
 
 
 class _CopilotSession:
@@ -108,7 +97,7 @@ class _CopilotSession:
             requests = number(mapping(mapping(metric).get("requests")).get("count"))
             billed, before = _summed(mapping(mapping(metric).get("usage"))), self._sums.get(model)
             is_of_all = before is None or requests >= max(1, made[model])
-            self._sums[model] = billed if is_of_all or before is None else _both(before, billed)
+            self._sums[model] = billed if is_of_all or before is None else before + billed
         self._calls_then = {agent: one.calls for agent, one in self.builders.items()}
         has_system = any(message["role"] == "system" for message in self.builder("").context)
         system = 0 if has_system else number(fields.get("systemTokens"))
@@ -123,7 +112,7 @@ class _CopilotSession:
                 mine |= self._sums.keys()
             elif mine != self._models[agent].keys():
                 mine = set()
-            billed = reduce(_both, (self._sums[one] for one in mine & self._sums.keys()), Usage(0))
+            billed = sum((self._sums[one] for one in mine & self._sums.keys()), Usage(0))
             beside = 0 if agent else self._beside
             if calls and (billed.prompt or beside):
                 self.builders[agent].bill_together(billed, calls, beside)
@@ -137,33 +126,20 @@ def _usage(fields: Record) -> Usage | None:
 
 
 def _summed(fields: Record) -> Usage:
-    read, written = number(fields.get("cacheReadTokens")), number(fields.get("cacheWriteTokens"))
-    whole = max(number(fields.get("inputTokens")), read + written)
-    return Usage(whole - read - written, read, written, number(fields.get("outputTokens")))
-
-
-def _both(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.input + other.input,
-        one.cache_read + other.cache_read,
-        one.cache_write + other.cache_write,
-        one.output + other.output,
+    given, read, written, output = counts(
+        fields, "inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens"
     )
+    return Usage(max(given - read - written, 0), read, written, output)
 
 
 def _reply(fields: Record) -> Record:
     said: str | list[Record] = word(fields.get("content"))
     if reasoning := word(fields.get("reasoningText")):
         # The API takes it back with the reply, so it is in the prompts that follow.
-        thinking = {"type": "thinking", "thinking": reasoning, "signature": ""}
-        said = [thinking, {"type": "text", "text": said}] if said else [thinking]
-    message: Record = {"role": "assistant", "content": said}
-    if calls := objects(fields.get("toolRequests")):
-        message["tool_calls"] = [
-            function_call(call.get("toolCallId"), call.get("name"), call.get("arguments"))
-            for call in calls
-        ]
-    return message
+        thought = thinking(reasoning)
+        said = [thought, {"type": "text", "text": said}] if said else [thought]
+    calls = calls_of(fields.get("toolRequests"), "toolCallId")
+    return {"role": "assistant", "content": said, **calls}
 
 
 def _result(fields: Record) -> Record:
@@ -171,9 +147,8 @@ def _result(fields: Record) -> Record:
     content = mapping(result).get("content", result)
     error = mapping(fields.get("error")).get("message", fields.get("error"))
     said = content if fields.get("success") is not False else error or content
-    text = said if isinstance(said, str) else compact_json(said)
-    message: Record = {"role": "tool", "tool_call_id": word(fields.get("toolCallId"))}
-    message["content"] = "" if said is None else text
+    text = text_of(said)
+    message = {"role": "tool", "tool_call_id": word(fields.get("toolCallId")), "content": text}
     return message | ({"is_error": True} if fields.get("success") is False else {})
 
 

@@ -8,17 +8,10 @@ and what changed in it since. What a round cost is not told apart, so no usage i
 from collections.abc import Iterator
 from typing import Any
 
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    function_call,
-    mapping,
-    objects,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, calls_of
 from policyctx.replay.readers.home import editor_homes
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
 from policyctx.replay.recording import Recording
 
 FORMAT = "copilot-chat"
@@ -54,8 +47,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     for request in builder.objects(chat.get("requests"), "record that is not a request"):
         builder.records += 1
         _read(builder, request)
-    if not builder.is_empty:
-        yield builder.recording(source.name, FORMAT)
+    yield from builder.found(source.name, FORMAT)
 
 
 def _changed(chat: Record, change: Record) -> bool:
@@ -102,13 +94,8 @@ def _read(builder: RecordingBuilder, request: Record) -> None:
 
 def _add_round(builder: RecordingBuilder, one: Record, results: Record) -> None:
     reply: Record = {"role": "assistant", "content": word(one.get("response"))}
-    calls = objects(one.get("toolCalls"))
-    if calls:
-        reply["tool_calls"] = [
-            function_call(call.get("id"), call.get("name"), call.get("arguments")) for call in calls
-        ]
-    builder.add(reply)
-    for call in calls:
+    builder.add(reply | calls_of(one.get("toolCalls")))
+    for call in objects(one.get("toolCalls")):
         call_id = word(call.get("id"))
         if call_id in results:
             parts = objects(mapping(results[call_id]).get("content"))

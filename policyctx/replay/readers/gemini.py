@@ -7,22 +7,16 @@ version counts; a change further back is written as a new list of all messages.
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from operator import is_
 from typing import Any
 
 from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    number,
-    objects,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, tool_result, tool_use
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, counts, mapping, media, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -54,13 +48,21 @@ def answered_by(record: Record) -> list[str]:
     return [word(call.get("id")) for call in calls if call.get("result") is not None]
 
 
-def billed(reply: Record) -> Usage | None:
+def _billed(reply: Record) -> Usage | None:
     """Return the usage of a reply, None where nothing was billed."""
-    tokens = mapping(reply.get("tokens"))
-    prompt, cached = number(tokens.get("input")), number(tokens.get("cached"))
-    output = number(tokens.get("output")) + number(tokens.get("thoughts"))
-    cached = min(prompt, cached)
-    return Usage(prompt - cached, cached, 0, output) if prompt else None
+    billed = with_cached(reply.get("tokens"), "input", "cached", "output")
+    (thoughts,) = counts(reply.get("tokens"), "thoughts")
+    return billed and replace(billed, output=billed.output + thoughts)
+
+
+def with_cached(fields: object, *names: str) -> Usage | None:
+    """Return what was billed; the names are of the prompt, what of it was cached, and the output.
+
+    A fourth is of a total, which tells whether the output is without what was thought.
+    """
+    prompt, cached, output, *total = counts(fields, *names)
+    cached, output = min(prompt, cached), max(output, sum(total) - prompt)
+    return Usage(prompt - cached, cached, output=output) if prompt else None
 
 
 def blocks_of(content: object) -> list[Record]:
@@ -77,24 +79,19 @@ def _block(part: Record) -> Record:
         return _call(call)
     if answer := mapping(part.get("functionResponse")):
         return _result({"id": answer.get("id"), "result": part})
-    data = mapping(part.get("inlineData"))
-    if data:
-        source = {"type": "base64", "media_type": data.get("mimeType"), "data": data.get("data")}
-        kind = "image" if word(data.get("mimeType")).startswith("image/") else "document"
-        return {"type": kind, "source": source}
+    if data := mapping(part.get("inlineData")):
+        return media(data.get("mimeType"), data.get("data"))
     return {**part, "type": next(iter(part), "part")}
 
 
 def _call(call: Record) -> Record:
-    name, call_id = word(call.get("name")), word(call.get("id"))
-    return {"type": "tool_use", "id": call_id, "name": name, "input": call.get("args")}
+    return tool_use(call.get("id"), call.get("name"), call.get("args"))
 
 
 def _result(call: Record) -> Record:
     call_id = word(call.get("id"))
     content = _result_content(call.get("result"), call_id)
-    result = {"type": "tool_result", "tool_use_id": call_id, "content": content}
-    return result | ({"is_error": True} if call.get("status") == "error" else {})
+    return tool_result(call_id, content, is_error=call.get("status") == "error")
 
 
 def _result_content(result: object, call_id: str) -> object:
@@ -149,8 +146,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         for record in source.objects():
             session.read(record)
     session.settle()
-    if not session.builder.is_empty:
-        yield session.builder.recording(source.name, FORMAT)
+    yield from session.builder.found(source.name, FORMAT)
 
 
 class _GeminiSession:
@@ -199,7 +195,7 @@ class _GeminiSession:
             return
         if record.get("type") == "gemini":
             model = word(record.get("model")) or None
-            self.builder.called(billed(record), model, seconds(record.get("timestamp")))
+            self.builder.called(_billed(record), model, seconds(record.get("timestamp")))
         self._turns[key] = [message for message in messages if self.builder.add(message)]
 
     def _rewind(self, to: str) -> None:

@@ -6,19 +6,15 @@ in which the screen shows them. Only the sum of a run says what was billed.
 
 from collections.abc import Iterator
 
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    number,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, tool_result, tool_use
+from policyctx.replay.readers.gemini import with_cached
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
 FORMAT = "gemini-stream-json"
+_COUNTS = ("input_tokens", "cached", "output_tokens", "total_tokens")
 
 # What a line has by its type, if no other format has the like.
 _KEYS = {
@@ -43,11 +39,10 @@ def recordings(source: Source) -> Iterator[Recording]:
         streams.setdefault(session, _Stream()).read(record)
     for position, (session, stream) in enumerate(streams.items()):
         stream.join()
-        if not stream.builder.is_empty:
-            if stream.sum.prompt:
-                stream.builder.bill_together(stream.sum)
-            name = f"{source.name}#{session}" if position else source.name
-            yield stream.builder.recording(name, FORMAT)
+        if stream.sum.prompt:
+            stream.builder.bill_together(stream.sum)
+        name = f"{source.name}#{session}" if position else source.name
+        yield from stream.builder.found(name, FORMAT)
 
 
 class _Stream:
@@ -69,9 +64,8 @@ class _Stream:
         if kind == "message" and role == "assistant":
             self._say({"type": "text", "text": word(record.get("content"))}, record)
         elif kind == "tool_use":
-            called = {"id": word(record.get("tool_id")), "name": word(record.get("tool_name"))}
             asked = mapping(record.get("parameters"))
-            self._say({"type": "tool_use", **called, "input": asked}, record)
+            self._say(tool_use(record.get("tool_id"), record.get("tool_name"), asked), record)
         elif kind == "tool_result":
             self._reply = None
             self.builder.extend("user", [_result(record)])
@@ -81,7 +75,7 @@ class _Stream:
         else:
             self._reply = self._reply if kind == "error" else None
             self._model = word(record.get("model")) or self._model
-            self.sum += _billed(mapping(record.get("stats")))
+            self.sum += with_cached(record.get("stats"), *_COUNTS) or Usage(0)
             known = kind in ("error", "init", "result")
             self.builder.pass_over(kind or "record without a type", known=known, record=record)
 
@@ -103,15 +97,5 @@ class _Stream:
 
 
 def _result(record: Record) -> Record:
-    output, is_error = word(record.get("output")), record.get("status") == "error"
-    said = output or word(mapping(record.get("error")).get("message"))
-    result = {"type": "tool_result", "tool_use_id": word(record.get("tool_id")), "content": said}
-    return {**result, "is_error": True} if is_error else result
-
-
-def _billed(stats: Record) -> Usage:
-    """Return the sum of a run: its input includes what was cached, its total what was thought."""
-    prompt, total = number(stats.get("input_tokens")), number(stats.get("total_tokens"))
-    cached = min(prompt, number(stats.get("cached")))
-    output = max(number(stats.get("output_tokens")), total - prompt)
-    return Usage(prompt - cached, cached, output=output)
+    said = word(record.get("output")) or word(mapping(record.get("error")).get("message"))
+    return tool_result(record.get("tool_id"), said, is_error=record.get("status") == "error")

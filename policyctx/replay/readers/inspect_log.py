@@ -8,18 +8,9 @@ messages stand apart, under `attachments`.
 from collections.abc import Iterator
 
 from policyctx.definitions.items import Message, PlainValue
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    RecordingNames,
-    function_call,
-    mapping,
-    number,
-    objects,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, calls_of, thinking
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, counts, mapping, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -36,7 +27,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each sample and epoch."""
-    names = RecordingNames(source.name)
+    names = source.names()
     model = word(source.field("eval", "model")) or None
     for sample in map(mapping, source.elements("samples")):
         builder = _read(sample, model)
@@ -99,10 +90,9 @@ def _call(builder: RecordingBuilder, event: Record, model: str | None) -> None:
 
 def _billed(fields: Record) -> Usage | None:
     """Return the usage: some versions count what was read from the cache as input, some beside."""
-    prompt, output = number(fields.get("input_tokens")), number(fields.get("output_tokens"))
-    read = number(fields.get("input_tokens_cache_read"))
-    written = number(fields.get("input_tokens_cache_write"))
-    if number(fields.get("total_tokens")) == prompt + output:
+    prompt, output, total = counts(fields, "input_tokens", "output_tokens", "total_tokens")
+    read, written = counts(fields, "input_tokens_cache_read", "input_tokens_cache_write")
+    if total == prompt + output:
         prompt = max(0, prompt - read - written)
     return Usage(prompt, read, written, output) if prompt + read + written else None
 
@@ -127,12 +117,7 @@ def _message(record: Record) -> Message:
         message["tool_call_id"] = word(record.get("tool_call_id"))
         if error := mapping(record.get("error")):
             message |= {"content": word(error.get("message")) or parts, "is_error": True}
-    if calls := objects(record.get("tool_calls")):
-        message["tool_calls"] = [
-            function_call(call.get("id"), call.get("function"), call.get("arguments"))
-            for call in calls
-        ]
-    return message
+    return message | calls_of(record.get("tool_calls"), name="function")
 
 
 def _part(part: Record) -> Record:
@@ -140,6 +125,5 @@ def _part(part: Record) -> Record:
     if kind == "image":
         return {"type": "image_url", "image_url": {"url": word(part.get("image"))}}
     if kind == "reasoning":
-        thinking, signature = word(part.get("reasoning")), word(part.get("signature"))
-        return {"type": "thinking", "thinking": thinking, "signature": signature}
+        return thinking(word(part.get("reasoning")), part.get("signature"))
     return part

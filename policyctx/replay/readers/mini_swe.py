@@ -9,15 +9,9 @@ import re
 from collections.abc import Iterator
 
 from policyctx.definitions.items import written_by
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    seconds,
-    usage,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, usage
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, seconds, word
 from policyctx.replay.recording import Recording
 
 FORMAT = "mini-swe-agent"
@@ -56,8 +50,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         text = word(message.get("content"))
         is_agents = role == "user" and (text.startswith(beginnings) or text.strip() == submitted)
         builder.add(written_by("program", sent) if is_agents else sent)
-    if not builder.is_empty:
-        yield builder.recording(source.name, FORMAT)
+    yield from builder.found(source.name, FORMAT)
 
 
 def _beginnings(agent: Record) -> Iterator[str]:

@@ -11,17 +11,10 @@ is marked with the time of that, and still recorded whole.
 from collections.abc import Iterator
 
 from policyctx.definitions.items import Message, written_by
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    number,
-    objects,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, thinking, tool_result, tool_use
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Database, Source, value_of
+from policyctx.replay.readers.values import Record, counts, mapping, media, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -68,14 +61,12 @@ def _sessions(source: Source, part: str) -> Iterator[Recording]:
             session = _Session(word(row.get("directory")))
             for info, parts in _stored(source, row["id"], part):
                 session.read(info, parts)
-            if not session.builder.is_empty:
-                yield session.builder.recording(names.of(row["id"]), FORMAT)
+            yield from session.builder.found(names.of(row["id"]), FORMAT)
         return
     session = _Session(word(source.field("info", "directory")))
     for message in map(mapping, source.elements("messages")):
         session.read(mapping(message.get("info")), objects(message.get("parts")))
-    if not session.builder.is_empty:
-        yield session.builder.recording(source.name, FORMAT)
+    yield from session.builder.found(source.name, FORMAT)
 
 
 def _stored(source: Database, session: object, part: str) -> Iterator[tuple[Record, list[Record]]]:
@@ -110,7 +101,6 @@ class _Session:
         """What stays beside the summary that comes next."""
 
     def read(self, info: Record, parts: list[Record]) -> None:
-        """Read a message."""
         self.builder.records += 1
         for part in parts:
             if word(part.get("type")) not in _NOT_PROMPT | {"file", "reasoning", "text", "tool"}:
@@ -201,12 +191,9 @@ def _steps(info: Record, parts: list[Record]) -> Iterator[tuple[list[Record], Us
 
 def _usage(fields: object) -> Usage | None:
     """Return what was billed: the input is without what was cached, the output without thoughts."""
-    tokens = mapping(fields)
-    cache = mapping(tokens.get("cache"))
-    output = number(tokens.get("output")) + number(tokens.get("reasoning"))
-    billed = Usage(
-        number(tokens.get("input")), number(cache.get("read")), number(cache.get("write")), output
-    )
+    given, *outputs = counts(fields, "input", "output", "reasoning")
+    read, written = counts(mapping(fields).get("cache"), "read", "write")
+    billed = Usage(given, read, written, sum(outputs))
     return billed if billed.prompt else None
 
 
@@ -217,11 +204,10 @@ def _said(part: Record) -> Iterator[Record]:
         block: Record = {"type": "text", "text": text}
         yield written_by("program", block) if part.get("synthetic") is True else block
     elif kind == "reasoning" and text:
-        yield {"type": "thinking", "thinking": text, "signature": ""}
+        yield thinking(text)
     elif kind == "tool":
         asked = mapping(part.get("state")).get("input")
-        called = {"id": word(part.get("callID")), "name": word(part.get("tool"))}
-        yield {"type": "tool_use", **called, "input": mapping(asked)}
+        yield tool_use(part.get("callID"), part.get("tool"), mapping(asked))
     elif kind == "file":
         yield from _media(part)
 
@@ -231,9 +217,7 @@ def _media(part: Record) -> Iterator[Record]:
     media_type = word(part.get("mime"))
     head, comma, data = word(part.get("url")).partition(",")
     if comma and head.endswith(";base64") and not media_type.startswith("text/"):
-        kind = "image" if media_type.startswith("image/") else "document"
-        source = {"type": "base64", "media_type": media_type, "data": data}
-        yield {"type": kind, "source": source}
+        yield media(media_type, data)
 
 
 def _result(call: Record, state: Record) -> Record:
@@ -242,8 +226,7 @@ def _result(call: Record, state: Record) -> Record:
     text = word(state.get("output")) if status == "completed" else failed
     media = [block for part in objects(state.get("attachments")) for block in _media(part)]
     content = [{"type": "text", "text": text}, *media] if media else text
-    result = {"type": "tool_result", "tool_use_id": word(call.get("callID")), "content": content}
-    return result if status == "completed" else {**result, "is_error": True}
+    return tool_result(call.get("callID"), content, is_error=status != "completed")
 
 
 def _without(message: Message, ids: set[str]) -> Message:

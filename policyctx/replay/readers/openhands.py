@@ -14,18 +14,9 @@ from collections.abc import Iterator
 
 from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    function_call,
-    mapping,
-    number,
-    objects,
-    seconds,
-    usage,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, function_call, usage
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 

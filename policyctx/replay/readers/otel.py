@@ -9,19 +9,18 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
-from policyctx.definitions.items import Message, PlainValue
-from policyctx.messages.json_text import compact_json
+from policyctx.definitions.items import Message
 from policyctx.messages.shapes.built_in import RESPONSES
-from policyctx.replay.readers.building import Record, function_call, mapping, number, objects, word
+from policyctx.replay.readers.building import function_call
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.request_log import Exchange, Thread, digest, exchange_of
-from policyctx.replay.readers.source import Source
-from policyctx.replay.readers.spans import TraceSpan, numbered, parsed, span_of, spans_in
+from policyctx.replay.readers.source import Source, parsed
+from policyctx.replay.readers.spans import TraceSpan, numbered, span_of, spans_in
+from policyctx.replay.readers.values import Record, as_text, mapping, objects, word
 from policyctx.replay.recording import Recording
-from policyctx.tokens.usage import Usage
 
 FORMAT = "otel"
 
@@ -41,18 +40,6 @@ _KINDS = {
 # What holds a body of a request, and what one of its response.
 _REQUESTS = ("input.value", "langfuse.observation.input", "gen_ai.prompt")
 _RESPONSES = ("output.value", "langfuse.observation.output", "gen_ai.completion")
-_PROMPTS = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-_OUTPUTS = (
-    "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
-)  # fmt: skip
-_READ = (
-    "llm.token_count.prompt_details.cache_read", "gen_ai.usage.cache_read.input_tokens",
-    "gen_ai.usage.cache_read_input_tokens",
-)  # fmt: skip
-_WRITTEN = (
-    "llm.token_count.prompt_details.cache_write", "gen_ai.usage.cache_creation.input_tokens",
-    "gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
-)  # fmt: skip
 
 
 def recognises(record: object) -> bool:
@@ -95,7 +82,7 @@ def _threads(exchanges: Iterable[tuple[Exchange, bool]]) -> list[Thread]:
     newest: dict[Thread, tuple[str, str]] = {}
     for exchange, has_id in exchanges:
         first = exchange.beginning[1]
-        lists = [(first, one) for one in accumulate(exchange.prints, _digest_of_both)]
+        lists = [(first, one) for one in accumulate(exchange.prints, lambda a, b: digest(a + b))]
         thread = threads.get(exchange.beginning)
         if thread is None and not has_id:
             # A program may begin a trace with each turn of its user.
@@ -107,10 +94,6 @@ def _threads(exchanges: Iterable[tuple[Exchange, bool]]) -> list[Thread]:
         newest[thread] = lists[-1]
         by_list[lists[-1]][thread] = None
     return list(newest)
-
-
-def _digest_of_both(before: str, print_: str) -> str:
-    return digest(before + print_)
 
 
 class _Call(NamedTuple):
@@ -148,7 +131,7 @@ def _is_call(span: TraceSpan) -> bool:
 
 
 def _call(span: TraceSpan) -> _Call:
-    exchange, usage, named = _exchange(span), _usage(span), word(span.first(_CONVERSATIONS))
+    exchange, usage, named = _exchange(span), span.usage(), word(span.first(_CONVERSATIONS))
     response = word(span.attributes.get("gen_ai.response.id")) or (exchange.id if exchange else "")
     if exchange is not None:
         exchange = replace(
@@ -177,11 +160,9 @@ def _exchange(span: TraceSpan) -> Exchange | None:
         first = found.messages[0] if found else {}
         if is_chat_message(first) or RESPONSES.recognises(first):
             return found
-    given, said = (
-        [message for record in _told(span, way, old) for message in _messages(record)]
-        for way, old in (("input", "prompt"), ("output", "completion"))
-    )
-    given = given or [message for record in _events(span) for message in _messages(record)]
+    ways = ("input", "prompt"), ("output", "completion")
+    given, said = (list(chain.from_iterable(map(_messages, _told(span, *way)))) for way in ways)
+    given = given or list(chain.from_iterable(map(_messages, _events(span))))
     system = [_part(part).get("text", "") for part in objects(span.parsed(_SYSTEM))]
     request = {**beside, "messages": given, "system": "\n".join(system) or None}
     choices = [{"message": message} for message in said[:1]]
@@ -232,7 +213,7 @@ def _messages(record: Record) -> Iterator[Message]:
         if kind == "tool_call":
             calls.append(function_call(part.get("id"), part.get("name"), part.get("arguments")))
         elif kind == "tool_call_response":
-            shown = _text(part.get("response", part.get("result")))
+            shown = as_text(part.get("response", part.get("result")))
             yield {"role": "tool", "tool_call_id": word(part.get("id")), "content": shown}
         elif kind != "reasoning":
             content.append(_part(part))
@@ -249,18 +230,4 @@ def _part(part: Record) -> Record:
         url = f"data:{word(part.get('mime_type'))};base64,{word(part.get('content'))}"
     if url:
         return {"type": "image_url", "image_url": {"url": url}}
-    return {"type": "text", "text": _text(part.get("content", part))}
-
-
-def _text(value: PlainValue) -> str:
-    return value if isinstance(value, str) else compact_json(value)
-
-
-def _usage(span: TraceSpan) -> Usage | None:
-    """Return what was billed; the prompt has the tokens of the cache in it, but in few clients."""
-    prompt, read, written, output = (
-        number(span.first(names)) for names in (_PROMPTS, _READ, _WRITTEN, _OUTPUTS)
-    )
-    if prompt >= read + written:
-        prompt -= read + written
-    return Usage(prompt, read, written, output) if prompt + read + written else None
+    return {"type": "text", "text": as_text(part.get("content", part))}

@@ -12,20 +12,13 @@ shows this.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from policyctx.definitions.items import Author, Message, written_by
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    number,
-    objects,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, thinking, tool_result, tool_use
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, counts, mapping, media, objects, seconds, word
 from policyctx.replay.recording import Anew, Recording
 from policyctx.tokens.usage import Usage
 
@@ -54,13 +47,10 @@ def _message(message: Record) -> Message | None:
     return _by("program", said) if role == "custom" else said
 
 
-def billed(reply: Record) -> Usage | None:
+def _billed(reply: Record) -> Usage | None:
     """Return the usage of a reply, None where nothing was billed."""
-    fields = mapping(reply.get("usage"))
-    usage = Usage(*(number(fields.get(key)) for key in ("input", "cacheRead", "cacheWrite")))
-    if not usage.prompt:
-        return None
-    return Usage(usage.input, usage.cache_read, usage.cache_write, number(fields.get("output")))
+    usage = Usage(*counts(reply.get("usage"), "input", "cacheRead", "cacheWrite", "output"))
+    return usage if usage.prompt else None
 
 
 def is_result(message: Message) -> bool:
@@ -81,39 +71,26 @@ def _said(role: str, content: object) -> Message | None:
 def _block(block: Record) -> Record:
     kind = block.get("type")
     if kind == "toolCall":
-        return {
-            "type": "tool_use",
-            "id": word(block.get("id")),
-            "name": word(block.get("name")),
-            "input": block.get("arguments"),
-        }
+        return tool_use(block.get("id"), block.get("name"), block.get("arguments"))
     if kind == "thinking":
-        signature = word(block.get("thinkingSignature"))
-        return {"type": "thinking", "thinking": block.get("thinking"), "signature": signature}
+        return thinking(block.get("thinking"), block.get("thinkingSignature"))
     if kind == "image":
-        data, media_type = block.get("data"), block.get("mimeType")
-        source: dict[str, Any] = {"type": "base64", "media_type": media_type, "data": data}
-        return {"type": "image", "source": source}
+        return {**media(block.get("mimeType"), block.get("data")), "type": kind}
     return block
 
 
 def _result(message: Record) -> Record:
     content = message.get("content")
     blocks = content if isinstance(content, str) else [_block(one) for one in objects(content)]
-    result = {
-        "type": "tool_result",
-        "tool_use_id": word(message.get("toolCallId")),
-        "content": blocks,
-    }
-    return result | ({"is_error": True} if message.get("isError") is True else {})
+    is_error = message.get("isError") is True
+    return tool_result(message.get("toolCallId"), blocks, is_error=is_error)
 
 
 def _ran(message: Record) -> str:
     """Show a command that the user ran, with its output."""
     output = word(message.get("output"))
     lines = [f"`{word(message.get('command'))}` was run.", output or "It printed nothing."]
-    code = message.get("exitCode")
-    if code:
+    if code := message.get("exitCode"):
         lines.append(f"Its exit code was {code}.")
     return "\n".join(lines)
 
@@ -129,12 +106,11 @@ _NOT_PROMPT = frozenset({
 
 def recognises(record: object) -> bool:
     """Is this the head of a session, or a message as only Pi writes one."""
-    if not isinstance(record, dict):
-        return False
-    if record.get("type") == "session":
-        return "cwd" in record and "id" in record
-    message = mapping(record.get("message"))
-    return record.get("type") == "message" and (
+    fields = mapping(record)
+    if fields.get("type") == "session":
+        return "cwd" in fields and "id" in fields
+    message = mapping(fields.get("message"))
+    return fields.get("type") == "message" and (
         message.get("role") in ("toolResult", "bashExecution") or "stopReason" in message
     )
 
@@ -145,18 +121,14 @@ def recordings(source: Source) -> Iterator[Recording]:
     for record in source.objects():
         session.read(record)
     session.end()
-    if not session.builder.is_empty:
-        yield session.builder.recording(source.name, FORMAT)
+    yield from session.builder.found(source.name, FORMAT)
 
 
-class _Entry:
+class _Entry(NamedTuple):
     """A message, and the one before it in the context."""
 
-    __slots__ = ("before", "message")
-
-    def __init__(self, message: Message, before: _Entry | None) -> None:
-        self.message = message
-        self.before = before
+    message: Message
+    before: _Entry | None
 
 
 class _PiSession:
@@ -204,9 +176,7 @@ class _PiSession:
     def _before(self, record: Record) -> _Entry | None:
         """Return what an entry follows: in place of one that the file lacks, what comes before."""
         newest = self._entries[-1] if self._entries else None
-        if "parentId" not in record:
-            return newest
-        parent = record["parentId"]
+        parent = record.get("parentId", "")
         if parent is None:
             return None
         position = self._by_id.get(word(parent))
@@ -220,7 +190,7 @@ class _PiSession:
 
     def _added(self, message: Message, before: _Entry | None, record: Record) -> _Entry:
         reply = record["message"] if message["role"] == "assistant" else None
-        usage = None if reply is None else billed(reply)
+        usage = None if reply is None else _billed(reply)
         if reply is not None and before is self._compaction and self._was_begun_before(reply):
             self._is_behind = True
         elif before is not self._tip or (self._is_behind and self._has_new_list(usage)):

@@ -9,21 +9,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from policyctx.definitions.items import Message, written_by
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    mapping,
-    number,
-    objects,
-    seconds,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, thinking
 from policyctx.replay.readers.chat import miss_unknown
-from policyctx.replay.readers.gemini import blocks_of
+from policyctx.replay.readers.gemini import blocks_of, with_cached
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
 from policyctx.replay.recording import Recording
-from policyctx.tokens.usage import Usage
 
 FORMAT = "qwen-code"
 HOMES = (Home("~/.qwen/projects", "*/chats/*.jsonl", "QWEN_HOME", "~/.qwen"),)
@@ -32,6 +24,9 @@ _MESSAGES = ("assistant", "tool_result", "user")
 # Of the user's role, but written by the program.
 _OF_PROGRAM = ("cron", "notification")
 _COMPRESSED = "chat_compression"
+_COUNTS = (
+    "promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "totalTokenCount",
+)  # fmt: skip
 
 
 def recognises(record: object) -> bool:
@@ -49,9 +44,8 @@ def recordings(source: Source) -> Iterator[Recording]:
         of = word(record.get("sessionId")) or of
         sessions.setdefault(of, _Chat()).read(record)
     for position, (of, session) in enumerate(sessions.items()):
-        if not session.builder.is_empty:
-            name = f"{source.name}#{of}" if position else source.name
-            yield session.builder.recording(name, FORMAT)
+        name = f"{source.name}#{of}" if position else source.name
+        yield from session.builder.found(name, FORMAT)
 
 
 class _Place(NamedTuple):
@@ -72,7 +66,7 @@ class _Chat:
 
     def _call(self, record: Record) -> None:
         """Note the call that a reply begins, or what was billed for one that goes on."""
-        uuid, billed = word(record.get("uuid")), _billed(mapping(record.get("usageMetadata")))
+        uuid, billed = word(record.get("uuid")), with_cached(record.get("usageMetadata"), *_COUNTS)
         if uuid not in self._calls:
             model, at = word(record.get("model")) or None, seconds(record.get("timestamp"))
             self._calls[uuid] = self.builder.called(billed, model, at)
@@ -95,7 +89,8 @@ class _Chat:
         if kind != "system":
             self._add(kind, record, messages)
         elif subtype == _COMPRESSED:
-            messages = [self._kept(content) for content in _history(record)]
+            kept = mapping(record.get("systemPayload")).get("compressedHistory")
+            messages = [self._kept(content) for content in objects(kept)]
             messages[:1] = [written_by("summary", one) for one in messages[:1]]
             self.builder.begin_anew(messages, why="compaction")
         if kind == "system" or not objects(mapping(record.get("message")).get("parts")):
@@ -127,41 +122,25 @@ class _Chat:
         before = len(self.builder.context)
         if kind == "tool_result":
             self.builder.extend("user", blocks)
-        elif record.get("subtype") in _OF_PROGRAM:
-            self.builder.add(written_by("program", {"role": "user", "content": blocks}))
         else:
-            self.builder.add(
-                {"role": "assistant" if kind == "assistant" else "user", "content": blocks}
-            )
+            said = {"role": "assistant" if kind == "assistant" else "user", "content": blocks}
+            is_programs = record.get("subtype") in _OF_PROGRAM
+            self.builder.add(written_by("program", said) if is_programs else said)
         messages += self.builder.context[before:]
 
     def _kept(self, content: Record) -> Message:
         """Return a message that a compression leaves."""
         role = "assistant" if content.get("role") == "model" else "user"
-        message: Message = {"role": role, "content": list(self._blocks(content))}
-        return message
+        return {"role": role, "content": list(self._blocks(content))}
 
     def _blocks(self, content: object) -> Iterator[Record]:
         for part in objects(mapping(content).get("parts")):
             (block,) = blocks_of([part])
             answer = mapping(mapping(part.get("functionResponse")).get("response"))
             if part.get("thought") is True:
-                block = {"type": "thinking", "thinking": word(part.get("text")), "signature": ""}
+                block = thinking(word(part.get("text")))
             elif "error" in answer and "output" not in answer:
                 block["is_error"] = True
             miss_unknown(self.builder, {"content": [block]})
             if block.get("text") != "":
                 yield block
-
-
-def _history(record: Record) -> list[Record]:
-    """Return the contents that a compression leaves."""
-    return objects(mapping(record.get("systemPayload")).get("compressedHistory"))
-
-
-def _billed(fields: Record) -> Usage | None:
-    """Return what was billed; a total tells whether the reply is without what was thought."""
-    prompt, total = number(fields.get("promptTokenCount")), number(fields.get("totalTokenCount"))
-    cached = min(prompt, number(fields.get("cachedContentTokenCount")))
-    output = max(number(fields.get("candidatesTokenCount")), total - prompt)
-    return Usage(prompt - cached, cached, output=output) if prompt else None

@@ -19,18 +19,10 @@ from policyctx.messages import markers
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message, user_message
 from policyctx.messages.shapes.built_in import RESPONSES
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    RecordingNames,
-    mapping,
-    objects,
-    seconds,
-    usage,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, usage
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
 from policyctx.replay.recording import MarkedPlace, Recording
 from policyctx.tokens.usage import Usage
 
@@ -38,12 +30,10 @@ _REQUESTS = ("request", "body", "kwargs", "request_body", "input", "params")
 _RESPONSES = ("response", "response_body", "output", "completion")
 _TIMES = ("timestamp", "created_at", "start_time", "startTime", "time", "ts", "created")
 # What a request to the Responses API has beside its `input`, which other APIs have as well.
-_BESIDE_INPUT = frozenset(
-    {
-        "include", "instructions", "max_output_tokens", "parallel_tool_calls",
-        "previous_response_id", "prompt_cache_key", "reasoning", "store", "tools",
-    }
-)  # fmt: skip
+_BESIDE_INPUT = frozenset({
+    "include", "instructions", "max_output_tokens", "parallel_tool_calls",
+    "previous_response_id", "prompt_cache_key", "reasoning", "store", "tools",
+})  # fmt: skip
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "trace_id")
 
 
@@ -314,7 +304,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         if exchange.id:
             answered[exchange.id] = exchange
         threads.setdefault(exchange.beginning, Thread()).read(exchange)
-    names = RecordingNames(source.name)
+    names = source.names()
     for position, thread in enumerate(threads.values(), 1):
         thread.end()
         name = names.of(position) if len(threads) > 1 else source.name

@@ -26,7 +26,8 @@ from pydantic_core import from_json
 
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import MissingExtraError
-from policyctx.replay.readers.building import Record, RecordingNames, mapping, size_of
+from policyctx.replay.readers.building import RecordingNames
+from policyctx.replay.readers.values import Record, mapping, size_of
 from policyctx.replay.recording import Unread
 from policyctx.resources import open_file
 
@@ -160,6 +161,16 @@ def value_of(text: bytes | str) -> PlainValue:
     if _is_deep(value):
         raise ValueError("nested too deeply")
     return value
+
+
+def parsed(value: PlainValue) -> PlainValue:
+    """Return a value that may be JSON text; None for a text that is none."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return value_of(value)
+    except ValueError:
+        return None
 
 
 def _is_deep(value: object) -> bool:

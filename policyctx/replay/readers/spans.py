@@ -4,10 +4,23 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from policyctx.definitions.items import PlainValue
-from policyctx.replay.readers.building import Record, mapping, objects, seconds, word
-from policyctx.replay.readers.source import Source, value_of
+from policyctx.replay.readers.source import Source, parsed
+from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
+from policyctx.tokens.usage import Usage
 
 _DIGITS = 21
+_PROMPTS = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_OUTPUTS = (
+    "llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
+)  # fmt: skip
+_READ = (
+    "llm.token_count.prompt_details.cache_read", "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+)  # fmt: skip
+_WRITTEN = (
+    "llm.token_count.prompt_details.cache_write", "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+)  # fmt: skip
 
 
 class TraceSpan(NamedTuple):
@@ -42,6 +55,15 @@ class TraceSpan(NamedTuple):
                     at = mapping(at.setdefault(step, {}))
                 at[last] = value
         return numbered(tree)
+
+    def usage(self) -> Usage | None:
+        """Return what was billed; in most clients the prompt has the cache's tokens in it."""
+        prompt, read, written, output = (
+            number(self.first(names)) for names in (_PROMPTS, _READ, _WRITTEN, _OUTPUTS)
+        )
+        if prompt >= read + written:
+            prompt -= read + written
+        return Usage(prompt, read, written, output) if prompt + read + written else None
 
 
 def spans_in(source: Source) -> Iterator[TraceSpan]:
@@ -104,16 +126,6 @@ def _whole(value: PlainValue) -> int:
     is_text = isinstance(value, str) and value.isdecimal() and len(value) < _DIGITS
     found = int(value) if is_text else value
     return found if type(found) is int and 0 < found < 2**64 else 0
-
-
-def parsed(value: PlainValue) -> PlainValue:
-    """Return a value that may be JSON text; None for a text that is none."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return value_of(value)
-    except ValueError:
-        return None
 
 
 def numbered(tree: PlainValue) -> list[Record]:

@@ -4,20 +4,12 @@ The steps of `trajectory` repeat it, each with its whole prompt, and are skipped
 its call in a list, `tool_call_ids`. What was billed is known as a sum alone, `info.model_stats`.
 """
 
-import json
 from collections.abc import Iterator
 
 from policyctx.definitions.items import Message
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    RecordingNames,
-    mapping,
-    number,
-    objects,
-    word,
-)
-from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.building import RecordingBuilder
+from policyctx.replay.readers.source import Source, parsed
+from policyctx.replay.readers.values import Record, mapping, number, objects, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -48,7 +40,7 @@ def recordings(source: Source) -> Iterator[Recording]:
         builder.add(_message(record))
     if len(builders) == 1 and (sent := _billed(source)).prompt:
         builder.bill_together(sent)
-    names = RecordingNames(source.name)
+    names = source.names()
     for position, (agent, builder) in enumerate(builders.items()):
         yield builder.recording(names.of(agent) if position else source.name, FORMAT)
 
@@ -61,12 +53,7 @@ def _billed(source: Source) -> Usage:
 
 def _model(source: Source) -> str | None:
     """Return the model's name; in some versions the configuration is JSON in a string."""
-    config = source.field("replay_config")
-    if isinstance(config, str):
-        try:
-            config = json.loads(config)
-        except (RecursionError, ValueError):
-            return None
+    config = parsed(source.field("replay_config"))
     return word(mapping(mapping(mapping(config).get("agent")).get("model")).get("name")) or None
 
 

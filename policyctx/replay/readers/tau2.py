@@ -7,18 +7,9 @@ see. The domain's policy stands in for the agent's system prompt, which holds it
 
 from collections.abc import Iterator
 
-from policyctx.replay.readers.building import (
-    Record,
-    RecordingBuilder,
-    RecordingNames,
-    function_call,
-    mapping,
-    objects,
-    seconds,
-    usage,
-    word,
-)
+from policyctx.replay.readers.building import RecordingBuilder, calls_of, usage
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
 from policyctx.replay.recording import Recording
 
 FORMAT = "tau2"
@@ -32,7 +23,7 @@ def recognises(record: object) -> bool:
 
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each simulation."""
-    names = RecordingNames(source.name)
+    names = source.names()
     model = word(source.field("info", "agent_info", "llm")) or None
     system = word(source.field("info", "environment_info", "policy")) or None
     for simulation in map(mapping, source.elements("simulations")):
@@ -76,21 +67,12 @@ class _Conversation:
             at = seconds(message.get("timestamp"))
             self.builder.called(usage(message.get("usage")), self._model, at, self._system)
         reply: Record = {"role": "assistant", "content": message.get("content")}
-        calls = objects(message.get("tool_calls"))
-        if calls:
-            reply["tool_calls"] = [
-                function_call(call.get("id"), call.get("name"), call.get("arguments"))
-                for call in calls
-            ]
-        self.builder.add(reply)
+        self.builder.add(reply | calls_of(message.get("tool_calls")))
 
     def _answer(self, message: Record) -> None:
         if message.get("requestor") == "user":
             self.builder.pass_over("result of the user's own tools")
             return
-        result = {
-            "role": "tool",
-            "tool_call_id": word(message.get("id")),
-            "content": message.get("content"),
-        }
+        call_id, content = word(message.get("id")), message.get("content")
+        result = {"role": "tool", "tool_call_id": call_id, "content": content}
         self.builder.add(result | ({"is_error": True} if message.get("error") is True else {}))

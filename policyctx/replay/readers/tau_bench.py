@@ -6,9 +6,10 @@ asked is not recorded, nor what anything cost.
 
 from collections.abc import Iterator
 
-from policyctx.replay.readers.building import RecordingBuilder, mapping
+from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.chat import add_said
 from policyctx.replay.readers.source import Source
+from policyctx.replay.readers.values import mapping
 from policyctx.replay.recording import Recording
 
 FORMAT = "tau-bench"

@@ -91,6 +91,27 @@ def test_runs_of_one_session_have_sums_of_their_own_or_of_all_so_far() -> None:
         assert sum(one or 0 for one in outputs) == 11
 
 
+def test_a_sum_of_all_runs_leaves_the_parts_of_earlier_replies_as_they_are() -> None:
+    lines: list[Record] = []
+    for turn, sums in enumerate([(100, 7), (200, 11), (300, 18)]):
+        lines += [INIT, block(f"m{turn}", text("word " * 9**turn)), end(*sums)]
+    assert [one.usage and one.usage.output for one in read_one(lines).calls] == [7, 4, 7]
+
+
+def test_a_sum_of_all_runs_counts_for_the_replies_of_a_run_without_a_sum_of_its_own() -> None:
+    first, second = block("m1", text("so")), block("m2", text("so"))
+    recording = read_one([INIT, first, end(1, 7), second, end(200, 10)])
+    assert [one.usage and one.usage.output for one in recording.calls] == [5, 5]
+
+
+def test_a_reply_whose_content_is_a_text_keeps_it() -> None:
+    lines = [line("assistant", id="m1", content="so"), block("m1", call("a")), result("a")]
+    recording = read_one([INIT, *lines, line("assistant", id="m2", content="done")])
+    assert roles(recording) == ["assistant", "user", "assistant"]
+    assert shown(recording)[0] == ("assistant_message", None, "so")
+    assert shown(recording)[-1] == ("assistant_message", None, "done")
+
+
 def qwen(content: Record, prompt: int = 0, cached: int = 0) -> Record:
     usage = {"input_tokens": prompt, "output_tokens": 5 if prompt else 0}
     if prompt:
