@@ -255,7 +255,6 @@ def _day(at: float | None) -> str:
 
 def _report(looked: Sequence[AgentFiles], found: Progressed[UsedSession]) -> dict[str, Any]:
     """Return where it was looked, the table and its sessions as plain values."""
-    projects = by_project(found.results)
     return {
         "looked_in": [
             {
@@ -271,7 +270,7 @@ def _report(looked: Sequence[AgentFiles], found: Progressed[UsedSession]) -> dic
             for home, one in of.found.items()
         ],
         "prices_of": prices_source(),
-        "projects": [_values(of) for of in projects],
+        "projects": [_values(of) for of in by_project(found.results)],
         "sessions": [
             {**_values([one]), "name": one.name, "path": str(one.path)} for one in found.results
         ],

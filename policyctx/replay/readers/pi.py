@@ -191,9 +191,11 @@ class _PiSession:
     def _added(self, message: Message, before: _Entry | None, record: Record) -> _Entry:
         reply = record["message"] if message["role"] == "assistant" else None
         usage = None if reply is None else _billed(reply)
+        # No list that only grows is billed less.
+        is_new = self._run_has_ended or (usage is not None and usage.prompt < self._bill)
         if reply is not None and before is self._compaction and self._was_begun_before(reply):
             self._is_behind = True
-        elif before is not self._tip or (self._is_behind and self._has_new_list(usage)):
+        elif before is not self._tip or (self._is_behind and is_new):
             self._begin_anew(before)
         if before is not None and is_result(message) and is_result(before.message):
             before.message["content"] += message["content"]
@@ -214,10 +216,6 @@ class _PiSession:
         why: Anew = "rewind" if self._compaction is None else "compaction"
         self.builder.begin_anew(_path(before), why=why)
         self._compaction, self._is_behind = None, False
-
-    def _has_new_list(self, usage: Usage | None) -> bool:
-        """Whether the run has ended, or was billed less, as no list is that only grows."""
-        return self._run_has_ended or (usage is not None and usage.prompt < self._bill)
 
     def _was_begun_before(self, reply: Record) -> bool:
         """Whether a reply to a compacted list was begun before the compaction was written."""

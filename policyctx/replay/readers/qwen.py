@@ -79,8 +79,7 @@ class _Chat:
         kind, subtype = word(record.get("type")), word(record.get("subtype"))
         uuid, before = word(record.get("uuid")), word(record.get("parentUuid")) or None
         if kind not in (*_MESSAGES, "system") or not uuid:
-            what = kind or "record without a type"
-            self.builder.pass_over(what, known=False, record=record)
+            self.builder.pass_over(kind or "record without a type", known=False, record=record)
             return
         known = self._links.get(uuid)
         if known is None and before != self._tip and (before is None or before in self._links):

@@ -147,14 +147,10 @@ def _request(fields: Record, response: Record) -> Record:
     if _has_input(fields, response):
         return fields
     inner = next((found for key in _REQUESTS if (found := mapping(fields.get(key)))), {})
-    is_request = not inner or "messages" in inner or _has_input(inner, response)
-    return inner if is_request else _request_inside(inner, response)
-
-
-def _request_inside(fields: Record, response: Record) -> Record:
-    found = (mapping(fields.get(key)) for key in _REQUESTS)
-    bodies = (inner for inner in found if "messages" in inner or _has_input(inner, response))
-    return next(bodies, {})
+    # What wraps the body may be wrapped itself.
+    bodies = (inner, *(mapping(inner.get(key)) for key in _REQUESTS))
+    fitting = (one for one in bodies if "messages" in one or _has_input(one, response))
+    return next(fitting, {})
 
 
 def _has_input(fields: Record, response: Record) -> bool:
