@@ -753,3 +753,24 @@ def test_a_dropped_pair_stays_dropped_when_a_summary_replaced_what_stood_around_
         compactions += result.compacted is True
         assert left_of(live, full, shape) == back
     assert compactions > 1
+
+
+@in_all_shapes
+def test_a_call_that_waits_brings_no_earlier_call_of_its_id_back(
+    shape: str, tmp_path: Path
+) -> None:
+    """A summary replaced a call without a result; the newest call has its id."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nstore: {sync: never}\nsteps:\n"
+        + TRIM.replace("over: 2", "over: 4").replace("messages: 1", "messages: 2")
+    )
+    live = opened(compiled, tmp_path, shape)
+    first, second, third = (ROUNDS[shape](i)[0] for i in range(3))
+    asked = call_alone(shape, 0)
+    full = [first, asked, second, reply(shape, "so"), third]
+    assert live.apply(list(full)).compacted is True
+    full = [*full, reply(shape, "go on"), asked]
+    found = list(live.apply(list(full)).messages)
+    assert found[-4:] == full[-4:]
+    assert "question 0" not in str(found)
+    assert left_of(live, full, shape) == found

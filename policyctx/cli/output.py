@@ -184,9 +184,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def _cell(value: object) -> Text:
-    if isinstance(value, int):
-        return Text(f"{value:,}")
-    return Text(visible(str(value)).replace("\n", "\\n"))  # a row is one line in a pipe
+    return Text(f"{value:,}" if isinstance(value, int) else visible(str(value)))
 
 
 def json_text(value: object, *, indent: int | None = 2) -> str:

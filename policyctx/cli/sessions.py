@@ -176,7 +176,7 @@ def _print(out: Console, found: Progressed[UsedSession]) -> None:
         return
     rows = []
     for of in by_project(found.results):
-        project = shortened(_project(of[0].project), _PROJECT)
+        project = shortened(_project(of[0].project).replace("\n", "\\n"), _PROJECT)
         rows.append((of[0].agent, project, _day(of[0].last), *_cells(used(of))))
     whole = used(found.results)
     rows.append(("all", "", "", *_cells(whole)))

@@ -302,16 +302,24 @@ class Replacements:
         begun: set[int] = set()
         try:
             left.extend(replaced.messages)
-            lone = {
-                place
+            alone = [
+                (place, item)
                 for i, item in enumerate(left.items)
                 if (item.is_call or item.is_answer) and i not in left.partners
                 and (place := places[item.message]) is not None
-            }  # fmt: skip
+            ]  # fmt: skip
             parted = [*self._parted(places, given)]
-            if not (lone or parted):
+            if not (alone or parted):
                 return replaced
             whole.extend(given)
+            lone = {place for place, item in alone if item.is_answer}
+            calls = {(place, item.tool_use_id) for place, item in alone if item.is_call}
+            # Of the calls only those with a result in the given list: others wait for theirs.
+            lone |= {
+                item.message
+                for i, item in enumerate(whole.items)
+                if i in whole.partners and (item.message, item.tool_use_id) in calls
+            }
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
         for at, place in parted:

@@ -124,7 +124,7 @@ def test_the_table_has_a_row_for_each_agent_and_project_the_newest_first(home: P
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()
     size = sum(one.stat().st_size for one in (home / ".claude").rglob("*.jsonl"))
-    assert lines[0].split()[:4] == ["claude-code", "3", "files,", f"{size / 1000:.2f}kB"]
+    assert lines[0].split()[:4] == ["claude-code", "3", "files,", f"{size / 1000:.3g}kB"]
     start = next(i for i, line in enumerate(lines) if line.startswith("agent "))
     rows = [line.split() for line in lines[start + 1 : start + 5]]
     day = time.strftime("%Y-%m-%d", time.localtime(time.time() - DAY))
