@@ -8,7 +8,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +27,8 @@ from policyctx.replay.executing.executor import (
 A = TypeVar("A")
 R = TypeVar("R")
 
+# So many descriptors, two each, must be free: a fork server that lacks some prints a traceback.
+_FREE_PIPES = 8
 # A job that has ended so many processes is lost.
 _TRIES = 2
 
@@ -188,6 +190,10 @@ class _Process:
         else:
             context = multiprocessing.get_context("spawn")
         context.set_forkserver_preload(["policyctx.replay.running"])
+        with ExitStack() as free:
+            for _ in range(_FREE_PIPES):
+                for end in context.Pipe():
+                    free.enter_context(end)
         self.connection, other = context.Pipe()
         arguments = other, __version__, {**os.environ}
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
