@@ -431,6 +431,28 @@ def test_the_calls_of_the_documents_write_the_json_of_a_list(tmp_path: Path) -> 
     assert many.freed_chars == len(expected)
 
 
+@pytest.mark.parametrize("halves", ["\ud83d\ude00", "\ud83d\ude00\ude00 😀 \\ud83d\\ude00"])
+def test_two_halves_of_a_character_are_saved_as_json_in_utf_8_and_come_back(
+    tmp_path: Path, halves: str
+) -> None:
+    content = [text(f"{LOG} {halves}"), picture("a" * 5000), {"type": "other", "name": halves}]
+    json_policy = POLICY.replace("{sync: never}", "{sync: never, blocks: json}")
+    one = Session(policy(json_policy), root=tmp_path, session_id="s")
+    [path] = one.apply(session_of(content, "ok")).files
+    assert json.loads(Path(path).read_text(encoding="utf-8"))[1] == content[1]
+    assert restored(one, "c0")["content"] == content
+
+
+@pytest.mark.parametrize("halves", ["\ud83d\ude00", "\ude00 \ud83d"])
+def test_a_list_beside_its_text_is_saved_as_json_in_utf_8(tmp_path: Path, halves: str) -> None:
+    content = [text(LOG), picture("a" * 5000) | {"title": halves}]
+    one = session(tmp_path)
+    one.apply(session_of(content, "ok"))
+    [rest] = tmp_path.rglob("*.blocks.json")
+    json.loads(rest.read_text(encoding="utf-8"))
+    assert restored(one, "c0")["content"] == content
+
+
 def test_decisions_of_an_earlier_version_stay(tmp_path: Path) -> None:
     given = json.loads((OLD / "messages.json").read_text(encoding="utf-8"))
     root = Path(shutil.copytree(OLD / "root", tmp_path / "root"))

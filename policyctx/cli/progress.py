@@ -140,7 +140,7 @@ class Progressed(Generic[T]):
     unread: dict[str, Counter[str]] = field(default_factory=dict)
     """By file, what is not understood: how often, by what it is."""
     repeated: Counter[str] = field(default_factory=Counter)
-    """By file, how many of its calls an earlier file has, too; they are counted once."""
+    """By file, how many of its calls it or an earlier file has, too; they are counted once."""
     files: int = 0
     """Files that are done, those included that gave nothing."""
     of_files: int = 0
@@ -279,9 +279,8 @@ def _left(so_far: Progressed[T]) -> Iterator[str]:
         more = counted(len(unread) - _LISTED, "more file")
         yield f"note: {more}: not understood: {unread_in_words(whole)}"
     if calls := so_far.repeated.total():
-        in_files = counted(len(+so_far.repeated), "file")
-        again = counted(calls, "call")
-        yield f"note: {again} in {in_files} repeat calls of another file, and are counted once"
+        again = f"{counted(calls, 'call')} in {counted(len(+so_far.repeated), 'file')}"
+        yield f"note: {again} repeat calls of the same or another file, and are counted once"
     skipped = so_far.passed_over
     yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
     if len(skipped) > _LISTED:

@@ -98,14 +98,44 @@ def _parts(value: object, most: int, form: Form) -> Iterator[str | _Long]:
 
 
 def stringified(value: object) -> Text:
-    """Return compact JSON in which lone surrogates are escaped, as `JSON.stringify` writes them.
+    """Return compact JSON in which halves of characters are escaped, as `JSON.stringify` does.
 
-    Two halves side by side stay, since they would come back as one character.
+    `parsed` reads it.
     """
     text = json_text(value)
-    if all(part.isascii() or not _LONE.search(part) for part in _of(text)):
+    if all(part.isascii() or not _SURROGATE.search(part) for part in _of(text)):
         return text
-    return _LONE.sub(lambda found: f"\\u{ord(found[0]):x}", str(text))
+    return with_escaped_halves(str(text).encode("utf-8", "surrogatepass")).decode()
+
+
+def parsed(text: str) -> PlainValue:
+    """Return the value of which `stringified` or `compact_json` made a text."""
+    if "\\ud" not in text:
+        return json.loads(text)
+    return json.loads(with_halves(text.encode("utf-8", "surrogatepass")))
+
+
+def with_escaped_halves(raw: bytes) -> bytes:
+    """Return JSON in UTF-8: halves of characters, which that cannot carry, are escaped."""
+    return _HALF.sub(_escape, raw)
+
+
+def with_halves(raw: bytes) -> bytes:
+    """Return such JSON with two halves side by side that are not escaped, and so stay two.
+
+    They would be one character, which `with_escaped_halves` never escapes.
+    """
+    return _PAIR.sub(_halves, raw) if b"\\ud" in raw else raw
+
+
+def _escape(half: re.Match[bytes]) -> bytes:
+    return b"\\u%x" % ord(half[0].decode("utf-8", "surrogatepass"))
+
+
+def _halves(found: re.Match[bytes]) -> bytes:
+    if found[1] is None:
+        return found[0]
+    return b"".join(chr(int(half, 16)).encode("utf-8", "surrogatepass") for half in found.groups())
 
 
 def _of(text: Text) -> tuple[str, ...]:
@@ -152,7 +182,9 @@ def _plain_values(value: object) -> object:
 _LEVELS = 17
 # The JSON of a piece has up to six times as many characters.
 _PIECE_CHARS = 1 << 13
-_LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+_PAIR = re.compile(rb"\\u(d[89ab]..)\\u(d[c-f]..)|\\.")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode
 _COMPACT = Form(_encode)
 SPACED = Form(json.JSONEncoder(ensure_ascii=False, default=str).encode, " ")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import IO, Literal, TypeAlias
 
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, stringified
 from policyctx.paths import File
 from policyctx.store.backend import Backend, FileStatus
 from policyctx.store.content import (
@@ -445,7 +445,7 @@ def _rest_of(content: Content, bare: Hollow, *, has_index: bool) -> Content | No
     """
     text = ""
     if has_index or bare.holds_more:
-        text = json.dumps(bare.as_json(), ensure_ascii=False, separators=(",", ":"))
+        text = str(stringified(bare.as_json()))
     if len(text) <= (MOST_CHARS if has_index else 0):
         return None
     names = (f"{path}{_REST}" for path in (content.relative_path, content.wanted_path))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from policyctx.messages.json_text import JSON, compact_json
+from policyctx.messages.json_text import JSON, compact_json, parsed
 from policyctx.messages.markers import unmarked_block
 from policyctx.messages.shapes.block_texts import BlockPath, is_binary, texts_in
 
@@ -61,12 +61,12 @@ class Hollow:
 
         Raises `LookupError`, `TypeError` or `ValueError` for a description that does not fit.
         """
-        block: JSON = json.loads(json.dumps(self.block))
+        block: JSON = json.loads(compact_json(self.block))
         if self.place is None:
             return block
         value: JSON = text
         if self.kind != "text":
-            value = json.loads(text) if self.kind == "json" else [*_filled(self.runs, text)]
+            value = parsed(text) if self.kind == "json" else [*_filled(self.runs, text)]
         return _block_with(block, self.place, value)
 
 
@@ -97,7 +97,7 @@ def _compact(text: str) -> str | None:
     """Return the JSON of a list or a map as compact JSON, None for another text."""
     if text[:1] in {"{", "["}:
         with suppress(ValueError, RecursionError):
-            return compact_json(json.loads(text))
+            return compact_json(parsed(text))
     return None
 
 
@@ -151,7 +151,7 @@ def _filled(runs: Sequence[dict[str, Any]], text: str) -> Iterator[JSON]:
     """Yield the blocks of these runs with the pieces of a text."""
     start = 0
     for run in runs:
-        of, places, lengths = json.dumps(run["of"]), run.get("at", ()), run.get("chars", ())
+        of, places, lengths = compact_json(run["of"]), run.get("at", ()), run.get("chars", ())
         for i in range(0, len(lengths) or 1, len(places) or 1):
             block: JSON = json.loads(of)
             for place, length in zip(places, lengths[i : i + len(places)], strict=True):

@@ -1,7 +1,6 @@
 """Reading back: by path or id, by a search for text, and to verify every content."""
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +11,7 @@ from typing import Literal
 
 from policyctx.definitions.names import is_url
 from policyctx.errors import CorruptContentError, StoreError
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, parsed
 from policyctx.policy.diagnosing import hint
 from policyctx.store.backend import Backend
 from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
@@ -88,7 +87,7 @@ class ContentReader:
     def _rest(self, sha256: str) -> Hollow | None:
         """Return the hollow block in the content with this hash; None if it is gone."""
         entry = self._index.at(self._index.equal(sha256) or "")
-        return None if entry is None else Hollow.of(json.loads(self.of(entry)))
+        return None if entry is None else Hollow.of(parsed(self.of(entry)))
 
     def entry(self, key: str | os.PathLike[str]) -> IndexEntry | None:
         """Return the entry of a path or an id, None for an unknown key; a path is tried first."""

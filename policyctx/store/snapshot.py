@@ -6,7 +6,6 @@ after it; policyctx 0.1 wrote no checksum.
 
 import contextlib
 import json
-import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -14,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from policyctx.definitions.items import PlainValue
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, with_escaped_halves, with_halves
 from policyctx.store.backend import NOT_A_STORE_FILE, Backend
-from policyctx.store.content import decoded, encoded
+from policyctx.store.content import encoded
 from policyctx.store.index import Index
 from policyctx.store.journal import (
     JOURNAL,
@@ -39,10 +38,6 @@ _ITEMS = b',\n"items":[\n'
 _RECORDS = b'\n],\n"records":[\n'
 _END = b"\n]}\n"
 _SEPARATOR = b",\n"
-# Half a character, which UTF-8 cannot carry and other readers of a snapshot refuse. Only these are
-# escaped: two side by side are two halves here, and one character for others.
-_HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
-_PAIR = re.compile(rb"\\u(d[89ab]..)\\u(d[c-f]..)|\\.")
 _LONGEST_FIRST_LINE = 1 << 16
 # The keys of a snapshot that policyctx 0.1 wrote.
 _UNCHECKED_KEYS = {"schema_version", "journal", "roots", "items", "records"}
@@ -91,7 +86,7 @@ def checked_parts(backend: Backend, path: str) -> tuple[Fold, bytes] | None:
     None for a snapshot that is damaged or of policyctx 0.1. Raises `OSError` as `read_snapshot`.
     """
     found = _parts_in(backend.read(path))
-    return None if found is None else (found.fold, _with_halves(found.records))
+    return None if found is None else (found.fold, with_halves(found.records))
 
 
 def is_snapshot(backend: Backend, path: str) -> bool:
@@ -282,7 +277,7 @@ def _checked(raw: bytes) -> dict[str, Any]:
     is_checked = raw.startswith(_START)
     if is_checked and raw[len(_START) : end] != b"%08x" % zlib.crc32(memoryview(raw)[end:]):
         raise ValueError("the checksum is that of another snapshot")
-    found = json.loads(_with_halves(raw) if is_checked else raw)
+    found = json.loads(with_halves(raw) if is_checked else raw)
     if not isinstance(found, dict) or (not is_checked and found.keys() != _UNCHECKED_KEYS):
         raise ValueError("no snapshot")
     return found
@@ -408,23 +403,8 @@ def _text(index: Index, parts: _Parts, journal: str) -> bytes:
         parts.records,
         _END,
     )
-    text = _HALF.sub(_escape, text)
+    text = with_escaped_halves(text)
     return b"%b%08x%b" % (_START, zlib.crc32(text), text)
-
-
-def _escape(half: re.Match[bytes]) -> bytes:
-    return b"\\u%x" % ord(decoded(half[0]))
-
-
-def _with_halves(raw: bytes) -> bytes:
-    """Return a snapshot in which two halves side by side are not escaped, and so stay two."""
-    return _PAIR.sub(_halves, raw) if b"\\ud" in raw else raw
-
-
-def _halves(found: re.Match[bytes]) -> bytes:
-    if found[1] is None:
-        return found[0]
-    return b"".join(encoded(chr(int(half, 16))) for half in found.groups())
 
 
 def _values(journal: bytes, kind: str, number: int) -> list[bytes] | None:

@@ -129,7 +129,9 @@ def test_commands_count_a_call_once_and_say_how_many_were_repeated(
     session(folder / "a.jsonl", 1, 2)
     session(folder / "b.jsonl", 1, 2, 3)
     session(folder / "c.jsonl", 1)
-    note = "note: 3 calls in 2 files repeat calls of another file, and are counted once\n"
+    note = (
+        "note: 3 calls in 2 files repeat calls of the same or another file, and are counted once\n"
+    )
     for command in (("replay", "coding-agent"), ("diff", "coding-agent", "small-context")):
         run = policyctx(*command, folder, "--json", "--jobs", jobs, cwd=tmp_path)
         report = json.loads(run.stdout)

@@ -8,7 +8,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +27,9 @@ from policyctx.replay.executing.executor import (
 A = TypeVar("A")
 R = TypeVar("R")
 
+# So many pipes can be opened where the start of a process, the first one with the fork server,
+# does not end in the middle.
+_PIPES, _FIRST_PIPES = 4, 8
 # A job that has ended so many processes is lost.
 _TRIES = 2
 
@@ -86,6 +89,7 @@ class Processes:
             if process.connection not in working and (job := queue.next_for(process)) is not None:
                 self._give(process, function, job, queue, working)
         while queue.unowned and len(self._processes) < self.workers:
+            _check_descriptors(_PIPES if self._processes else _FIRST_PIPES)
             process = _Process()
             self._processes.append(process)
             job = queue.next_for(process)
@@ -204,6 +208,14 @@ class _Process:
         self.connection.close()
         self._process.terminate()
         self._process.join()
+
+
+def _check_descriptors(pipes: int) -> None:
+    """Raise `OSError` where so few are free that a fork server would print a traceback."""
+    with ExitStack() as free:
+        for _ in range(pipes):
+            for end in multiprocessing.Pipe():
+                free.enter_context(end)
 
 
 def _serve(connection: Connection, version: str, environment: Mapping[str, str]) -> None:

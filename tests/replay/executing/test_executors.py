@@ -62,6 +62,19 @@ def cluster() -> Iterator[Executor]:
         yield two
 
 
+@pytest.mark.parametrize("free", [13, 14, 17, 20])
+@pytest.mark.parametrize("command", [("replay", "coding-agent"), ("tune",)])
+def test_too_few_descriptors_for_processes_are_one_line_of_error(
+    command: tuple[str, ...], free: int, tmp_path: Path
+) -> None:
+    for name in "abcd":
+        claude_code(tmp_path / f"{name}.jsonl", name)
+    limited = ["/bin/sh", "-c", f'ulimit -n {free}; exec "$@"', "sh", sys.executable]
+    words: list[str | Path] = [*limited, "-m", "policyctx", *command, tmp_path, "--jobs", "4"]
+    run = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (run.returncode, run.stderr) == (1, "error: Too many open files\n")
+
+
 @contextmanager
 def dask(*words: str | Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run `dask` with these words in a process of its own, and end it."""
