@@ -120,6 +120,7 @@ def test_a_worked_diff_applies_and_its_test_passes(name: str, diff: str, tmp_pat
     if CATALOGUE in files:
         command = [sys.executable, "-m", "scripts.generate"]
         run = subprocess.run(command, cwd=project, text=True, capture_output=True, check=False)
-        assert (run.returncode, run.stderr) == (0, "")
+        why = f"scripts/docs refuses the guide's {name}; is it here already?\n{run.stderr}"
+        assert (run.returncode, run.stderr) == (0, ""), why
     run = run_tests(project, *own_tests, "tests/definitions", *ALSO.get(name, ()))
-    assert run.returncode == 0, run.stdout
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -210,8 +210,8 @@ short it is; `offload` saves it first. An input that is not a JSON object stays.
 `tokens` are those that the gate of this name compares; `frees` are those that the list has lost
 since the step began, net of placeholders.""",
     "Gates": """\
-Each gate compares a number with `at_least`, `over`, `under` or `at_most`, exactly: a share of the
-window is not rounded. Every comparison is made, and is in the plan. A closed gate leaves
+A gate with `at_least`, `over`, `under` or `at_most` compares a number with them, exactly: a share
+of the window is not rounded. Every comparison is made, and is in the plan. A closed gate leaves
 everything untouched and costs nothing.
 
 `ratio` is closed when there is nothing in the messages, and when nothing is selected; then

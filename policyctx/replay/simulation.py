@@ -3,6 +3,7 @@
 Nothing is written. The recorded reply always follows, whatever the policy removed before it.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -552,9 +553,12 @@ def _smaller(usage: Usage, prompt: int) -> Usage:
 
 
 class _Clock:
-    """The time of a recording; it stands still where that has no time stamps."""
+    """The time of a recording; it stands still at a call without one.
 
-    now = 0.0
+    It is NaN until a call has a time, so that no fact takes it for an hour of a day in 1970.
+    """
+
+    now = math.nan
 
     def __call__(self) -> float:
         return self.now

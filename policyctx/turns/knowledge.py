@@ -132,6 +132,7 @@ class Knowledge:
             token_scale=model.token_scale,
             language_model=model.name,
             correction=memory.correction,
+            # 0 also where no time is known (NaN): no time passes there.
             idle=None if called_at is None else max(0.0, self.clock() - called_at),
             cwd=self.cwd,
             read_tool=self.read_tool,

@@ -178,6 +178,9 @@ def test_time_passes_as_the_recording_says(root: Path) -> None:
     replayed = simulated(turn_by_turn(messages, times=[0, 60, 900]), after_pause)
     assert {removal.call for removal in replayed.removals} == {3}
     assert simulated(turn_by_turn(messages), after_pause).removals == ()
+    # Before the first time stamp no time passes, and none has passed since 1970.
+    late = turn_by_turn(messages, times=[None, 1_800_000_000, 1_800_000_060])
+    assert simulated(late, after_pause).removals == ()
 
 
 def test_a_session_without_calls_has_empty_figures(root: Path) -> None:

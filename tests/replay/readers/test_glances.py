@@ -38,6 +38,7 @@ def glanced(path: Path, format_: str) -> list[Recording]:
 def test_a_glance_at_a_session_has_what_reading_it_has(tmp_path: Path, format_: str) -> None:
     records = synthetic.line_records().get(format_)
     document = synthetic.documents().get(format_)
+    assert records or document, f"tests/replay/synthetic.py has no session of the format {format_}"
     path = tmp_path / "s"
     path.write_bytes(synthetic.encoded_lines(records) if records else synthetic.encoded(document))
     assert used(glanced(path, format_)) == used(recordings_in(path))
