@@ -308,7 +308,9 @@ def _outcome(call: Call, command: str) -> str:
     runs = not codes and (behind or _in_background(call))
     code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
     parts = [f"{separator}{plain}" for separator, plain, _ in parts_in(command)]
-    if len(parts) > 1 and _CLOSES.match(parts[-1]):
+    # The end of a long command may be in what was cut out.
+    given = [f"{separator}{plain}" for separator, plain, _ in parts_in(call.command or "")]
+    if len(given) > 1 and _CLOSES.match(given[-1]):
         code = ""
     elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
         code += " of the last command"

@@ -131,7 +131,7 @@ _RULE = re.compile(
 
 
 def _orders_in(text: str, cues: Cues) -> Iterator[Quote]:
-    """Yield the user's words and the orders of another writer's summary, each under its title.
+    """Yield the user's words, orders and ticked boxes of another summary, each under its title.
 
     What else it says was true then: it is only quoted where room is plentiful, or without titles.
     """
@@ -143,7 +143,10 @@ def _orders_in(text: str, cues: Cues) -> Iterator[Quote]:
         begins = is_title or _OF_USER.search(one.text) is not None
         if begins:
             section, title = section - 1, one.text
-        binds = _OF_USER.search(title) or cues.orders.found_in(one.text)
+        # An error, or news of the work, is no order.
+        reports = cues.failures.count_in(one.text) + cues.news.count_in(one.text)
+        is_order = cues.orders.count_in(one.text) > reports
+        binds = is_order or _OF_USER.search(title) or one.text.startswith("[x] ")
         if not one.pasted:
             minor = not is_prose and (is_title or not binds)
             yield Quote(one.text, section, user=False, minor=minor, depth=not begins)

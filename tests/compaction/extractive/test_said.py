@@ -410,6 +410,7 @@ def test_of_another_summary_the_orders_and_the_users_words_stand_under_their_tit
         + "".join(f'   - "Mend the `pump_{i}` of hall 4 and tell me about it"\n' for i in range(5))
         + "\n7. Errors:\n\n   - Line 171 of `b.py` fails to compile.\n   - The build is red.\n"
         "\n## Notes\n\n- Hall 4 is old.\n- Never edit `vendor/` by hand.\n"
+        "- **CURRENT error**: `a.py` cannot be read.\n- Still needs a test.\n- [x] Hall 3: done.\n"
     )
     first = later(foreign, user("Go on with hall 4."))
     found = group(first, Group.EARLIER)
@@ -418,6 +419,7 @@ def test_of_another_summary_the_orders_and_the_users_words_stand_under_their_tit
         *(f'  "Mend the `pump_{i}` of hall 4 and tell me about it"' for i in range(5)),
         "- ## Notes",
         "  Never edit `vendor/` by hand.",
+        "  [x] Hall 3: done.",
     ]
     assert group(later(first, user("Go on with hall 5.")), Group.EARLIER) == found
 

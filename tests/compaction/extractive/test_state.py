@@ -336,6 +336,12 @@ def test_a_check_stands_also_when_its_output_says_nothing(
     ]
 
 
+def test_a_long_command_that_ends_in_a_kill_has_no_exit_code() -> None:
+    command = f"npm run build; node -e 'a(); {'b(); ' * 60}'; pkill -f serve 2>/dev/null"
+    found = steps(summary_of(GO, *ran(command, "Build of 4 files\nexit code 1")))
+    assert found[0].endswith("pkill -f serve 2>/dev/null => Build of 4 files")
+
+
 def test_of_many_checks_the_last_four_stand() -> None:
     names = ("vet", "lint", "build", "check", "test")
     made = [ran(f"mise run {name}", "exit code 0", f"c{i}") for i, name in enumerate(names)]
