@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import (
-    FILLER,
     Quote,
     says_little,
     weight_of,
@@ -89,13 +87,8 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     for group in Group:
         entries = contents.of(group)
         others = 0
-        newest = entries[-1].message if entries else 0
-        ended = contents.said.get(Group.LAST, ())
-        if group is Group.USER and ended and ended[-1].message > newest and not ended[-1].working:
-            # The newest words were answered too.
-            newest = ended[-1].message
         for position, one in enumerate(entries):
-            at = (position, len(entries), others, newest)
+            at = (position, len(entries), others)
             rate, unit = _rated(one, group, at, cues)
             others += isinstance(one, FileState) and not one.is_changed
             streams.setdefault((group, rate, unit.minor), []).append(unit._replace(place=place))
@@ -159,15 +152,12 @@ def _by_weight(unit: Unit) -> tuple[float, int]:
     return -unit.weight, -unit.place
 
 
-def _rated(
-    one: Entry, group: Group, at: tuple[int, int, int, int], cues: Cues
-) -> tuple[float, Unit]:
+def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tuple[float, Unit]:
     """Return the rate of an entry's stream, and the entry as a unit.
 
-    `at` is its place in its group, the size of the group, how many lesser files come before, and
-    the newest message of the group.
+    `at` is its place in its group, the size of the group, and how many lesser files come before.
     """
-    position, count, others, newest = at
+    position, count, others = at
     of_user, weight = group is Group.USER, float(position)
     unit = Unit(written(one), group, one.message, of_user, hard=False, weight=weight, place=0)
     if isinstance(one, Quote):
@@ -179,7 +169,7 @@ def _rated(
         minor = position >= _MOST_CHANGED if one.is_changed else is_beside
         return rate, unit._replace(weight=-weight, minor=minor)
     if group in {Group.USER, Group.EARLIER}:
-        return _weighed(one, unit, position / count, newest, cues)
+        return _weighed(one, unit, position / count, cues)
     minor = one.minor
     if group is Group.TASKS:
         weight = -weight
@@ -193,16 +183,14 @@ def _rated(
     return _RATES[group], unit._replace(weight=weight, minor=minor)
 
 
-def _weighed(one: Quote, unit: Unit, recency: float, newest: int, cues: Cues) -> tuple[float, Unit]:
+def _weighed(one: Quote, unit: Unit, recency: float, cues: Cues) -> tuple[float, Unit]:
     if one.pasted:
         user = unit.user and not one.minor
         return _LITTLE, unit._replace(weight=recency, minor=one.minor, user=user)
     weight, hard = weight_of(one.text, cues)
-    minor = one.minor or (one.message != newest and FILLER.fullmatch(one.text) is not None)
-    unit = unit._replace(weight=weight + recency, hard=hard, minor=minor)
+    unit = unit._replace(weight=weight + recency, hard=hard, minor=one.minor)
     if unit.group is Group.EARLIER:
-        has_value = hard or values_in(one.text)
-        return _EARLIER, unit._replace(minor=unit.minor or not has_value)
+        return _EARLIER, unit
     if hard:
         return _ORDERS, unit
     is_fact = values_in(one.text) or NAME.search(one.text)
@@ -211,12 +199,12 @@ def _weighed(one: Quote, unit: Unit, recency: float, newest: int, cues: Cues) ->
 
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
 _LONG, _LEAST_SHARE = 30, 0.5
-# Units that are measured at once.
-_MEASURED_AT_ONCE = 64
+# Units that are tried first; then twice as many, as long as they fit.
+_TRIED_FIRST = 64
 _WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
-_MESSAGES = (Group.USER, Group.LAST)
+_MESSAGES = (Group.USER, Group.EARLIER, Group.LAST)
 _QUOTES = (Group.USER, Group.AGENT, Group.LAST, Group.EARLIER)
 
 
@@ -233,10 +221,6 @@ class Limit(NamedTuple):
     """The start of a text that has at most this size."""
     plenty: int
     """What leaves room for more than is needed to go on."""
-
-    def lines(self, texts: Sequence[str]) -> list[int]:
-        """Return the sizes of texts that are written as lines."""
-        return self.sizes([f"{text}\n" for text in texts])
 
     def without(self, text: str) -> Limit:
         """Return what the text leaves of the limit, at least 1."""
@@ -341,7 +325,10 @@ def fitted(
         left_out = before.with_more(users - sum(unit.user for unit in units), more, archive)
         return list(lines_of((*units, *cut), layout, left_out))
 
-    units = _without_around(order, limits)
+    most = _TRIED_FIRST
+    while most < len(order) and _fit(lines(order[:most]), limits):
+        most *= 2
+    units = list(order[:most])
     counts = range(len(units) + 1)
     del units[bisect(counts, False, key=lambda n: not _fit(lines(units[:n]), limits)) - 1 :]  # noqa: FBT003
     while units and (units[-1].leads or not _fit(lines(units), limits)):
@@ -357,24 +344,6 @@ def fitted(
 def _fit(lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> bool:
     text = "\n".join(line.text for line in lines)
     return all(limit.holds(text) for limit in limits)
-
-
-def _without_around(order: Sequence[Unit], limits: Sequence[Limit]) -> list[Unit]:
-    """Return the first units, as many as there is room for without headings, labels and bullets."""
-    units: list[Unit] = []
-    rooms = [limit.most for limit in limits]
-    measured = iter(order)
-    while chunk := list(islice(measured, _MEASURED_AT_ONCE)):
-        sizes = zip(
-            *(limit.lines([one.text.removeprefix(ENTRY) for one in chunk]) for limit in limits),
-            strict=True,
-        )
-        for unit, its in zip(chunk, sizes, strict=True):
-            rooms = [room - size for room, size in zip(rooms, its, strict=True)]
-            if min(rooms) < 0:
-                return units
-            units.append(unit)
-    return units
 
 
 def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> Unit | None:

@@ -32,14 +32,6 @@ from policyctx.tokens.encoders import words_in
 
 # Characters of a question of a tool that asks, and of the answer.
 _LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
-# Thanks, questions for the progress, and the like, which say nothing by themselves.
-FILLER = re.compile(
-    r"(?:(?:thanks?|thank you|ok(?:ay)?|wow|great|nice|cool|perfect|awesome|excellent|good|hmm?|hi"
-    r"|hello|hey|lol|sure|very|so|much|job|work|go|on|ahead|continue|proceed|try|again|now|danke|super|prima|merci|谢谢|多谢|好的?|嗯|收到|辛苦了"
-    r"|不错|(?:(?:any|an|the|give me|what(?:\Ws| is)) )*"
-    r"(?:eta|(?:progress|status)(?: update)?|update)(?: please)?(?=\W*$))\b\W*)+",
-    re.IGNORECASE,
-)
 _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of what a program put beside the user's words, and of names, that are shown.
@@ -50,21 +42,6 @@ _BEGINNING, _END, _MOST_PIECES = 300, 500, 400
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
-# A file with the rules of a project, and how it is read or added.
-_NAMES_RULES = re.compile(r"#? ?((?:AGENTS|CLAUDE|GEMINI)\.md)\b")
-_READS_RULES = re.compile(
-    r"[^;&|]{0,60}(?:path\W+|\bcat |\bsed -n \S+ )[^\"\s;]*?\b((?:AGENTS|CLAUDE|GEMINI)\.md)\W*$"
-)
-# How a sentence tells its reader what not to do; one that only describes a thing does not.
-_PROHIBITS = re.compile(
-    r"(?:^|[.;:,(\u2013\u2014] ?|\b(?:and|but|please|you) )\W{0,4}(?:never|do not|don't|avoid) \w"
-    r"|\b(?:must|may|should|shall)(?: ?not|n't| never)\b|\b(?:forbidden|prohibited|not allowed)\b"
-    r"|\b(?:niemals?|verboten|dürfen (?:\w+ )?nicht|darf nicht|ne \w+ (?:pas|jamais)|interdit)\b"
-    r"|不要|不得|不能|不可|不许|禁止|切勿|请勿|严禁|勿",
-    re.IGNORECASE,
-)
-_LINE_NUMBER = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
-_MOST_RULES, _LONGEST_RULE = 8, 240
 # How the agent's words end that wait for an answer, or that were broken off; the characters of an
 # answer that is quoted with them, and of them.
 _LEFT_OPEN = ("?", "？", ":", "：")
@@ -130,7 +107,6 @@ def quotes_in(
             yield from told if last else as_one(told)
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
-        yield from _rules_in(item, author, reading, position)
         for one in _not_agents(item, author, reading, position):
             is_short = len(item.text) <= _SHORT_ANSWER and not (one.pasted or values_in(one.text))
             if item.kind == "user_message" and is_short and asked.endswith(_LEFT_OPEN):
@@ -199,25 +175,6 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
         yield Quote(_UNREADABLE, item.message, user=True, pasted=True)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
-
-
-def _rules_in(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:
-    """Yield the prohibitions of a file of rules that was read, or that a program added."""
-    call = reading.items[reading.partners[position]] if position in reading.partners else None
-    named = None
-    if item.kind == "tool_result" and call is not None:
-        named = _READS_RULES.match(call.text[:_ENDS])
-    elif author == "program":
-        named = _NAMES_RULES.match(item.text)
-    if named:
-        text = _LINE_NUMBER.sub("", words_of(item.text))
-        rules = (
-            f"[{named[1]}: {shortened(one.text, _LONGEST_RULE)}]"
-            for one in pieces_of(text, of_agent=True)
-            if not one.pasted and one.text[0] != "#" and _PROHIBITS.search(one.text)
-        )
-        for rule in islice(rules, _MOST_RULES):
-            yield Quote(rule, item.message, user=True, pasted=True)
 
 
 def with_question(answer: str, question: str) -> str:

@@ -126,10 +126,7 @@ _SHOWS_TEXT = re.compile(
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
 _ENDS_WORK = frozenset(("finish", "submit", "complete"))
-_RESULT, _COMMIT, _STATUS, _STASH = " => ", "git commit", "git status", "git stash"
-_PUTS_BACK = re.compile(
-    r"git (?:-\S+ )*(?:stash (?:pop|apply)|restore\b|checkout (?:[^;&]* )?(?:-- |[^\s;&]+\.\w+))"
-)
+_RESULT, _COMMIT, _STATUS = " => ", "git commit", "git status"
 _ID_SAID = re.compile(r"(?:\b|_)(?:ID|id)[:=]? ?([\w-]*\d[\w-]*|[\w-]{6,})")
 # How a command is left to run, and how a result says that it goes on.
 _BEHIND = re.compile(r"[^&>]&(?![&>])")
@@ -187,15 +184,6 @@ def steps_of(
             command = command or shortened(one_line(call.name), _LONGEST_COMMAND)
         text = f"{command.replace(_RESULT, ' ')}{_RESULT}{_outcome(call, command)}"
         step = _Step(_fact(text, call.message), _keys_in(text))
-        is_stash = _STASH in step.keys
-        if _PUTS_BACK.search(call.command or "") and (
-            is_stash or any(map(_is_checking, step.keys))
-        ):
-            # What was run on the files without the changes says nothing of them.
-            stashed = [i for i, one in enumerate(steps) if is_stash and _STASH in one.keys]
-            steps = steps[: stashed[-1]] if stashed else steps
-            if _COMMIT not in step.keys:
-                continue
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
@@ -300,6 +288,8 @@ _ERROR = re.compile(
     rf"|.*(?:{EXCEPTION.pattern}|{REPORTED.pattern})",
     re.MULTILINE,
 )
+# The last command of a chain whose exit code says nothing of those before it.
+_CLOSES = re.compile(r"(?:;|\|\|)(?:true|echo|:)(?!\S)|\S{1,2}(?:pkill|kill|killall)\b")
 _MOST_ERRORS, _LAST_LINES = 3, 2
 _NOT_MADE = re.compile(r"failed|exit code [1-9]")
 
@@ -318,7 +308,11 @@ def _outcome(call: Call, command: str) -> str:
     runs = not codes and (behind or _in_background(call))
     code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
     parts = [f"{separator}{plain}" for separator, plain, _ in parts_in(command)]
-    if code == "exit code 0" and re.search("[;|]", " ".join(parts)):
+    # The end of a long command may be in what was cut out.
+    given = [f"{separator}{plain}" for separator, plain, _ in parts_in(call.command or "")]
+    if len(given) > 1 and _CLOSES.match(given[-1]):
+        code = ""
+    elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
         code += " of the last command"
     lines = [one_line(line) for line in ends.split("\n") if re.search(r"\w", line)]
     said = [line for line in lines if not _EXIT_CODE.search(line) and not _FRAME.match(line)]

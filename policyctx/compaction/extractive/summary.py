@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, groupby, islice
-from typing import TypeVar
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -31,7 +30,7 @@ from policyctx.compaction.extractive.fitting import (
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
-from policyctx.compaction.extractive.texts import Piece, pieces_of
+from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
@@ -44,20 +43,19 @@ from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
 
-# More than the pieces of any message.
-_MANY = 1_000_000
 # How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
-_NUMBERED_TITLE = re.compile(r"\d+\. .*[:：]")
-_Said = TypeVar("_Said", Quote, Piece)
+# A title in a summary of another writer, and that of the list of what its user said.
+_TITLE = re.compile(r"#+ .*|\d+\. .*[:：]|\*\*.*\*\*:?")
+_OF_USER = re.compile(r"user(?:'s)? (?:messages|requests|words)|用户(?:消息|原话)", re.IGNORECASE)
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
 
-def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
-    """Return all that a history holds; raises `MessagesError` if it is not a list of messages.
+def gathered(history: History, cues: Cues, *, plenty: bool) -> Contents:
+    """Return what a history holds; raises `MessagesError` if it is not a list of messages.
 
-    With a `room` in words, most lines that cannot fit in it are only counted.
+    Without `plenty` of room, most lines of long messages are only counted.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
@@ -67,7 +65,7 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
     read |= {i: read_back(text) for i, text in others.items()}
     before = [found for _, found in sorted(read.items())]
     spoken = quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES)
-    quotes = list(_of_templates(spoken, room))
+    quotes = list(_of_templates(spoken, plenty=plenty))
     calls = list(calls_in(reading, skipped, cues))
     files = files_of(
         [file for found in reversed(before) for file in found.contents.files],
@@ -90,12 +88,7 @@ def gathered(history: History, cues: Cues, room: int | None = None) -> Contents:
     users = [one for one in said if one.user]
     seen = {one.text for one in last}
     seen |= {one.text.partition(ASKED)[2][:-1] for one in users}
-    foreign = (
-        Quote(one.text, -1, user=False, minor=stood)
-        for found in before
-        for one, stood in _with_titles(pieces_of(found.left_over), _STOOD)
-        if not one.pasted
-    )
+    foreign = (one for found in before for one in _orders_in(found.left_over, cues))
 
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
@@ -129,7 +122,7 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
 
 
 # Of a message with more pieces than somebody types, the first and the last are kept, and rules
-# between them; of the agent's last message as many pieces as there may be room for.
+# between them.
 _TYPED_PIECES, _FIRST, _RULES = 40, 4, 8
 _RULE = re.compile(
     r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|D[Oo] NOT|do NOT|FORBIDDEN|CRITICAL|[Nn]on-negotiable)\b"
@@ -137,49 +130,51 @@ _RULE = re.compile(
 )
 
 
-# How another writer's summary says how things stood then, which later work has settled.
-_STOOD = re.compile(
-    r"\b(?:CURRENT|[Cc]urrently|[Cc]urrent (?:[Ww]ork|[Tt]ask|[Bb]ranch|\w+ error)|NOT yet"
-    r"|[Ss]till [Nn]eeds?|[Rr]emaining [Ww]ork|[Pp]ending [Tt]asks?|in_progress)\b"
-    r"|\b[Nn]ext [Ss]teps?\b|[Ll]eft off|Working on|当前工作|待办任务|尚未"
-)
+def _orders_in(text: str, cues: Cues) -> Iterator[Quote]:
+    """Yield the user's words, orders and ticked boxes of another summary, each under its title.
 
-
-def _with_titles(pieces: Iterable[_Said], pattern: re.Pattern[str]) -> Iterator[tuple[_Said, bool]]:
-    """Yield the pieces, each with whether the pattern is in it or in a title or lead over it."""
-    # What is under a numbered title may be as deep as the title.
-    under = _MANY
+    What else it says was true then: it is only quoted where room is plentiful, or without titles.
+    """
+    pieces = list(pieces_of(text))
+    is_prose = not any(_TITLE.fullmatch(one.text) for one in pieces)
+    section, title = -1, ""
     for one in pieces:
-        numbered = _NUMBERED_TITLE.fullmatch(one.text) is not None
-        under = _MANY if numbered or one.depth < under else under
-        found = pattern.search(one.text) is not None
-        if found and (numbered or one.text[0] == "#" or one.text[-1] in ":："):
-            under = min(under, one.depth + (not numbered))
-        yield one, found or one.depth >= under
+        is_title = _TITLE.fullmatch(one.text) is not None
+        begins = is_title or _OF_USER.search(one.text) is not None
+        if begins:
+            section, title = section - 1, one.text
+        # An error, or news of the work, is no order.
+        reports = cues.failures.count_in(one.text) + cues.news.count_in(one.text)
+        is_order = cues.orders.count_in(one.text) > reports
+        binds = is_order or _OF_USER.search(title) or one.text.startswith("[x] ")
+        if not one.pasted:
+            minor = not is_prose and (is_title or not binds)
+            yield Quote(one.text, section, user=False, minor=minor, depth=not begins)
 
 
-def _of_templates(quotes: Iterable[Quote], room: int | None) -> Iterator[Quote]:
-    """Yield the quotes; of a long message most are minor: with a `room` their number is kept."""
+def _of_templates(quotes: Iterable[Quote], *, plenty: bool) -> Iterator[Quote]:
+    """Yield the quotes; most of a long message of the user are minor, or only counted."""
     for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
-        most = _TYPED_PIECES if user else room or _MANY
-        first = list(islice(group, most + 1))
-        kept = len(first) if len(first) <= most else _FIRST if user else most
+        if not user:
+            yield from group
+            continue
+        first = list(islice(group, _TYPED_PIECES + 1))
+        kept = len(first) if len(first) <= _TYPED_PIECES else _FIRST
         yield from first[:kept]
-        newest, is_rule = deque[Quote](), deque[bool]()
+        newest = deque[Quote]()
         rules = unkept = 0
-        for one, binds in _with_titles(chain(first[kept:], group), _RULE):
+        for one in chain(first[kept:], group):
             newest.append(one)
-            is_rule.append(binds)
             if len(newest) <= END_OF_LAST:
                 continue
             minor = newest.popleft()
-            if is_rule.popleft() and user and rules < _RULES:
+            if rules < _RULES and _RULE.search(minor.text):
                 rules += 1
                 yield minor
-            elif room is None or minor.pasted or minor.text[0] == "#" or minor.text[-1] in ":：":
+            elif plenty or minor.pasted or minor.text[0] == "#" or minor.text[-1] in ":：":
                 yield minor._replace(minor=True)
             else:
-                unkept += user
+                unkept += 1
         if newest:
             yield newest.popleft()._replace(more=unkept)
         yield from newest
@@ -206,13 +201,13 @@ def ranked_units(
     The summary for any limit is written from a prefix of this order. Raises `MessagesError` for
     what is no message list.
     """
-    return _ranking(history, settings, cues_of(tuple(languages)), None)[0]
+    return _ranking(history, settings, cues_of(tuple(languages)), plenty=True)[0]
 
 
 def _ranking(
-    history: History, settings: Summary, cues: Cues, room: int | None
+    history: History, settings: Summary, cues: Cues, *, plenty: bool
 ) -> tuple[tuple[Unit, ...], Contents, Layout]:
-    contents = gathered(history, cues, room)
+    contents = gathered(history, cues, plenty=plenty)
     layout = Layout(settings.sections)
     order = tuple(
         unit for unit in ranked(contents, cues) if layout.place_of(unit.group) is not None
@@ -253,8 +248,8 @@ def summary_lines(
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
-    room = None if has_plenty(limits) else settings.max_words
-    order, contents, layout = _ranking(history, settings, cues_of(tuple(languages)), room)
+    cues, plenty = cues_of(tuple(languages)), has_plenty(limits)
+    order, contents, layout = _ranking(history, settings, cues, plenty=plenty)
     lines = fitted(order, limits, layout, contents, history.archive)
     return lines or [_shortest(order, layout, limits)]
 

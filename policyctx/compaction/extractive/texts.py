@@ -2,15 +2,15 @@
 
 Typed text binds the agent; pasted text is mostly there to be read. The structure shows the
 difference: a fence of code, a quotation, an element with a compound name or on lines of its own, a
-stack trace, and consecutive lines with more signs and values than words.
+traceback, a diff, and consecutive lines with more signs and values than words.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -46,6 +46,13 @@ _TYPED = re.compile(
     r"|constraints)>(.*?)</\1>",
     re.DOTALL,
 )
+# How the template of a command begins, and the user's input where its client has put it in.
+_TEMPLATE = re.compile(
+    r"\s*(?:---\n.*?\n---\s*)?(?:(<command-)|#+ (?:User )?(?:Input|Arguments)\s*\n)", re.DOTALL
+)
+_INPUT = re.compile(
+    r"^#+ (?:User )?(?:Input|Arguments)\s+(```|~~~)\w*\n(.*?)\1", re.MULTILINE | re.DOTALL
+)
 # The prompt of a shell; without output behind it, it may stand for what the user asks for.
 _PROMPT = re.compile(
     r"\s*(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+[^\n$#%]{0,80})?[$\u276f➜]\s+\S|>>> \S"
@@ -57,19 +64,8 @@ _LEADS_OUTPUT = (
     (re.compile(r"\s*Traceback \(most recent call last\):|On branch \S+$"), re.compile(r".")),
     (re.compile(r"diff --git |@@ -\d|(?:---|\+\+\+) [ab]/"), re.compile(r"[-+ @\\]|index ")),
 )
-# Lines that only a program prints: errors, reports of tests, logs, states, listings.
-_OUTPUT = re.compile(
-    r"\s*(?:(?:Uncaught )?[A-Za-z_$.]*(?:Error|Exception): \S|Exception in thread |panic: \S"
-    r"|error(?:\[\w+\])?: \S|npm ERR! |at \S{1,200} ?\([^)\n]{0,300}:\d+\)|={4,} .+ ={4,}$"
-    r"|_{4,} .+ _{4,}$"
-    r"|E {3,}\S|(?:FAILED|PASSED|ERROR) \S+::|--- (?:FAIL|PASS): |FAIL(?:$|\t)"
-    r"|(?:=+ )?\d+ (?:failed|passed)\b.* in [\d.]+ ?s|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
-    r"|\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]:]? |(?:modified|new file|deleted): {3}"
-    r"|Changes (?:not|to) [a-z ]+:$|[d-][rwx-]{9}\s|[-+]{5,}$|\(\d+ rows?\)$|exit status \d+$"
-    r"|\S+:\d+: (?:\w+Error$|in \w)|goroutine \d+ \[)"
-)
-# Lines that are of a program beside such lines.
-_BESIDE_OUTPUT = re.compile(r" {4}|\t|[^|\n]*\|[^|\n]*\||\s*\|\s|\S+\(\)$|[\w.-]+\s+: \S+$")
+# Lines of code, of tables and of listings.
+_LISTED = re.compile(r" {4}|\t|[^|\n]*\|[^|\n]*\||\s*\|\s|\S+\(\)$|[\w.-]+\s+: \S+$")
 _SIGNS = re.compile(r"[{}()\[\]<>;=|\\\":/_@$&*+]")
 _WITH_VALUE = re.compile(r"[\d=]\S*")
 _WORDS = re.compile(r"\S+")
@@ -153,6 +149,13 @@ def _fenced(text: str) -> Iterator[tuple[str, bool]]:
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it was pasted."""
     at = 0
+    if template := _TEMPLATE.match(text):
+        for own in (_TYPED if template[1] else _INPUT).finditer(text):
+            if own[2].strip():
+                yield from ((text[at : own.start()], True), (own[2], False))
+                at = own.end()
+        yield text[at:], True
+        return
     for start, end in _elements(text):
         yield from _runs(text[at:start])
         inner = start
@@ -189,60 +192,39 @@ def _elements(text: str) -> list[tuple[int, int]]:
 
 
 def _runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield runs of lines, each with whether it was pasted: fenced, quoted, or printed."""
-    few: list[tuple[slice, bool]] = []
-    begin, count = 0, 0
-    was, fenced = False, False
+    """Yield runs of lines, each with whether it was pasted: fenced, quoted, or printed.
+
+    A few lines that only look printed may well be typed, and so may a prompt without output.
+    """
+    begin, was, fenced = 0, "", False
     goes_on: re.Pattern[str] | None = None
-    for at in _lines_in(text):
-        line = text[at]
+    for at in chain(_lines_in(text), (None,)):
+        line = "" if at is None else text[at]
         fence = line.lstrip().startswith(("```", "~~~"))
         if goes_on is not None and not goes_on.match(line):
             goes_on = None
         goes_on = next((then for lead, then in _LEADS_OUTPUT if lead.match(line)), goes_on)
         certain = fenced or fence or goes_on is not None or line.startswith("> ")
-        certain = certain or _OUTPUT.match(line) is not None
-        # A blank line belongs to what is before it.
-        pasted = certain or (_is_printed(line) if line.strip() else was)
         fenced ^= fence
-        if at.start > begin and pasted != was:
-            yield from _run(text, slice(begin, at.start - 1), few, count, pasted=was)
-            few, begin, count = [], at.start, 0
-        count += bool(line.strip())
-        if count < _PRINTED_LINES:
-            few.append((at, certain))
-        was = pasted
-    yield from _run(text, slice(begin, len(text)), few, count, pasted=was)
-
-
-def _run(
-    text: str, run: slice, few: Sequence[tuple[slice, bool]], count: int, *, pasted: bool
-) -> Iterator[tuple[str, bool]]:
-    """Yield a run; of a short one only the lines that are certainly printed, as pasted.
-
-    `few` are the lines of a short one, of which `count` are not blank.
-    """
-    start, end = run.start, run.stop
-    if len(few) == 1 and _PROMPT.match(text[few[0][0]]):
-        pasted = False
-    if pasted and count < _PRINTED_LINES:
-        sure = [at for at, certain in few if certain or _BESIDE_OUTPUT.match(text[at])]
-        pasted = any(certain for _, certain in few)
-        start, end = (sure[0].start, sure[-1].stop) if pasted else (start, end)
-    for part, is_pasted in (
-        (text[run.start : max(start - 1, run.start)], False),
-        (text[start:end], pasted),
-        (text[end + 1 : run.stop], False),
-    ):
-        if _SAYS.search(part):
-            yield part, is_pasted
+        # A blank line belongs to what is before it.
+        kind = "certain" if certain else "printed" if _is_printed(line) else "typed"
+        kind = kind if line.strip() or certain else was
+        if at is None or (kind != was and at.start > begin):
+            run = text[begin : len(text) if at is None else at.start - 1]
+            count = sum(1 for part in _lines_in(run) if run[part].strip())
+            pasted = was == "printed" and count >= _PRINTED_LINES
+            if was == "certain":
+                pasted = count > 1 or not _PROMPT.match(run)
+            yield run, pasted
+            begin = len(text) if at is None else at.start
+        was = kind
 
 
 def _is_printed(line: str) -> bool:
-    """Whether a line looks as if a program had printed it; a line or two may well be typed."""
+    """Whether a line looks as if a program had printed it."""
     if BULLET.match(line):
         return False
-    if _BESIDE_OUTPUT.match(line) or _count(_SIGNS, line) >= _MANY_SIGNS * len(line):
+    if _LISTED.match(line) or _count(_SIGNS, line) >= _MANY_SIGNS * len(line):
         return True
     return _count(_WITH_VALUE, line) >= _MANY_VALUES * _count(_WORDS, line)
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from policyctx import written_by
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, ranked_units
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.summaries import group, later, ran, said, summary_of
-from tests.conversations import Message, call, picture, results, thinking, user
+from tests.conversations import Message, picture, results, thinking, user
 
 
 def told(*messages: Message) -> list[str]:
@@ -243,30 +242,6 @@ def test_a_short_answer_has_the_last_line_of_the_agent_if_that_was_left_open(
     assert group(later(first), Group.USER) == group(first, Group.USER)
 
 
-RULES = "# Rules\n\nThe port of the preview is 8081, for all of us.\n\n- Never edit `vendor/`.\n"
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [call("c1", "Read", {"file_path": "/srv/app/AGENTS.md"}), results(("c1", RULES))],
-        ran("cat AGENTS.md", RULES),
-        [written_by("program", user(f"# AGENTS.md instructions for /srv/app\n{RULES}"))],
-    ],
-    ids=["tool", "shell", "client"],
-)
-def test_prohibitions_of_a_file_of_rules_are_quoted_with_its_name(messages: list[Message]) -> None:
-    line = "- [AGENTS.md: Never edit `vendor/`.]"
-    first = summary_of(user("Mend it."), *messages, said("Done."))
-    assert group(first, Group.USER) == ["- Mend it.", line]
-    assert group(later(first, user("Go on there.")), Group.USER)[1] == line
-
-
-def test_other_output_beside_a_file_of_rules_is_not_quoted() -> None:
-    shown = ran("cat AGENTS.md; cat notes.md", RULES)
-    assert told(user("Mend it."), *shown, said("Done.")) == ["- Mend it."]
-
-
 def test_lines_of_a_message_come_with_the_titles_and_leads_that_they_are_under() -> None:
     form = "# Comment {0}\n\nFile: src/{0}.go\nComment:\n\nThe lookup misses import {0}. Mend it."
     text = f"{form.format(1)}\n\n{form.format(2)}\n\n# Request\nPlease never drop `cfg`."
@@ -361,10 +336,6 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room
     assert "- [while working] The port" in summary_of(user("Go."), *work, *told, max_words=2400)
 
 
-def test_thanks_leave_and_the_newest_words_stay() -> None:
-    assert told(user("Thanks, great!"), user("Use tabs."), user("ok")) == ["- Use tabs.", "- ok"]
-
-
 def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
     found = told(user(f"{text}\n\nNever write outside of /srv/app."))
@@ -424,50 +395,6 @@ def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     assert found[at + 1].endswith("The label is REQUIRED for each of them.")
 
 
-@pytest.mark.parametrize(
-    ("rule", "is_quoted"),
-    [
-        ("Please do not bring the old name back.", True),
-        ("The pump runs alone: never add code that calls it.", True),
-        ("Files that nothing reads must not be shown as read.", True),
-        ("不要修改 vendor 目录。", True),
-        ("All commands are local: no calls of a network.", False),
-        ("`lib/cli/` parses flags by hand (no framework, by design).", False),
-        ("The reader does not follow links, nor does it need an index.", False),
-    ],
-)
-def test_of_a_file_of_rules_only_what_forbids_something_is_quoted(
-    rule: str, is_quoted: bool
-) -> None:
-    found = told(user("Mend it."), *ran("cat AGENTS.md", f"{RULES[:56]}\n\n{rule}\n"))
-    assert found[1:] == [f"- [AGENTS.md: {rule}]"] * is_quoted
-
-
-@pytest.mark.parametrize(
-    "remark", ["Ok, ETA?", "Progress update?", "Give me an update please", "What’s the ETA?"]
-)
-def test_a_remark_that_asks_for_the_progress_leaves(remark: str) -> None:
-    messages = [user("Never touch `db/`."), user(remark), user("The halls are 4, 5 and 6.")]
-    assert told(*messages) == ["- Never touch `db/`.", "- The halls are 4, 5 and 6."]
-    order = user("Update the status in `a.md`.")
-    assert len(told(*messages[::2], order, user("Go on with hall 7."))) == 4
-
-
-def test_the_newest_remark_leaves_when_it_was_answered() -> None:
-    messages = [user("Mend hall 4, and then hall 5."), user("Try again")]
-    assert told(*messages) == ["- Mend hall 4, and then hall 5.", "- Try again"]
-    assert told(*messages, said("Both halls are done.")) == ["- Mend hall 4, and then hall 5."]
-
-
-def test_of_a_long_message_what_stands_under_a_title_of_rules_is_kept() -> None:
-    filler = "\n\n".join(f"Part {i} of the pump is made of steel by them." for i in range(60))
-    rules = "## Integrity (non-negotiable)\n\n- Tests stay as they are.\n- Score in one run.\n"
-    text = f"{filler}\n\n{rules}\n## Context\n\n- It is old.\n\n{filler}"
-    found = told(user(text))
-    assert "  - Tests stay as they are." in found or "   Tests stay as they are." in found
-    assert not [line for line in found if "It is old" in line]
-
-
 def test_a_compaction_that_only_its_provider_can_read_is_named() -> None:
     compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
     found = told(user("Use port 8081."), compaction, user("Go on with hall 4."))
@@ -475,14 +402,40 @@ def test_a_compaction_that_only_its_provider_can_read_is_named() -> None:
     assert [found[0], found[2]] == ["- Use port 8081.", "- Go on with hall 4."]
 
 
-def test_what_another_summary_says_of_its_present_is_left_out_where_room_is_short() -> None:
+def test_of_another_summary_the_orders_and_the_users_words_stand_under_their_titles() -> None:
     foreign = (
-        "## Decisions\n\n- We use port 8081 for `hall_4`.\n\n## Current work\n\n- Mend `a.py`.\n"
-        "\n7. Pending Tasks:\n\n   - Mend the `pump_5` of hall 4.\n   - Paint `hall_6`.\n"
-        "\n## Notes\n\n- CURRENT: the build of `b.py` fails.\n- Never edit `vendor/` by hand.\n"
+        "Analysis of the work so far: `a.py` is half done.\n\n## Decisions\n\n- We use port 8081"
+        " for `hall_4`.\n\n## Current work\n\n- Mend `a.py`, whose build fails at line 7.\n"
+        "\n6. All User Messages:\n\n"
+        + "".join(f'   - "Mend the `pump_{i}` of hall 4 and tell me about it"\n' for i in range(5))
+        + "\n7. Errors:\n\n   - Line 171 of `b.py` fails to compile.\n   - The build is red.\n"
+        "\n## Notes\n\n- Hall 4 is old.\n- Never edit `vendor/` by hand.\n"
+        "- **CURRENT error**: `a.py` cannot be read.\n- Still needs a test.\n- [x] Hall 3: done.\n"
     )
-    found = group(later(foreign, user("Go on with hall 4.")), Group.EARLIER)
-    assert [line[2:] for line in found if line[2] != "#"] == [
-        "We use port 8081 for `hall_4`.",
-        "Never edit `vendor/` by hand.",
+    first = later(foreign, user("Go on with hall 4."))
+    found = group(first, Group.EARLIER)
+    assert found == [
+        "- 6. All User Messages:",
+        *(f'  "Mend the `pump_{i}` of hall 4 and tell me about it"' for i in range(5)),
+        "- ## Notes",
+        "  Never edit `vendor/` by hand.",
+        "  [x] Hall 3: done.",
     ]
+    assert group(later(first, user("Go on with hall 5.")), Group.EARLIER) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## User Input\n\n```text\n{given}\n```\n\nYou **MUST** consider it.\n\n{steps}",
+        "---\ndescription: Plan it\n---\n\n# Arguments\n\n```\n{given}\n```\n{steps}",
+        "<command-name>/plan</command-name>\n<command-args>{given}</command-args>\n{steps}",
+    ],
+)
+def test_of_a_command_the_users_input_stands_without_its_template(text: str) -> None:
+    given = "Plan the cellar of hall 4 as `plan.md` says.\nNever touch the pump in it."
+    steps = "\n\n".join(f"{i}. Always fill in part {i} of the plan." for i in range(50))
+    found = told(user(text.format(given=given, steps=steps)))
+    typed = [line.strip(" -") for line in found if not line.strip(" -").startswith("[")]
+    assert "\n".join(typed).removeprefix("/plan\n") == given
+    assert len(found) < 6

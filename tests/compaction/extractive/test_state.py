@@ -319,6 +319,10 @@ def test_a_check_says_its_exit_code_and_names_the_files_that_were_edited_after_i
         ("cd app && ruff check; git log", "one\ntwo\nthree", "output not quoted"),
         ("npx tsc --noEmit", "exit code 0", "exit code 0"),
         ("make check; ls", "exit code 0", "exit code 0 of the last command"),
+        ("make check; pkill -f serve", "12 passed\nexit code 1", "12 passed"),
+        ("make check || true", "12 passed\nexit code 0", "12 passed"),
+        ('make check; echo "done"', "12 passed\ndone\nexit code 0", "12 passed"),
+        ("make check && echo done", "12 passed\nexit code 2", "exit code 2: 12 passed"),
     ],
 )
 def test_a_check_stands_also_when_its_output_says_nothing(
@@ -330,6 +334,12 @@ def test_a_check_stands_also_when_its_output_says_nothing(
         "- pytest -q tests/keg => 3 passed in 0.1s",
         f"- {command.removeprefix('cd app && ')} => {outcome}",
     ]
+
+
+def test_a_long_command_that_ends_in_a_kill_has_no_exit_code() -> None:
+    command = f"npm run build; node -e 'a(); {'b(); ' * 60}'; pkill -f serve 2>/dev/null"
+    found = steps(summary_of(GO, *ran(command, "Build of 4 files\nexit code 1")))
+    assert found[0].endswith("pkill -f serve 2>/dev/null => Build of 4 files")
 
 
 def test_of_many_checks_the_last_four_stand() -> None:
@@ -417,29 +427,9 @@ def test_open_tasks_are_kept_beside_much_that_was_said() -> None:
     assert len(found) == len(todos)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git stash -q && go test ./... 2>&1 | tail -3; git stash pop -q",
-        "git show HEAD~1:a.go > a.go && go test ./...; git checkout a.go",
-        "git stash && make check; git stash apply",
-    ],
-)
-def test_what_is_run_on_files_that_are_put_back_is_no_step(command: str) -> None:
-    assert steps(summary_of(GO, *ran(command, "--- FAIL: TestPort\nexit code 1"))) == []
-
-
 def test_a_commit_beside_a_file_that_is_put_back_stays() -> None:
     command = "make test; git checkout lock.json; git commit -qam x"
     assert len(steps(summary_of(GO, *ran(command, "[main 1a2b3c4] x")))) == 1
-
-
-def test_a_stash_and_what_is_run_until_it_is_put_back_leave_together() -> None:
-    stash, pop = ran("git stash", "Saved", "c1"), ran("git stash pop", "Dropped", "c3")
-    failed = ran("go test ./...", "--- FAIL: TestPort\nexit code 1", "c2")
-    assert len(steps(summary_of(GO, *stash, *failed))) == 2
-    assert steps(summary_of(GO, *MADE, *stash, *failed, *pop)) == MADE_LINES
-    assert steps(later(summary_of(GO, *MADE, *stash, *failed), *pop)) == MADE_LINES
 
 
 def test_an_older_failure_names_the_files_that_were_edited_before_another_check_passed() -> None:
