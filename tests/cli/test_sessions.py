@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ VARIABLES = (
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty home, in which no variable of an agent is set."""
     made = tmp_path / "home"
     made.mkdir()
@@ -33,7 +34,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "160")
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    return made
+    yield made
+    # pytest goes down into folders by calls, and some are deeper than these can be.
+    subprocess.run(["/bin/rm", "-rf", made], check=True)
 
 
 def iso(at: float) -> str:
