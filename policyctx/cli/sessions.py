@@ -92,7 +92,7 @@ def sessions(
     without one. The table has the bills that the agents recorded, at the prices of
     the day of each call. Then the newest sessions are replayed under a policy.
 
-    Exit codes: 0 done; 1 when there is no session, or a file could not be read or replayed; 130
+    Exit codes: 0 done; 1 if no session was found, or a file could not be read or replayed; 130
     after Ctrl-C or SIGTERM, which show what is done so far.
 
     Example: policyctx sessions --agent claude-code --since 30d

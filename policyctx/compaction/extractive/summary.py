@@ -143,7 +143,7 @@ def _orders_in(text: str, cues: Cues) -> Iterator[Quote]:
         begins = is_title or _OF_USER.search(one.text) is not None
         if begins:
             section, title = section - 1, one.text
-        # An error, or news of the work, is no order.
+        # It is an error or news of the work, not an order.
         reports = cues.failures.count_in(one.text) + cues.news.count_in(one.text)
         is_order = cues.orders.count_in(one.text) > reports
         binds = is_order or _OF_USER.search(title) or one.text.startswith("[x] ")
