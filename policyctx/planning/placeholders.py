@@ -17,22 +17,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from policyctx.definitions.fields import (
-    EXCERPT_FIELDS,
-    FILE_FIELDS,
-    GAP_FIELDS,
-    PLACEHOLDER_FIELDS,
-    RESTORED_FIELDS,
-    SUMMARY_FIELDS,
-    TEXT_FIELDS,
-)
 from policyctx.definitions.items import FileLines, Item
 from policyctx.definitions.names import (
     DEFAULT,
+    EXCERPT_FIELDS,
+    FILE_FIELDS,
+    GAP_FIELDS,
     HOW_TO_READ,
+    PLACEHOLDER_FIELDS,
     READ_AGAIN,
     READ_TOOL,
     REPLACED_IS_IN,
+    RESTORED_FIELDS,
+    SUMMARY_FIELDS,
+    TEXT_FIELDS,
     recall_tool,
 )
 from policyctx.messages.shapes.shape import REMOVED

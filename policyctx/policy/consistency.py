@@ -9,14 +9,16 @@ from contextlib import suppress
 from itertools import islice
 
 from policyctx.definitions.actions import STEP_ACTIONS, Action
-from policyctx.definitions.fields import (
+from policyctx.definitions.items import BUILT_IN_TYPES
+from policyctx.definitions.names import (
     EXTENT_FIELDS,
+    MODEL_SUMMARIZERS,
+    NONE,
     PLACEHOLDER_FIELDS,
     SAVED_FIELDS,
     SUMMARY_FIELDS,
+    is_url,
 )
-from policyctx.definitions.items import BUILT_IN_TYPES
-from policyctx.definitions.names import MODEL_SUMMARIZERS, NONE, is_url
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint, not_one_of, word

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from policyctx.definitions.fields import PATH_FIELDS, ROOT_FIELDS
 from policyctx.definitions.items import PlainValue
-from policyctx.definitions.names import is_url, url_problem
+from policyctx.definitions.names import PATH_FIELDS, ROOT_FIELDS, is_url, url_problem
 from policyctx.policy.templates import parsed_template
 
 SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"

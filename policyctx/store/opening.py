@@ -11,8 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
-from policyctx.definitions.names import is_url
+from policyctx.definitions.names import ROOT_FIELDS, SESSION_FIELDS, is_url
 from policyctx.errors import InputError, StoreError
 from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from policyctx.definitions.fields import PROMPT_FIELDS
-from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, MODEL_SUMMARIZERS
+from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, MODEL_SUMMARIZERS, PROMPT_FIELDS
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import hint
 from policyctx.policy.findings import gates

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, islice
 
 from policyctx.definitions import tokenizers
-from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
+from policyctx.definitions.names import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.lookup import parent, widest_wording

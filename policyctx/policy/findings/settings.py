@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from policyctx.definitions.fields import PATH_FIELDS
 from policyctx.definitions.items import MEDIA_TYPES, WITH_TOOL, WITHOUT_TOOL
-from policyctx.definitions.names import is_url
+from policyctx.definitions.names import PATH_FIELDS, is_url
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Literal
 
-from policyctx.definitions.fields import EXTENT_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import MEDIA_TYPES
+from policyctx.definitions.names import EXTENT_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.models import Step, Threshold
