@@ -27,7 +27,7 @@ from policyctx.messages.editing import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.policy.models.compaction import CompactionWording, Summary
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.values import parsed_template
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Usage, usage_of
 

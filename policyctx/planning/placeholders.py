@@ -38,7 +38,7 @@ from policyctx.paths import File, hash_name, numbered_forms, path_from
 from policyctx.planning.facts import Facts
 from policyctx.policy.models.compaction import CompactionWording
 from policyctx.policy.models.rules import Extent, Placeholder
-from policyctx.policy.templates import Template, parsed_template
+from policyctx.policy.values import Template, parsed_template
 from policyctx.tokens.counter import TokenCounter
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")

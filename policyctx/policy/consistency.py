@@ -27,7 +27,7 @@ from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Node, pairs_of, sections
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.values import parsed_template
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
 _NO_PATH = "`clear` saves nothing, so there is no file to name"

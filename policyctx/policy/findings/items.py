@@ -15,8 +15,7 @@ from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
 from policyctx.policy.models.rules import Globs, Match, Placeholder, TextMatch
 from policyctx.policy.nodes import Node, Path, sections
-from policyctx.policy.templates import parsed_template
-from policyctx.policy.values import Share, amount
+from policyctx.policy.values import Share, amount, parsed_template
 
 
 def caught_types(checked: reach.Checked) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.values import parsed_template
 
 _WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
 _OF_FOLDERS = {

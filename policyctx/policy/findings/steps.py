@@ -11,8 +11,7 @@ from policyctx.policy import reach
 from policyctx.policy.models import Step, Threshold
 from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Path, sections
-from policyctx.policy.templates import parsed_template
-from policyctx.policy.values import Share
+from policyctx.policy.values import Share, parsed_template
 
 _SHOWN = 4
 _SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})
