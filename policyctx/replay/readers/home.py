@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where an agent keeps its sessions, unless it is told otherwise."""
+    """The default place of an agent's sessions."""
 
     folder: str
     """Such as `~/.claude/projects`."""
