@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from policyctx.policy.agents import agents_schema
-from policyctx.policy.codes import code_pages
 from policyctx.policy.reference import reference
 from policyctx.policy.schema import policy_schema
 from policyctx.testing.listing import steps_page
@@ -28,7 +27,6 @@ def derived_files() -> dict[str, str]:
         "docs/zh/policy-reference.md": below_title(
             "[English](../policy-reference.md)", chinese_reference()[0]
         ),
-        "docs/diagnostics.md": code_pages(),
         "docs/steps.md": steps_page(),
         **pages_with_figures(ROOT),
     }
