@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from policyctx.policy.agents import agents_schema
-from policyctx.policy.reference import reference
 from policyctx.policy.schema import policy_schema
-from policyctx.testing.listing import steps_page
 from scripts.figures import pages_with_figures
+from scripts.reference import reference
+from scripts.steps import steps_page
 from scripts.translation import Translation, catalogue_in
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -8,11 +8,12 @@ import pytest
 from policyctx.errors import PolicyError
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.nodes import read_yaml
-from policyctx.policy.reference import NOTES, explained, reference
+from policyctx.policy.reference import explained
 from policyctx.policy.schema import keys, policy_schema
 from policyctx.policy.sources import PolicySource
 from policyctx.policy.suggestions import inline
 from scripts.generate import derived_files, stale_files
+from scripts.reference import NOTES, reference
 from tests.policies import HEAD
 from tests.policy.codes import ERRORS, FINDINGS
 
