@@ -554,10 +554,10 @@ def test_the_question_that_stays_first_is_the_same_after_more_were_dropped(
 @in_all_shapes
 @pytest.mark.parametrize("do", ["offload", "clear"])
 @pytest.mark.parametrize("when", ["", "on: arrival, "])
-def test_a_result_that_is_back_for_a_second_one_is_still_a_placeholder(
+def test_a_second_result_of_a_replaced_call_is_a_text_of_the_user_in_the_own_list(
     when: str, do: str, shape: str, tmp_path: Path
 ) -> None:
-    """A compaction replaced it with its call; the second result brings both back."""
+    """The call and its first result stay replaced, so that the beginning of the list stays."""
     compiled = policy(
         'items: {tool_result: {offload: true}}\nmin_chars: 0\nplaceholder: "[gone]"\n'
         "store: {sync: never}\nsteps:\n"
@@ -566,11 +566,15 @@ def test_a_result_that_is_back_for_a_second_one_is_still_a_placeholder(
     )
     live = opened(compiled, tmp_path, shape)
     full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
-    assert live.apply(list(full)).compacted
+    compacted = list(live.apply(list(full)).messages)
     full += [reply(shape, "so"), late_result(shape, 1)]
-    left = left_before_decisions(live, full, shape)
-    assert "line 1" not in str(left)
-    assert "[gone]" in str(left)
+    result = list(live.apply(list(full)).messages)
+    assert result[: len(compacted)] == compacted
+    assert "Result of the call c1:" in str(result[-1])
+    assert "late 1" in str(result[-1])
+    items = items_of(result, Shapes(HOSTS.get(shape, ())))
+    assert not any(item.tool_use_id == "c1" for item in items)
+    assert left_of(live, full, shape) == result
 
 
 @in_each_form("anthropic", "chat", "responses", "bedrock", "gemini", "google")

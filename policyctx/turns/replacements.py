@@ -8,13 +8,13 @@ continue a reply: that call comes back, or the result becomes a text of the user
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.items import UNKNOWN, Item, Message
 from policyctx.errors import MessagesError
 from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.markers import markers_of
@@ -51,10 +51,8 @@ class Replacements:
     """The replaced items that are in that list all the same; see `_paired`."""
     _given: list[Message] = field(default_factory=list)
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
-    _asked: Counter[object] | None = None
+    _asked: set[object] | None = None
     """The keys of the calls in the list that was seen last; None if they are not known yet."""
-    _hidden: frozenset[object] = frozenset()
-    """The keys of calls that are not in that list any more, but in the one that was given."""
     _used: set[int] = field(default_factory=set)
     """The indices of those that were applied to the list seen last."""
     _shorter: dict[int, int] = field(default_factory=dict)
@@ -264,16 +262,13 @@ class Replacements:
     def _answer_absent_calls(self, new: Sequence[Message]) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""
         if self._asked is None:
-            self._asked = Counter(self._keys(self._replaced.messages))
-            self._hidden = frozenset(Counter(self._keys(self._given)) - self._asked)
+            self._asked = set(self._keys(self._replaced.messages))
         is_absent = False
         for item in self._pairs(new):
             if item.is_call:
                 self._asked.update(call_keys(item))
-            elif self._asked.keys().isdisjoint(keys := call_keys(item)):
-                is_absent = True
             else:
-                is_absent = is_absent or not self._hidden.isdisjoint(keys)
+                is_absent |= self._asked.isdisjoint(call_keys(item))
         return is_absent
 
     def _keys(self, messages: Sequence[Message]) -> Iterator[object]:
@@ -291,11 +286,10 @@ class Replacements:
     def _paired(self, replaced: Replaced, given: Sequence[Message], ledger: Ledger) -> Replaced:
         """Return the list with what messages around the summary may not be without.
 
-        Those are the calls that they answer, late or a second time, with the other results of
-        these, and the results of their calls: the ledger drops both halves of a pair or none. The
-        beginning of their reply comes back, too, if it has the thinking that led to them. A result
-        whose call is not in the given list either becomes a text of the user. The same object comes
-        back if nothing changes.
+        The ledger drops both halves of a pair or none: the results of calls come back, and so do
+        the calls of answers that are no result of the client's. The beginning of a reply comes back
+        if it has the thinking that led to its rest. A result whose call was replaced becomes a text
+        of the user. The same object comes back if nothing changes.
         """
         left, whole = Reading(self.shapes), Reading(self.shapes)
         places = indices(replaced.sources)
@@ -312,7 +306,7 @@ class Replacements:
             if not (alone or parted):
                 return replaced
             whole.extend(given)
-            lone = {place for place, item in alone if item.is_answer}
+            lone = {place for place, item in alone if item.is_answer and item.kind == UNKNOWN}
             calls = {(place, item.tool_use_id) for place, item in alone if item.is_call}
             # Of the calls only those with a result in the given list: others wait for theirs.
             lone |= {
