@@ -1,9 +1,15 @@
 """The hooks that the plugin calls; any plugin or `conftest.py` may implement them."""
 
-from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.plan import Plan
-from policyctx.policy.sources import PolicySource
-from policyctx.testing.selecting import TurnEvent
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+# Each run of pytest reads this module wherever policyctx is installed, with features or without.
+if TYPE_CHECKING:
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.planning.plan import Plan
+    from policyctx.policy.sources import PolicySource
+    from policyctx.testing.selecting import TurnEvent
 
 
 def pytest_policyctx_plan(plan: Plan, policy: OffloadPolicy, scenario: str) -> None:
