@@ -6,6 +6,7 @@ import typer
 
 import policyctx
 from policyctx.cli import (
+    audit,
     demo,
     diff,
     explain,
@@ -35,6 +36,7 @@ app.command("apply")(explain.apply)
 app.command("plan")(explain.plan)
 app.command("explain")(explain.explain)
 app.command("replay")(replay.replay)
+app.command("audit")(audit.audit)
 app.command("tune")(tune.tune)
 app.command("diff")(diff.diff)
 app.command("demo")(demo.demo)
