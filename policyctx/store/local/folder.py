@@ -193,11 +193,7 @@ def _raise_named(error: OSError, path: str) -> NoReturn:
 
 # The system releases the lock of a process that dies at once; a process that hangs keeps it.
 _PATIENCE_S = 30.0
-
-
 _FIRST_PAUSE_S = 0.0002
-
-
 _LONGEST_PAUSE_S = 0.02
 
 
