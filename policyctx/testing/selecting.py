@@ -236,8 +236,6 @@ def value_at(message: Message, path: Sequence[str | int]) -> PlainValue:
 
 
 Run = tuple[int, int]
-
-
 _NAME = KINDS["name"].regex
 _COUNT = rf"(?:\d+|{COUNT_WORD})"
 _END = "(?:first|oldest|last|newest)"

@@ -195,8 +195,6 @@ def _raise_named(error: OSError, path: str) -> NoReturn:
 _PATIENCE_S = 30.0
 _FIRST_PAUSE_S = 0.0002
 _LONGEST_PAUSE_S = 0.02
-
-
 # How file systems say that another process holds a lock.
 _HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK})
 
