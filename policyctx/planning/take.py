@@ -14,16 +14,22 @@ from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item
+from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.messages.editing import shortened_input
 from policyctx.messages.shapes.shape import EMPTY_INPUT
 from policyctx.paths import File
 from policyctx.planning.compiled import OffloadPolicy, Treatment
-from policyctx.planning.conversation import Checkpoint, Conversation, own_path
+from policyctx.planning.conversation import Checkpoint, Conversation, own_path, words_of
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
-from policyctx.planning.outlook import Outlook, source_of
-from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder, with_text
-from policyctx.planning.units import messages_without, removed_with, stays_with
+from policyctx.planning.outlook import Outlook, messages_without, removed_with, stays_with
+from policyctx.planning.placeholders import (
+    Wording,
+    content_hash,
+    named_path,
+    rendered_placeholder,
+    with_text,
+)
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Step
 from policyctx.policy.models.rules import Placeholder
@@ -381,3 +387,68 @@ class Taking:
             is_read_back=file is not NO_FILE and not out.saves,
             saves=out.saves,
         )
+
+
+class RecallSource(NamedTuple):
+    """The place of an item's content: a file of the store, or a call that can be made again."""
+
+    file: File | None
+    """None for a call that can be made again, such as a search."""
+
+
+def source_of(conversation: Conversation, position: int) -> RecallSource | None:
+    """Return the source of an item that was read back; None if the item has to be saved.
+
+    A result of another tool than those of the library has a source if it is the very text of a
+    file, or if `reads_file` says that the tool returns nothing but the file.
+    """
+    item, policy = conversation.items[position], conversation.policy
+    if item.type == item.kind or "recalled" not in policy.types.lineage(item.type):
+        return None
+    call = conversation.reading.partners.get(position)
+    is_whole = call is not None and call not in conversation.fates
+    replaces = policy.store.on_conflict == "overwrite"  # a file may hold another content by now
+    if call is None or not is_whole or replaces or item.error or item.media:
+        return None
+    asked = conversation.reading.items[call]
+    if (tool := recall_tool(item.tool)) is not None:
+        path = asked.input.get("path") if tool == READ_TOOL else None
+        return RecallSource(_file_of(path, conversation, by_id=True))
+    file = _read_whole(item, asked, conversation) or _read_by_rule(item, asked, conversation)
+    return None if file is None else RecallSource(file)
+
+
+def _read_by_rule(item: Item, call: Item, conversation: Conversation) -> File | None:
+    """Return the file that a tool with `reads_file` was called with."""
+    values = call.input
+    paths = (values.get(field) for field in conversation.policy.path_fields(item.tool or ""))
+    path = next((path for path in paths if path is not None), None)
+    return _file_of(path, conversation)
+
+
+def _read_whole(item: Item, call: Item, conversation: Conversation) -> File | None:
+    """Return the file that the call names and that holds exactly the text of the result."""
+    found = (_file_of(word, conversation) for word in words_of(call))
+    for file in found:
+        if file is not None:
+            known = conversation.ledger.saved_hash(file.relative_path)
+            return file if known == content_hash(item.text) else None
+    return None
+
+
+def _file_of(path: object, conversation: Conversation, *, by_id: bool = False) -> File | None:
+    """Return the file of the store that a path means: absolute, or below the root or `cwd`.
+
+    A path may begin with the root's own name, where a tool reads the files of several roots.
+    """
+    if not isinstance(path, str):
+        return None
+    ledger, facts = conversation.ledger, conversation.facts
+    plain = path.removeprefix("./")
+    inner = plain.removeprefix(f"{facts.root.rpartition('/')[2]}/")
+    for full in (plain, f"{facts.root}/{plain}", f"{facts.root}/{inner}", f"{facts.cwd}/{plain}"):
+        below = full.removeprefix(f"{facts.root}/")
+        if below != full and below in ledger.paths:
+            return File(below, full)
+    known = ledger.path_of(inner) if by_id else None
+    return None if known is None else File(known, f"{facts.root}/{known}")

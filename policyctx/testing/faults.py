@@ -84,8 +84,6 @@ class FilesBelow:
 
 FULL = errno.ENOSPC
 FORBIDDEN = errno.EACCES
-
-
 _READING = ("r", "rb", "rt")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 

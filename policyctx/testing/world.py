@@ -41,8 +41,6 @@ from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, se
 from policyctx.turns.result import Result
 
 _NOTHING_YET = "nothing has happened yet; a When comes before a Then"
-
-
 # The store's own files, which hold no item.
 _STATE_FOLDER, _INDEX = ".policyctx", "index.json"
 

@@ -84,7 +84,6 @@ Wording = Annotated[
     ),
 ]
 
-
 Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
 
 

@@ -193,14 +193,8 @@ def _raise_named(error: OSError, path: str) -> NoReturn:
 
 # The system releases the lock of a process that dies at once; a process that hangs keeps it.
 _PATIENCE_S = 30.0
-
-
 _FIRST_PAUSE_S = 0.0002
-
-
 _LONGEST_PAUSE_S = 0.02
-
-
 # How file systems say that another process holds a lock.
 _HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK})
 
