@@ -46,7 +46,7 @@ class AgentFiles:
         return {path: why for of in self.found.values() for path, why in of.unreadable.items()}
 
     def looked(self) -> Iterator[str]:
-        """Yield each folder, with the variable that moves it; editors that agree as one."""
+        """Yield each folder, with the variable that moves it; as one for editors that agree."""
         lines = dict[str, None]()
         for home, found in self.found.items():
             why = next(iter(found.unreadable.values()), "") if found.is_there else "not there"
