@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from posixpath import normpath
 from typing import NamedTuple
@@ -238,10 +238,10 @@ class FileState(NamedTuple):
 def files_of(
     earlier: Iterable[FileState], calls: Iterable[Call], reads_file: Mapping[str, PathFields]
 ) -> tuple[FileState, ...]:
-    """Return the files that calls changed last, those of earlier summaries included, newest first.
+    """Return the files that calls worked on, those of earlier summaries included.
 
-    Without any, those that were read last. `reads_file` names by tool the field, or fields, with
-    the path that it reads.
+    Edited and written files come first, each kind last used first. `reads_file` names by tool the
+    field, or fields, with the path that it reads.
     """
     files: dict[str, FileState] = {}
     for file in reversed(tuple(earlier)):
@@ -271,10 +271,14 @@ def files_of(
             before = files.pop(path, None)
             files[path] = new if before is None else before.then(new)
     left = _left(_each_once(files) if used else files)
-    changed = [file for file in left if file.is_changed]
-    changed.sort(key=lambda file: file.state in _GONE)
-    read = (file for file in left if not _SCRATCH.search(file.path))
-    return tuple(changed[:_MOST_CHANGED] or islice(read, _MOST_READ))
+    return tuple(sorted(left, key=lambda file: (not file.is_changed, file.state in _GONE)))
+
+
+def listed(files: Sequence[FileState]) -> Sequence[FileState]:
+    """Return those of the files of `files_of` that a summary lists."""
+    changed = [file for file in files if file.is_changed]
+    read = (file for file in files if not _SCRATCH.search(file.path))
+    return changed[:_MOST_CHANGED] or list(islice(read, _MOST_READ))
 
 
 def _left(files: Mapping[str, FileState]) -> list[FileState]:

@@ -161,7 +161,7 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
                 yield Quote(one.text, item.message, user=True, pasted=one.pasted, depth=one.depth)
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
-    elif item.kind == "unknown" and _COMPACTION.search(item.text[:_ENDS]):
+    elif is_unreadable(item):
         yield Quote(_UNREADABLE, item.message, user=True, pasted=True)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
@@ -174,6 +174,11 @@ def _prohibited(item: Item) -> Iterator[Quote]:
         for one in pieces_of(_TAG.sub("", item.text), of_agent=True):
             if cues_of().negations.found_in(one.text):
                 yield Quote(f"{item.role}: {one.text}", item.message, user=True)
+
+
+def is_unreadable(item: Item) -> bool:
+    """Return whether an item is a summary that only its provider can read."""
+    return item.kind == "unknown" and _COMPACTION.search(item.text[:_ENDS]) is not None
 
 
 def with_question(answer: str, question: str) -> str:

@@ -390,7 +390,7 @@ _CJK_NUMBER = re.compile(
 _TOKEN = re.compile(r"[A-Za-z0-9_/%*~.\\@:#$€£¥+&?=,-]+")
 # A text without any of these has no value, which is true of most sentences.
 _HINT = re.compile(rf"[\d/\\_@`\"“「]|\.[A-Za-z]|[a-z][A-Z]|--|{_CJK_NUMBER.pattern}")
-_PATH = re.compile(r"[^/\\]*[/\\].+|\w+\.\w*[A-Za-z]")
+_PATH = re.compile(r"[^/\\]*[/\\].+|\w[\w-]*\.\w*[A-Za-z]")
 _ALTERNATIVE = re.compile(r"[A-Za-z]{1,6}/[A-Za-z]{1,6}")
 _NAMED = re.compile(r".*(?:\w_\w|@|\d|[a-z0-9][A-Z])|--\w")
 NAME = re.compile(

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from policyctx.compaction.extractive.files import FileState
+from policyctx.compaction.extractive.files import FileState, listed
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import one_line
 from policyctx.policy.models.compaction import SummarySection
@@ -94,8 +94,8 @@ class Contents(NamedTuple):
     left_out: LeftOut = NOTHING_LEFT_OUT
 
     def of(self, group: Group) -> Sequence[Entry]:
-        """Return the entries of a group."""
-        return self.files if group is Group.FILES else self.said.get(group, ())
+        """Return the entries of a group that a summary may have."""
+        return listed(self.files) if group is Group.FILES else self.said.get(group, ())
 
 
 def written(one: Entry) -> str:
