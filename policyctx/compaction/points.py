@@ -27,6 +27,8 @@ from policyctx.compaction.verification import Said, negates
 _ENOUGH = 0.5
 _GONE = frozenset(("deleted", "moved"))
 _QUESTION = ("?", "？")
+# A command of the agent's client, such as `/compact`.
+_COMMAND = re.compile(r"/[\w:-]+")
 _TASK = re.compile(r"\[(?P<state>[^\]]*)\] (?P<text>.*)")
 _ENDED = frozenset(("completed", "complete", "done", "finished", "closed", "cancelled", "canceled"))
 # A value that says something without the words around it.
@@ -84,6 +86,8 @@ def quoted(one: Quote) -> Point | None:
     """Return the point that the user's words are; None if they neither bind nor hold a value."""
     text = one.text.partition(ASKED)[0]
     if one.pasted or one.minor or one.message < 0 or text.endswith(_QUESTION):
+        return None
+    if _COMMAND.fullmatch(text):
         return None
     cues = cues_of()
     values = tuple(value for value in dict.fromkeys(values_in(text)) if _is_exact(value))

@@ -56,7 +56,9 @@ class Transcript:
 
     def newest(self, until: int | None = None) -> str:
         """Return the user's newest message before a position in `lines`; empty for none."""
-        return next(filter(None, (_said(line.message) for line in self.lines[:until][::-1])), "")
+        said = (_said(line.message).strip() for line in reversed(self.lines[:until]))
+        # What begins with a tag is a command of the program, or what it printed.
+        return next((text for text in said if text and text[0] != "<"), "")
 
     def points(self) -> list[Point]:
         """Return the points of the whole conversation."""

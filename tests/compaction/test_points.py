@@ -51,6 +51,7 @@ def test_an_order_that_holds_for_later_work_is_a_point(order: str) -> None:
         "It always fails.",
         "Should we never push to main?",
         "What a day!",
+        "/compact",
     ],
 )
 def test_an_errand_a_remark_and_a_question_are_none(remark: str) -> None:
