@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, takewhile
 
 from policyctx.compaction.extractive.texts import shortened
-from policyctx.compaction.points import Kind, Point, Seen
+from policyctx.compaction.points import HistoryPoint, PointKind, Seen
 from policyctx.policy.models.compaction import Carry
 
 # Characters of the text for the summary's request, of the one right after a compaction, and of what
 # is delivered: of more than 10,000 Claude Code shows a preview alone.
 _BEFORE, _RIGHT_AFTER, _MOST = 2_000, 1_500, 9_000
 _LONGEST = 400
-_RANK = {Kind.ORDER: 1, Kind.VALUE: 2, Kind.TASK: 3, Kind.FILE: 4}
+_RANK = {PointKind.ORDER: 1, PointKind.VALUE: 2, PointKind.TASK: 3, PointKind.FILE: 4}
 
 _FOR_SUMMARY = "Quote these words of the user to the letter in the summary, in this order:"
 _REMINDER = (
@@ -28,14 +28,14 @@ _MISSING = (
 )
 
 
-def before_compaction(points: Sequence[Point]) -> str:
+def before_compaction(points: Sequence[HistoryPoint]) -> str:
     """Return what is to be added to the instructions of a host's summary; empty for nothing."""
-    said = [point for point in points if point.kind in {Kind.ORDER, Kind.VALUE}]
+    said = [point for point in points if point.kind in {PointKind.ORDER, PointKind.VALUE}]
     lines = _fitting(said, _line, _BEFORE - len(_FOR_SUMMARY))
     return "\n".join([_FOR_SUMMARY, *lines]) if lines else ""
 
 
-def after_compaction(points: Sequence[Point], newest: str, transcript: str) -> str:
+def after_compaction(points: Sequence[HistoryPoint], newest: str, transcript: str) -> str:
     """Return the prohibitions, the user's newest message, and the transcript's path."""
     last = [f"The user's newest message: {shortened(newest, _LONGEST)}"] if newest else []
     where = [f"The whole conversation is in {transcript}"]
@@ -45,15 +45,15 @@ def after_compaction(points: Sequence[Point], newest: str, transcript: str) -> s
 
 
 def carried(
-    points: Iterable[Point], seen: str, settings: Carry, count: Callable[[str], int]
-) -> list[Point]:
+    points: Iterable[HistoryPoint], seen: str, settings: Carry, count: Callable[[str], int]
+) -> list[HistoryPoint]:
     """Return the points that `seen` lacks and that are delivered, in their order.
 
     `count` returns the tokens of a text.
     """
     given = Seen(seen)
     missing = [point for point in points if given.lacks(point)]
-    files = [point for point in missing if point.kind is Kind.FILE]
+    files = [point for point in missing if point.kind is PointKind.FILE]
     left_out = {*files[: max(0, len(files) - settings.files)]}
     ranked = _ranked([point for point in missing if point not in left_out])
     tokens = accumulate(count(f"{_line(point)}\n") for point in ranked)
@@ -61,7 +61,9 @@ def carried(
     return [point for point in missing if point in taken]
 
 
-def delivery(points: Sequence[Point], place: Callable[[Point], str], transcript: str) -> str:
+def delivery(
+    points: Sequence[HistoryPoint], place: Callable[[HistoryPoint], str], transcript: str
+) -> str:
     """Return the text that delivers points, each with its place; empty for none."""
     where = f"The whole conversation is in {transcript}"
     room = _MOST - len(_MISSING) - len(where) - 2
@@ -69,18 +71,20 @@ def delivery(points: Sequence[Point], place: Callable[[Point], str], transcript:
     return "\n".join([_MISSING, *lines, where]) if lines else ""
 
 
-def _line(point: Point) -> str:
+def _line(point: HistoryPoint) -> str:
     state = f" ({point.state})" if point.state else ""
     return f"- {point.kind}: {shortened(point.text, _LONGEST)}{state}"
 
 
-def _ranked(points: Sequence[Point]) -> list[Point]:
+def _ranked(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
     """Return the points, what is kept longest first."""
     newest = sorted(points, key=lambda point: point.message, reverse=True)
     return sorted(newest, key=lambda point: 0 if point.forbids else _RANK[point.kind])
 
 
-def _fitting(points: Sequence[Point], line: Callable[[Point], str], room: int) -> list[str]:
+def _fitting(
+    points: Sequence[HistoryPoint], line: Callable[[HistoryPoint], str], room: int
+) -> list[str]:
     """Return the lines of as many points as the characters have room for, in their order."""
     ranked = _ranked(points)
     sizes = accumulate(len(line(point)) + 1 for point in ranked)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.points import Point, points_of
+from policyctx.compaction.points import HistoryPoint, points_of
 from policyctx.definitions.items import Message, written_by
 from policyctx.replay.readers.claude_code import as_text, is_of_user
 from policyctx.replay.readers.values import mapping, objects, word
@@ -60,7 +60,7 @@ class Transcript:
         # What begins with a tag is a command of the program, or what it printed.
         return next((text for text in said if text and text[0] != "<"), "")
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[HistoryPoint]:
         """Return the points of the whole conversation."""
         return points_of(History([line.message for line in self.lines]))
 

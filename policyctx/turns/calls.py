@@ -148,7 +148,7 @@ class Calls:
             known, result = yield from self._compact(
                 known, result, replacing, messages, memory, request=request
             )
-        elif memory.replacements.made:
+        else:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
         if result.plan.to_save or result.compaction:

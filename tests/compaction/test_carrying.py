@@ -6,7 +6,7 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.carrying import after_compaction, before_compaction, carried, delivery
-from policyctx.compaction.points import Point, points_of
+from policyctx.compaction.points import HistoryPoint, points_of
 from policyctx.policy.models.compaction import Carry
 from tests.compaction.extractive.summaries import edited
 from tests.conversations import Message, user
@@ -14,11 +14,11 @@ from tests.conversations import Message, user
 ORDER, OTHER = "Never push to main.", "The port is 8081."
 
 
-def points(*messages: Message) -> list[Point]:
+def points(*messages: Message) -> list[HistoryPoint]:
     return points_of(History(messages))
 
 
-def texts(found: list[Point], seen: str = "", **settings: int) -> list[str]:
+def texts(found: list[HistoryPoint], seen: str = "", **settings: int) -> list[str]:
     return [one.text for one in carried(found, seen, Carry(**settings), len)]
 
 

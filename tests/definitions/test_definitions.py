@@ -10,9 +10,9 @@ from typing import Any, get_args
 import pytest
 
 from policyctx.definitions.actions import BY_STATE, ITEM_ACTIONS, STEP_ACTIONS, Action, Do
-from policyctx.definitions.fields import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.gates import Kind, Nothing
 from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES, PlainValue
+from policyctx.definitions.names import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.tokenizers import TOKENIZERS, Tokenizer
 from policyctx.planning.gates import Measures
 from policyctx.planning.placeholders import _VALUES

@@ -104,8 +104,6 @@ def is_for_summary(request: Recorded) -> bool:
 @pytest.fixture
 def server() -> Iterator[Upstream]:
     with upstream() as made:
-        # What Claude Code sends is newer than the rules that the proxy is held to.
-        made.refusal = lambda _: None  # type: ignore[method-assign]
         yield made
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import in_order
-from policyctx.policy.findings import compaction, gates, items, settings, steps
+from policyctx.policy.findings import gates, items, settings, steps
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.reach import Checked, TooLargeError
@@ -23,12 +23,12 @@ _CHECKS = (
     steps.steps_that_lose_keys,
     items.caught_types,
     items.thresholds_too_low,
-    compaction.compactions_that_repeat,
+    gates.compactions_that_repeat,
     gates.ends_before_beginning,
     steps.cleared_for_good,
-    compaction.restorations_from_nowhere,
-    compaction.prompts_without_use,
-    compaction.unknown_summarizers,
+    gates.restorations_from_nowhere,
+    gates.prompts_without_use,
+    gates.unknown_summarizers,
     settings.unknown_tokenizers,
     settings.keys_of_another_root,
     settings.useless_spilling,
@@ -49,7 +49,7 @@ _CHECKS = (
     items.recency_without_end,
     items.offload_without_effect,
     steps.excerpts_of_long_lines,
-    compaction.compactions_without_gate,
+    gates.compactions_without_gate,
     items.batches_without_effect,
     gates.counts_that_forget,
     steps.tools_that_are_never_taken,

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 
-from policyctx.definitions.fields import PATH_FIELDS
 from policyctx.definitions.items import MEDIA_TYPES, WITH_TOOL, WITHOUT_TOOL
-from policyctx.definitions.names import is_url
+from policyctx.definitions.names import PATH_FIELDS, is_url
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.values import parsed_template
 
 _WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
 _OF_FOLDERS = {

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from policyctx.definitions.fields import PROMPT_FIELDS, RESTORED_FIELDS, SUMMARY_FIELDS
+from policyctx.definitions.names import PROMPT_FIELDS, RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.models.base import (
     Amount,
     Count,

@@ -155,9 +155,13 @@ class RecordingBuilder:
             self.add(message)
 
     def mark_anew(self, why: Anew) -> None:
-        """Say why the next call has another context, where no message is read."""
+        """Say why the next call has another context, where no message is read.
+
+        A change after a compaction and before a call is a part of it.
+        """
         self._anew = True
-        self._why_anew = why if self._calls else None
+        if self._calls and self._why_anew != "compaction":
+            self._why_anew = why
 
     def leave(self, message: Message) -> None:
         """Count a message that is not in the context, as one that no call was made with."""

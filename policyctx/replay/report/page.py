@@ -50,7 +50,7 @@ def inline_script(source: str) -> tuple[str, str]:
     Raises `ValueError` for a source that HTML would not read to its end.
     """
     if found := _ENDING.search(source):
-        raise ValueError(f"a script with {found[0]!r} cannot stand in a page")
+        raise ValueError(f"a script with {found[0]!r} is not allowed in a page")
     # A parser of HTML knows one kind of line end, and hashes what it has read.
     text = source.replace("\r\n", "\n").replace("\r", "\n")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

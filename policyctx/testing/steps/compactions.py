@@ -16,11 +16,12 @@ from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.policy.models.compaction import Carry
 from policyctx.testing.contents import Message, ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.faults import ScriptedModel, ScriptedSummarizer
 from policyctx.testing.kinds import Amount, Size, amount
 from policyctx.testing.selecting import Returned
 from policyctx.testing.step_definitions import given, then, when
 from policyctx.testing.steps.files import bytes_of
-from policyctx.testing.world import ScriptedModel, ScriptedSummarizer, World
+from policyctx.testing.world import World
 from policyctx.tokens.counter import counter_for
 from policyctx.turns.compacting import Compacted
 from policyctx.turns.result import Result

@@ -84,7 +84,6 @@ _NUMBERS: dict[Kind, st.SearchStrategy[Any]] = {
     "seconds": st.sampled_from(["0s", "5m", "cache_ttl"]),
 }
 
-
 # The keys of a gate that are not comparisons.
 _OWN_KEYS: dict[str, st.SearchStrategy[Any]] = {
     "types": st.lists(_TYPES),
@@ -149,7 +148,6 @@ _SELECTS = st.builds(
     ),
 )
 
-
 _UNIT = st.sampled_from(["item", "message", "group", "turn"])
 _DROPPED = st.builds(
     lambda select, unit: select | unit,
@@ -199,7 +197,6 @@ def _without_batches(value: PlainValue) -> PlainValue:
 
 
 _PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
-
 
 _SUMMARIES = st.fixed_dictionaries(
     {"by": st.just("anthropic")},
