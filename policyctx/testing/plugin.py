@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _COLLECTING = "policyctx.testing.collecting"
 _REPORTING = "policyctx.testing.reporting"
 _LISTING = "policyctx.testing.listing"
-_COVERAGE = "policyctx.testing.coverage.report"
-_MUTANTS = "policyctx.testing.mutation.judging"
+_COVERAGE = "policyctx.testing.coverage"
+_MUTANTS = "policyctx.testing.judging"
 _STEPS = "policyctx.testing.steps"
 
 
