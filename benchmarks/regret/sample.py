@@ -3,9 +3,9 @@
     python -m benchmarks.regret.sample ../shared/traces PACKETS [DRAW]
 
 A unit is a removed item and one absence of it. From each session at most ten are drawn, in the
-second draw seven others, in the third three, under the two fixed policies beside this module: units
-that the detector flags and units that it does not, each from its own stratum, with the probability
-that the unit had.
+second draw seven others, in the third three, in the fourth five of files that no draw before has,
+under the two fixed policies beside this module: units that the detector flags and units that it
+does not, each from its own stratum, with the probability that the unit had.
 `PACKETS` gets a folder for each session: the transcript, with the calls at which each item was out,
 and a file for each unit. What the detector says is in `units.jsonl` only, and the packets do not
 show it. Units of another draw stay in `units.jsonl`.
@@ -44,9 +44,16 @@ class Draw(NamedTuple):
     seed: str
     most: int
     """Units of one session."""
+    is_of_new_files: bool = False
+    """Whether it takes no file of which an earlier draw has units."""
 
 
-DRAWS = {1: Draw("20261123", 10), 2: Draw("second", 7), 3: Draw("third", 3)}
+DRAWS = {
+    1: Draw("20261123", 10),
+    2: Draw("second", 7),
+    3: Draw("third", 3),
+    4: Draw("fourth", 5, is_of_new_files=True),
+}
 
 
 KEY = ("file", "session", "policy", "part", "position", "absence")
@@ -171,10 +178,13 @@ def _shown(item: SeenItem) -> str:
 def main(traces: Path, packets: Path, draw: int = 1) -> None:
     """Draw units of all recordings; write them to `units.jsonl` beside other draws, and packets."""
     policies = {name: OffloadPolicy.load(str(HERE / f"{name}.yaml")) for name in POLICIES}
-    seed, most = DRAWS[draw]
+    seed, most, is_of_new_files = DRAWS[draw]
     others = [unit for unit in units_drawn() if unit["draw"] != draw]
-    had = {tuple(unit[key] for key in KEY) for unit in others if unit["draw"] < draw}
+    before = [unit for unit in others if unit["draw"] < draw]
+    had = {tuple(unit[key] for key in KEY) for unit in before}
     used: dict[str, int] = defaultdict(int)
+    if is_of_new_files:
+        used |= {unit["file"]: SESSIONS for unit in before}
     number = 300 * (draw - 1)
     found: list[dict[str, Any]] = []
     for file, half, recording in sessions(traces):

@@ -36,6 +36,10 @@ _COMMANDS = {
         "replay:replay",
         "Replay recorded sessions turn by turn under a policy; write nothing but a report.",
     ),
+    "audit": _Listed(
+        "audit:audit",
+        "Show what the compactions of recorded sessions lost, and what later turns show of it.",
+    ),
     "tune": _Listed(
         "tune:tune", "Search the settings of a policy that cost least over recorded sessions."
     ),

@@ -5,7 +5,6 @@ import os
 import re
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -265,7 +264,6 @@ Partial: TypeAlias = Annotated[
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
-
 # The word that a place is at: a quoted scalar, or all up to where YAML ends a plain one.
 _WORD = re.compile(
     r"""'[^']*'|"[^"]*"|[^\s,\[\]{}#][^,\[\]{}#]*?(?=\s*(?::\s|:$|[,\[\]{}#]|$))|."""
@@ -303,16 +301,11 @@ def _for_people(diagnostic: Diagnostic) -> str:
     before, rest = line[: place.column - 1 - start], line[place.column - 1 - start :]
     word = _WORD.match(rest)
     under_word = visible(word.group() if word else "^")
-    number, carets = f"{place.line:5}", "^" * max(1, _width(under_word))
+    number, carets = f"{place.line:5}", "^" * max(1, cell_len(under_word))
     margin = " " * len(number)
-    under = "".join("\t" if char == "\t" else " " * _width(char) for char in visible(before))
+    under = "".join("\t" if char == "\t" else " " * cell_len(char) for char in visible(before))
     said, line = visible(str(diagnostic)), visible(line)
     return f"{said}\n{number} | {line}\n{margin} | {under}{carets}"
-
-
-def _width(text: str) -> int:
-    """Columns that a terminal gives the text: CJK characters take two."""
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _for_github(diagnostic: Diagnostic) -> str:

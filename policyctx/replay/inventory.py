@@ -46,11 +46,14 @@ class AgentFiles:
         return {path: why for of in self.found.values() for path, why in of.unreadable.items()}
 
     def looked(self) -> Iterator[str]:
-        """Yield each folder, with the variable that moves it."""
+        """Yield each folder, with the variable that moves it; as one for editors that agree."""
+        lines = dict[str, None]()
         for home, found in self.found.items():
             why = next(iter(found.unreadable.values()), "") if found.is_there else "not there"
             moved = f"; {home.variable} moves it" if home.variable else ""
-            yield f"{home.path()}: {why or 'nothing there'}{moved}"
+            place = str(home.path()).replace(f"/{home.editor}/User/", "/*/User/")
+            lines[f"{place}: {why or 'nothing there'}{moved}"] = None
+        yield from lines
 
 
 def files_of_agents(wanted: Sequence[str] = (), since: float | None = None) -> list[AgentFiles]:
@@ -58,11 +61,12 @@ def files_of_agents(wanted: Sequence[str] = (), since: float | None = None) -> l
 
     Raises `InputError` for an agent that has no reader with a folder.
     """
-    known = {agent: (reader, of) for reader in readers() for agent, of in homes(reader).items()}
-    if unknown := [agent for agent in wanted if agent not in known]:
-        raise InputError(f"unknown agent {unknown[0]!r}; known are {', '.join(sorted(known))}")
+    known = [(agent, reader, of) for reader in readers() for agent, of in homes(reader).items()]
+    names = {agent for agent, *_ in known}
+    if unknown := [agent for agent in wanted if agent not in names]:
+        raise InputError(f"unknown agent {unknown[0]!r}; known are {', '.join(sorted(names))}")
     made = []
-    for agent, (reader, of) in known.items():
+    for agent, reader, of in known:
         if wanted and agent not in wanted:
             continue
         # A variable may move two of them to one folder.
@@ -141,7 +145,10 @@ def _used(agent: str, file: HomeFile, recording: Recording) -> UsedSession:
 def _call(call: ModelCall) -> UsedCall:
     name, usage = call.language_model or UNNAMED, call.usage
     row = row_of(name, at=call.at) if usage is not None else None
-    cost = None if row is None or usage is None else dollars(usage, row.prices).total
+    cost = None
+    if row is not None and usage is not None:
+        prices, _ = row.billed(usage.tier, at=call.at)
+        cost = dollars(usage, prices).total
     return UsedCall(call.id, usage, cost, name, call.at, call.why_anew == "compaction")
 
 

@@ -44,16 +44,20 @@ _STATE_READERS = re.compile(
     r"(?:log|show|diff|status|blame|grep|ls-files|rev-parse|describe|branch)\b"
 )
 _LINE_KEY = re.compile(r"(?i)line|offset|range|start|end|from")
-_PRINTED = re.compile(r"\b(\d+),\s?(\d+)p\b")
+_PRINTED = re.compile(r"\bsed\s+-n\s+[\"']?(\d+),\s?(\d+)p\b[\"']?(?:\s+(\S+))?")
+# It writes one line between the parts of files.
+_ONE_LINE = re.compile(r"\s*(?:echo|printf)\b")
 # Lines that `sed` prints or changes.
 _BY_SED = re.compile(r"(?<![\w.])(\d+)(?:,\s?(\d+))?(?:[pdaic]\b|s[^\w\s])")
+# What `sed` or `perl` replaces in a file.
+_SUBSTITUTED = re.compile(r"\b(?:sed|perl)\s+[^\n]*?['\"\s]s([/|#,])(.+?)\1")
 # The text that an edit replaces, and the lines of a patch that are there already.
 _OLD_KEY = re.compile(r"(?i)^old|^search|^find|^before")
 _OLD_IN_PATCH = re.compile(r"^[- ](?!-- ).+", re.MULTILINE)
 _PATCHED = re.compile(r"^\*\*\* \w+ File: (.+)", re.MULTILINE)
 _SLASHES = re.compile(r"[/\\]+")
 # As `cat -n`, tools that read files and `grep -n` write them before a line.
-_NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
+NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
 # A tool that gave a file before may say so instead of giving it again.
 _UNCHANGED = re.compile(r"(?i)\b(?:unchanged|not (?:been )?(?:changed|modified))\b")
 _SHORT = 400
@@ -131,17 +135,30 @@ class Input:
             found += map(int, filter(None, pair))
         return found
 
+    def line_of(self, file: str, number: int) -> int | None:
+        """Return which line of its result is this one of a file, None where it does not say."""
+        for name, before, numbers in self._printed:
+            if number in numbers and name in {"", file}:
+                return before + numbers.index(number) + 1
+        return None
+
     @cached_property
-    def printed(self) -> range:
-        """The numbers of the lines that it prints, where it says which."""
-        pairs = _PRINTED.findall(self.command or "")
-        if len(pairs) == 1:
-            first, last = map(int, pairs[0])
-            return range(first, last + 1)
+    def _printed(self) -> Sequence[tuple[str, int, range]]:
+        """The file, how many lines are printed before, and the numbers of each part it prints."""
         offset, limit = (self._given.get(key) for key in ("offset", "limit"))
         if isinstance(offset, int) and isinstance(limit, int):
-            return range(offset, offset + limit)
-        return range(0)
+            return [("", 0, range(offset, offset + limit))]
+        found: list[tuple[str, int, range]] = []
+        before = 0
+        for segment in _SEGMENTS.split(self.command or ""):
+            if (part := _PRINTED.search(segment)) is not None:
+                numbers = range(int(part[1]), int(part[2]) + 1)
+                name = _SLASHES.split((part[3] or "").strip("\"'"))[-1]
+                found.append((name, before, numbers))
+                before += len(numbers)
+            elif _ONE_LINE.match(segment):
+                before += 1
+        return found
 
     @cached_property
     def replaced(self) -> Sequence[str]:
@@ -152,6 +169,8 @@ class Input:
                 found += (line[1:] for line in _OLD_IN_PATCH.findall(text))
             elif _OLD_KEY.search(key):
                 found += text.splitlines()
+        if self.may_write:
+            found += [old for _, old in _SUBSTITUTED.findall(self.command or "")]
         return list(dict.fromkeys(filter(None, map(str.strip, found))))
 
     @cached_property
@@ -335,14 +354,14 @@ class _Shown:
 
     @cached_property
     def _is_numbered(self) -> bool:
-        numbered = sum(_NUMBERED.match(line) is not None for line in self._said)
+        numbered = sum(NUMBERED.match(line) is not None for line in self._said)
         return numbered >= _HALF * len(self._said)
 
     @cached_property
     def _unnumbered(self) -> _Shown:
         found = _Shown("")
         found.lines, found._is_inside = self.lines, self._is_inside
-        found._said = [_NUMBERED.sub("", line, count=1) for line in self._said]
+        found._said = [NUMBERED.sub("", line, count=1) for line in self._said]
         return found
 
     def shared(

@@ -371,6 +371,14 @@ _SCHEMES = frozenset({"http", "https", "file"})
 _WORDS = 4
 # Shorter strings stand within others by chance.
 _SURE_CHARS = 6
+# Smaller numbers are guessed, and stand everywhere but where a line is meant.
+SMALL = 100
+_AS_LINE = (
+    r"(?:^|\n|\\n|\")[ \t]*(?:{0})(?:[\t\u2192:|-]|\\t)"
+    r"|(?:[:#]|\bL|\blines?\W(?:\d+\W+)?)(?:{0})(?!\w)"
+)
+# A call that says which lines it wants is not longer than this, in characters.
+_GIVEN = 400
 
 
 class Knowledge:
@@ -400,6 +408,7 @@ class Knowledge:
         It is also known from its neighbours, and as the sum of what an earlier call was given.
         """
         near = [str(number + by) for by in (-1, 0, 1)]
+        as_line = re.compile(_AS_LINE.format("|".join(near)))
         for place in self._places(call):
             said = self._texts.at(place)
             asked = self._part.partners.get(place.position)
@@ -408,9 +417,14 @@ class Knowledge:
                 and asked < place.position
                 and file in self._texts.at(TextPlace(asked))
             )
-            if is_about and any(stands_in(one, said) for one in near):
+            if not is_about:
+                continue
+            if number < SMALL:
+                if as_line.search(said) is not None:
+                    return True
+            elif any(stands_in(one, said) for one in near):
                 return True
-            if is_about and asked is not None and asked > place.position:
+            if asked is not None and asked > place.position and len(said) <= _GIVEN:
                 given = [int(one) for one in set(_WHOLE.findall(said))]
                 if any(abs(one + other - number) <= 1 for one in given for other in given):
                     return True

@@ -1,15 +1,14 @@
 """What shows that an agent needed an item: it asked again, or it used what only the item held."""
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.errors import present
-from policyctx.replay.regret.asked import Input, asked_again
+from policyctx.replay.regret.asked import asked_again
+from policyctx.replay.regret.cited import Citations, Cited
 from policyctx.replay.regret.holders import (
     COMMON,
     RARE,
@@ -40,127 +39,6 @@ from policyctx.replay.regret.vocabulary import (
 )
 from policyctx.replay.simulated import Need
 from policyctx.replay.timeline import SessionPart
-
-_FILE = r"([\w.-]*\w\.[A-Za-z]\w{0,4})"
-_LINES = r"(\d{2,6})(?:\s?[-\u2013]\s?(\d{2,6}))?"
-_FIELD = r"[\"']?,?\s(?:--|[\"'])?line(?:[\"']?[=:])?\s?"
-_IN_TEXT = re.compile(rf"{_FILE}(?::|#L|\(| L|`?,? \(?lines? |:? ?~|{_FIELD})~?{_LINES}")
-_BEFORE_FILE = re.compile(rf"\blines? {_LINES} (?:of|in) `?(?:[\w.-]*/)*{_FILE}")
-# Smaller numbers are guessed, and stand everywhere but before a line, as `nl` writes them.
-_LEAST = 100
-_BEFORE_LINE = r"(?:^|\n|\\n|\")[ \t]*({})(?:[\t\u2192:|]|\\t)"
-_ROUND = 5
-# An edit shows a need by a line with so many letters and digits; so many lines are looked at.
-_TELLING, _REPLACED = 6, 20
-
-
-class Cited(NamedTuple):
-    """A line that a reply took from a removed item: its number, or what it replaces in a file."""
-
-    position: int
-    """Of the item."""
-    text: str
-    """The file and the number, or the line."""
-    start: int
-    """Where it is in the item's text."""
-    end: int
-
-
-class Citations:
-    """The lines of files in the replies of a part."""
-
-    def __init__(self, part: SessionPart, texts: Texts, knowledge: Knowledge, memo: Memo) -> None:
-        self._part, self._texts, self._knowledge = part, texts, knowledge
-        self._numbers_in, self._input = memo.of(_numbers_in), memo.of(Input)
-
-    def of(self, reply: int, call: int) -> Iterator[Cited]:
-        """Yield the lines that a reply took from items which its call did not have."""
-        for file, number in self._said(reply):
-            found = list(self._held(file, number, call))
-            if found and not self._knowledge.has_line(file, number, call):
-                yield from found
-        item = self._part.items[reply]
-        if item.kind != "tool_call" or not self._results:
-            return
-        given = self._input(item.tool, item.text)
-        if not given.files.isdisjoint(self._results):
-            for line in given.replaced[:_REPLACED]:
-                yield from self._replaced(line, given.files, call)
-
-    def numbers(self, reply: int) -> frozenset[str]:
-        """Return the numbers of lines in a reply."""
-        return frozenset(str(number) for _, number in self._said(reply))
-
-    def _said(self, reply: int) -> Sequence[tuple[str, int]]:
-        item = self._part.items[reply]
-        said = dict.fromkeys(self._numbers_in(self._texts.written(reply)))
-        if item.kind == "tool_call":
-            given = self._input(item.tool, item.text)
-            lines = [number for number in given.line_numbers if not _is_round(number)]
-            said |= {(file, number): None for file in sorted(given.files) for number in lines}
-        return list(said)
-
-    def _held(self, file: str, number: int, call: int) -> Iterator[Cited]:
-        said = str(number)
-        for position in self._gone(file, call):
-            text = self._texts.shown(position)
-            found = [(start, start + len(said)) for start in starts_of(said, text, most=1)]
-            if number < _LEAST:
-                found = [one.span(1) for one in re.finditer(_BEFORE_LINE.format(said), text)][:1]
-            printed = self._asked(position).printed
-            # A name without a dot may be that of the folder.
-            if not found and number in printed and "." in file:
-                lines = Lines(text)
-                line = number - printed.start + 1
-                found = [lines.between(line, line)[2:]] if line <= len(lines.lines) else []
-            for start, end in found:
-                yield Cited(position, f"{file}:{number}", start, end)
-
-    def _replaced(self, line: str, files: Iterable[str], call: int) -> Iterator[Cited]:
-        """Yield the newest result that showed a line of these files, if nothing else does."""
-        if sum(map(str.isalnum, line)) < _TELLING:
-            return
-        gone = {position for file in files for position in self._gone(file, call)}
-        for position in sorted(gone, reverse=True):
-            for start in starts_of(line, self._texts.shown(position), most=1):
-                if not self._knowledge.has(Distinct(line, SURE, ()), call):
-                    yield Cited(position, line, start, start + len(line))
-                return
-
-    def _gone(self, file: str, call: int) -> Iterator[int]:
-        """Yield the results of calls that name a file which a call did not have, newest first."""
-        part = self._part
-        for position in self._results.get(file, ()):
-            if position < part.had(call) and part.absence(position, call) is not None:
-                yield position
-
-    def _asked(self, result: int) -> Input:
-        asked = self._part.items[self._part.partners[result]]
-        return self._input(asked.tool, asked.text)
-
-    @cached_property
-    def _results(self) -> Mapping[str, Sequence[int]]:
-        """By the last part of a path: results of calls that name it, out at any time."""
-        found: dict[str, list[int]] = defaultdict(list)
-        part = self._part
-        for position in sorted(part.absences, reverse=True):
-            asked = part.partners.get(position)
-            if part.items[position].kind == "tool_result" and asked is not None:
-                for file in self._asked(position).files:
-                    found[file].append(position)
-        return found
-
-
-def _numbers_in(text: str) -> tuple[tuple[str, int], ...]:
-    """Return the files that a text names with the number of a line, and the number."""
-    found = [(file, numbers) for file, *numbers in _IN_TEXT.findall(text)]
-    found += [(file, numbers) for *numbers, file in _BEFORE_FILE.findall(text)]
-    return tuple((file, int(number)) for file, numbers in found for number in numbers if number)
-
-
-def _is_round(number: int) -> bool:
-    return number < _LEAST or number % _ROUND == 0 or number % (2 * _ROUND) == 1
-
 
 # So many strings are shown for one item and one call.
 _SHOWN = 3

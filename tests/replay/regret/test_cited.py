@@ -197,3 +197,155 @@ def test_a_small_number_that_is_no_line_of_a_removed_result_is_no_need(end: str)
 def test_a_small_number_that_a_removed_result_has_but_not_before_a_line_is_no_need() -> None:
     shown = {"command": "cat src/ledger.py"}, f"{WORDS}\nof 27 vouchers\n{WORDS}"
     assert needed(shown, OTHER, end="see ledger.py:27") == []
+
+
+def test_the_number_of_a_line_in_one_of_several_parts_that_a_command_prints() -> None:
+    both = "sed -n '1,10p' src/voucher.py; echo ---; sed -n '608,640p' src/ledger.py"
+    shown = {"command": both}, "\n".join([*(f"voucher {n}" for n in range(10)), "---", *CODE])
+    session = replayed(shown, OTHER, end="see ledger.py:638")
+    [need] = [need for one in session.regrets for need in one.needs]
+    assert need.found == ("ledger.py:638",)
+    assert [(one.first, one.last) for one in need.ranges] == [(42, 42)]
+    assert needed(shown, OTHER, end="see voucher.py:638") == []
+
+
+DIFF = "\n".join(
+    [
+        "diff --git a/src/voucher.py b/src/voucher.py",
+        "--- a/src/voucher.py",
+        "+++ b/src/voucher.py",
+        "@@ -33,2 +33,2 @@ def a():",
+        "-    one = 1",
+        "+    one = 2",
+        "     two = 2",
+        "diff --git a/src/ledger.py b/src/ledger.py",
+        "--- a/src/ledger.py",
+        "+++ b/src/ledger.py",
+        "@@ -630,30 +636,32 @@ def settle(voucher):",
+        *(f"     prepare_{number}(ledger)" for number in range(20)),
+        "-    total = 0",
+        "+    total = 1",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [
+        ("see ledger.py:642", ["ledger.py:642"]),
+        ("`ledger.py` (lines 656-657)", ["ledger.py:656"]),
+        ("see voucher.py:34", ["voucher.py:34"]),
+        ("see ledger.py:658", []),
+        ("see voucher.py:642", []),
+    ],
+)
+def test_a_line_counted_from_the_head_of_a_hunk_of_a_removed_diff(
+    end: str, found: list[str]
+) -> None:
+    shown = {"command": "git diff main"}, DIFF
+    assert [text for of_one in needed(shown, OTHER, end=end) for text in of_one] == found
+
+
+@pytest.mark.parametrize("joint", [":", "-"])
+def test_a_small_number_that_a_removed_search_wrote_behind_the_file(joint: str) -> None:
+    shown = {"pattern": "settle", "path": "src"}, f"src/ledger.py{joint}27{joint}  settle()\n"
+    assert needed((shown[0], shown[1] + WORDS), OTHER, end="see ledger.py:27") == [
+        ("ledger.py:27",)
+    ]
+
+
+def test_a_small_number_that_is_no_line_in_a_visible_text_about_the_file_is_not_known() -> None:
+    messages = talk(NUMBERED_BELOW, OTHER, end="see ledger.py:27")
+    messages[0] = user("settle the 27 vouchers of 2026-11-27 in ledger.py")
+    assert len(simulated(turn_by_turn(messages), CLEARS_ALL_BUT_ONE).regrets) == 1
+
+
+@pytest.mark.parametrize(
+    "known", ["ledger.py:27: wrong", "    27\tprepare_26(ledger) of ledger.py"]
+)
+def test_a_small_number_that_a_visible_text_has_as_a_line_is_known(known: str) -> None:
+    messages = talk(NUMBERED_BELOW, OTHER, end="see ledger.py:27")
+    messages[0] = user(known)
+    assert simulated(turn_by_turn(messages), CLEARS_ALL_BUT_ONE).regrets == ()
+
+
+COPIED = ["def settle(a, b):", "    total = fee(a) + fee(b)", "    pay(total)", "    log(total)"]
+SHOWN_COPIED: tuple[dict[str, Any], str] = (
+    {"path": "src/ledger.py"},
+    "\n".join(f"{number:>6}\t{line}" for number, line in enumerate([*CODE, *COPIED], 1)),
+)
+WRITES: list[dict[str, Any]] = [
+    {"file_path": "src/new.py", "content": "\n".join(["import fee", *COPIED, "# end"])},
+    {"command": "cat > src/new.py <<'EOF'\n" + "\n".join(COPIED) + "\nEOF"},
+    {"input": "*** Begin Patch\n*** Add File: src/new.py\n+" + "\n+".join(COPIED)},
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_lines_in_a_row_that_a_new_file_has_from_a_removed_result(write: dict[str, Any]) -> None:
+    [found] = needed(SHOWN_COPIED, OTHER, (write, "done"))
+    assert set(found) <= {line.strip() for line in COPIED}
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize(
+    "lines", [COPIED[:2], [COPIED[0], "x = 1", COPIED[2], "y = 2", COPIED[1]], COPIED[::-1]]
+)
+def test_lines_apart_or_in_another_order_are_not_copied(lines: list[str]) -> None:
+    write = {"file_path": "src/new.py", "content": "\n".join(lines)}
+    assert needed(SHOWN_COPIED, OTHER, (write, "done")) == []
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_lines_in_a_row_that_the_call_was_sent_too_are_not_copied_from_a_removed_result(
+    write: dict[str, Any],
+) -> None:
+    again = {"path": "src/copy.py"}, "\n".join([*COPIED, WORDS])
+    assert needed(SHOWN_COPIED, again, (write, "done")) == []
+
+
+def test_an_edit_of_a_line_that_a_removed_search_or_diff_showed_of_the_file() -> None:
+    search = {"pattern": "total", "path": "src"}, f"src/ledger.py:31:{OLD}\n{WORDS}"
+    for shown in (search, ({"command": "git diff"}, DIFF)):
+        [found] = needed(shown, OTHER, (EDITS[0], "done"))
+        assert "total = 0" in found
+    elsewhere = {"pattern": "total", "path": "src"}, f"src/voucher.py:31:{OLD}\n{WORDS}"
+    assert needed(elsewhere, OTHER, (EDITS[0], "done")) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -i 's/total = 0/total = 1/' src/ledger.py",
+        "sed -i -e 's|total = 0|total = 1|g' src/ledger.py",
+        "perl -pi -e 's/total = 0/total = 1/' src/ledger.py",
+    ],
+)
+def test_a_command_that_replaces_what_only_a_removed_result_of_its_file_showed(
+    command: str,
+) -> None:
+    assert needed(READ, OTHER, ({"command": command}, "done")) == [("total = 0",)]
+
+
+HELP: tuple[dict[str, Any], str] = (
+    {"command": "ledgerctl settle --help"},
+    f"Usage: ledgerctl settle\n  --freshness string   how new it is\n  --json\n{WORDS}",
+)
+
+
+def test_an_option_that_only_the_removed_help_of_its_program_showed() -> None:
+    use = {"command": "ledgerctl settle --freshness any"}, "done"
+    assert needed(HELP, OTHER, use) == [("--freshness",)]
+
+
+@pytest.mark.parametrize(
+    "command", ["othertool --freshness any", "ledgerctl settle --stale", "echo freshness"]
+)
+def test_options_of_other_programs_and_unknown_ones_are_no_need(command: str) -> None:
+    assert needed(HELP, OTHER, ({"command": command}, "done")) == []
+
+
+def test_an_option_that_the_call_was_sent_is_no_need() -> None:
+    again = {"at": "b"}, f"ledgerctl has --freshness {WORDS}"
+    use = {"command": "ledgerctl settle --freshness any"}, "done"
+    assert needed(HELP, again, use) == []
