@@ -17,6 +17,8 @@ REPLACED_IS_IN = "All that was replaced is in "
 SEARCH_ARCHIVE = (
     "\n\n" + REPLACED_IS_IN + "{path}, with earlier archives beside it. Search them with {how}"
 )
+# How a result begins that is a message of the user, since its call has left the list.
+RESULT_OF = "Result of the call "
 
 EXTRACTIVE = "extractive"
 # Leaves the policy's wording alone in place of the history.

@@ -13,7 +13,7 @@ from policyctx.policy.schema import (
     policy_schema,
     properties,
 )
-from policyctx.policy.suggestions import inline
+from policyctx.policy.writing import inline
 
 _DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
 

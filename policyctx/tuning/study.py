@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from policyctx.policy.sources import preset_names
-from policyctx.policy.suggestions import document_yaml
+from policyctx.policy.writing import document_yaml
 from policyctx.tuning import search
 from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
 from policyctx.tuning.outcomes import (
@@ -38,6 +38,12 @@ class StudyOptions:
     folds: int = 5
     constraints: search.Constraints = field(default_factory=search.Constraints)
     effort: search.Effort = field(default_factory=search.Effort)
+
+    @property
+    def most_batches(self) -> int:
+        """How many batches of settings are replayed at most: in each search, and around it."""
+        of_search = len(self.effort.shares) * (1 + self.effort.rounds)
+        return 2 + of_search + self.folds * (of_search + 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from policyctx.policy.nodes import read_yaml
 from policyctx.policy.reference import explained
 from policyctx.policy.schema import keys, policy_schema
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.suggestions import inline
+from policyctx.policy.writing import inline
 from scripts.generate import derived_files, stale_files
 from scripts.reference import NOTES, reference
 from tests.policies import HEAD

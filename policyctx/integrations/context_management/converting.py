@@ -27,8 +27,8 @@ from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Gates, Limits
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.suggestions import document_yaml
 from policyctx.policy.values import Share
+from policyctx.policy.writing import document_yaml
 
 _RESULT, _THINKING = "tool_result", "thinking"
 _NO_SAVE = "the server saves nothing"
