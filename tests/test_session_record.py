@@ -357,10 +357,7 @@ def test_a_message_that_changes_after_the_call_is_recorded_as_it_was_sent(
         session.apply(messages, changed=changed)
         messages[-1]["content"][0]["text"] += " at once"
         session.observe(USAGES[0])
-        messages += [
-            {"role": "assistant", "content": reply},
-            user([{"type": "text", "text": "on"}]),
-        ]
+        messages += [{"role": "assistant", "content": reply}, asked("on")]
     lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
     texts = [line["messages"][-1]["content"][0]["text"] for line in lines]
     assert texts == ["go", "on"]

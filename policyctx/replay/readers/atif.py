@@ -94,8 +94,8 @@ def _read(
     if not is_billed and (total := _sum(mapping(trajectory.get("final_metrics")))) is not None:
         own.bill_together(total)
     yield from own.found(name, FORMAT)
-    for of, one in agents.items():
-        yield from one.builder.found(names.after(of), FORMAT)
+    for of, side in agents.items():
+        yield from side.builder.found(names.after(of), FORMAT)
 
 
 def _agent_of(step: Record) -> str:
