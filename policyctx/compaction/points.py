@@ -25,7 +25,6 @@ from policyctx.compaction.verification import Said, negates
 
 # The share of the words of a point that lines must have to say it.
 _ENOUGH = 0.5
-_GONE = frozenset(("deleted", "moved"))
 _QUESTION = ("?", "？")
 _TASK = re.compile(r"\[(?P<state>[^\]]*)\] (?P<text>.*)")
 _ENDED = frozenset(("completed", "complete", "done", "finished", "closed", "cancelled", "canceled"))
@@ -106,7 +105,7 @@ def _tasks(said: Iterable[Quote]) -> Iterator[Point]:
 
 def _files(states: Iterable[FileState]) -> Iterator[Point]:
     for file in states:
-        if file.is_changed and file.state not in _GONE and file.message >= 0:
+        if file.is_changed and file.state != "deleted" and file.message >= 0:
             yield Point(Kind.FILE, file.path, file.message, state=file.state)
 
 

@@ -118,15 +118,14 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
             over[at] = tuple(opened)
         opened.append(at)
     leads = {at for places in over.values() for at in places}
-    is_given = bytearray(len(units))
+    given: set[int] = set()
     for unit in order:
-        last = first = bisect_left(units, unit.place, key=lambda one: one.place)
-        while last in leads:
-            last += 1
-        for at in (*over.get(last, ()), last, first):
-            if not is_given[at]:
-                is_given[at] = True
-                yield units[at]._replace(leads=True) if at in leads else units[at]
+        last = bisect_left(units, unit.place, key=lambda one: one.place)
+        if last not in leads:
+            above = [at for at in over.get(last, ()) if at not in given]
+            given.update(above)
+            yield from (units[at]._replace(leads=True) for at in above)
+            yield unit
 
 
 def size_of(text: str) -> float:
