@@ -465,6 +465,8 @@ def test_tables_of_an_earlier_answer_are_left_out() -> None:
 def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:
     allowed = {"role": "developer", "content": "Approved: go run ./app --no-network"}
     assert told(user("Ship it."), allowed) == ["- Ship it."]
+    note = {"role": "developer", "content": "Those tools cannot be called from in there."}
+    assert told(user("Ship it."), note) == ["- Ship it."]
 
 
 def test_of_another_summary_what_was_not_done_then_is_left_out() -> None:
