@@ -17,8 +17,8 @@ from policyctx.cli.output import Json, Partial, console, counted, json_text, sho
 from policyctx.cli.progress import Progressed, gathered, interruptible, tell
 from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
-from policyctx.compaction.points import Kind
-from policyctx.replay.audit import EXTRACTIVE, AuditedSession, Compaction, Finding, audited
+from policyctx.compaction.points import PointKind
+from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession, Finding, audited
 from policyctx.replay.executing.processes import executor
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 MISSING = 3
 """The exit code where something is missing."""
-_KINDS = {Kind.ORDER: "orders", Kind.VALUE: "values", Kind.TASK: "tasks", Kind.FILE: "files"}
+_KINDS = {
+    PointKind.ORDER: "orders",
+    PointKind.VALUE: "values",
+    PointKind.TASK: "tasks",
+    PointKind.FILE: "files",
+}
 _COLUMNS = ("session", "before call", "replaced", *_KINDS.values(), "shown later")
 _NAME, _QUOTE, _FEW, _FEW_LATER = 44, 300, 12, 3
 
@@ -110,14 +115,14 @@ def _print(out: Console, sessions: Sequence[AuditedSession], *, every: bool) -> 
                 out.print()
 
 
-def _row(of: AuditedSession, one: Compaction) -> tuple[object, ...]:
+def _row(of: AuditedSession, one: AuditedCompaction) -> tuple[object, ...]:
     share = ("?" if one.is_unreadable else f"{one.missing(kind)}" for kind in _KINDS)
     cells = (f"{lost}/{one.points.get(kind, 0)}" for kind, lost in zip(_KINDS, share, strict=True))
     shown = "unreadable" if one.is_unreadable else one.missed
     return shortened(of.name, _NAME), one.call, one.replaced, *cells, shown
 
 
-def _quotes(one: Compaction, *, every: bool) -> Iterator[str]:
+def _quotes(one: AuditedCompaction, *, every: bool) -> Iterator[str]:
     """Yield what is missing in time order; of much the part that later turns show comes first."""
     told = set(sorted(one.findings, key=lambda found: not found.is_missed)[:_FEW])
     for found in one.findings:
@@ -196,7 +201,7 @@ def _report(so_far: Progressed[AuditedSession]) -> dict[str, Any]:
     }
 
 
-def _values(one: Compaction) -> dict[str, Any]:
+def _values(one: AuditedCompaction) -> dict[str, Any]:
     findings = [{**asdict(found), "missed": found.is_missed} for found in one.findings]
     return {**asdict(one), "findings": findings}
 

@@ -26,6 +26,8 @@ from policyctx.compaction.verification import Said, negates
 # The share of the words of a point that lines must have to say it.
 _ENOUGH = 0.5
 _QUESTION = ("?", "？")
+# A command of the agent's client, such as `/compact`.
+_COMMAND = re.compile(r"/[\w:-]+")
 _TASK = re.compile(r"\[(?P<state>[^\]]*)\] (?P<text>.*)")
 _ENDED = frozenset(("completed", "complete", "done", "finished", "closed", "cancelled", "canceled"))
 # A value that says something without the words around it.
@@ -36,7 +38,7 @@ _COMPOUND = re.compile(r"\w[_-]\w|[a-z][A-Z]")
 _WORDS_OF_VALUE = 3
 
 
-class Kind(StrEnum):
+class PointKind(StrEnum):
     """What a point is."""
 
     ORDER = "order"
@@ -46,10 +48,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class HistoryPoint:
     """One thing that a summary should hold."""
 
-    kind: Kind
+    kind: PointKind
     text: str
     """One line: a quotation of the user, the task, or the path."""
     message: int
@@ -62,10 +64,10 @@ class Point:
     @property
     def forbids(self) -> bool:
         """Whether it is a prohibition."""
-        return self.kind is Kind.ORDER and negates(self.text)
+        return self.kind is PointKind.ORDER and negates(self.text)
 
 
-def points_of(history: History) -> list[Point]:
+def points_of(history: History) -> list[HistoryPoint]:
     """Return the points of a history, in order; what an earlier summary says is none.
 
     Raises `MessagesError` for what is no message list.
@@ -79,34 +81,36 @@ def points_of(history: History) -> list[Point]:
     return sorted(found, key=lambda point: point.message)
 
 
-def quoted(one: Quote) -> Point | None:
+def quoted(one: Quote) -> HistoryPoint | None:
     """Return the point that the user's words are; None if they neither bind nor hold a value."""
     text = one.text.partition(ASKED)[0]
     if one.pasted or one.message < 0 or text.endswith(_QUESTION):
         return None
+    if _COMMAND.fullmatch(text):
+        return None
     cues = cues_of()
     values = tuple(value for value in dict.fromkeys(values_in(text)) if _is_exact(value))
     if cues.standing.found_in(cues.remarks.removed_from(text)):
-        return Point(Kind.ORDER, text, one.message, values)
+        return HistoryPoint(PointKind.ORDER, text, one.message, values)
     values = tuple(filter(_TELLING.fullmatch, values))
-    return Point(Kind.VALUE, text, one.message, values) if values else None
+    return HistoryPoint(PointKind.VALUE, text, one.message, values) if values else None
 
 
 def _is_exact(value: str) -> bool:
     return len(value.split()) <= _WORDS_OF_VALUE and not value.startswith("[")
 
 
-def _tasks(said: Iterable[Quote]) -> Iterator[Point]:
+def _tasks(said: Iterable[Quote]) -> Iterator[HistoryPoint]:
     for one in said:
         found = _TASK.fullmatch(one.text)
         if found is not None and found["state"] not in _ENDED and one.message >= 0:
-            yield Point(Kind.TASK, found["text"], one.message, state=found["state"])
+            yield HistoryPoint(PointKind.TASK, found["text"], one.message, state=found["state"])
 
 
-def _files(states: Iterable[FileState]) -> Iterator[Point]:
+def _files(states: Iterable[FileState]) -> Iterator[HistoryPoint]:
     for file in states:
         if file.is_changed and file.state != "deleted" and file.message >= 0:
-            yield Point(Kind.FILE, file.path, file.message, state=file.state)
+            yield HistoryPoint(PointKind.FILE, file.path, file.message, state=file.state)
 
 
 class Seen:
@@ -115,19 +119,19 @@ class Seen:
     def __init__(self, text: str) -> None:
         self._said = Said.of(text)
 
-    def lacks(self, point: Point) -> bool:
+    def lacks(self, point: HistoryPoint) -> bool:
         """Return whether the point is not in it."""
-        if point.kind is Kind.FILE:
+        if point.kind is PointKind.FILE:
             return not (self._has(point.text) or self._names(point.text))
-        if point.kind is Kind.TASK:
+        if point.kind is PointKind.TASK:
             return not self._said.tells(point.text, negated=None, enough=_ENOUGH)
-        if point.kind is Kind.VALUE or self.lacked_values(point):
+        if point.kind is PointKind.VALUE or self.lacked_values(point):
             return bool(self.lacked_values(point))
         # Several exact values say what a long sentence is about.
         has_values = len(point.values) > 1 and not point.forbids
         return not (has_values or self.says(point.text))
 
-    def lacked_values(self, point: Point) -> tuple[str, ...]:
+    def lacked_values(self, point: HistoryPoint) -> tuple[str, ...]:
         """Return the exact values of a point that are not in it."""
         return tuple(value for value in point.values if not self._has(value))
 
@@ -149,7 +153,7 @@ class Seen:
         return self._said.has(value.removeprefix("@")) or (bool(name) and self._said.has(name))
 
 
-def missing(points: Iterable[Point], text: str) -> list[Point]:
+def missing(points: Iterable[HistoryPoint], text: str) -> list[HistoryPoint]:
     """Return the points that a text lacks, in their order."""
     seen = Seen(text)
     return [point for point in points if seen.lacks(point)]
@@ -159,9 +163,9 @@ def missing(points: Iterable[Point], text: str) -> list[Point]:
 _SAME = 0.6
 
 
-def is_on_the_same(point: Point, text: str) -> bool:
+def is_on_the_same(point: HistoryPoint, text: str) -> bool:
     """Return whether a text is on what a point is about: it has its words, or a value of it."""
     seen = Seen(text)
-    if point.kind is Kind.VALUE:
+    if point.kind is PointKind.VALUE:
         return len(seen.lacked_values(point)) < len(point.values)
-    return not seen.lacks(point) if point.kind is Kind.FILE else seen.is_about(point.text)
+    return not seen.lacks(point) if point.kind is PointKind.FILE else seen.is_about(point.text)

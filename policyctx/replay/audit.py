@@ -19,7 +19,7 @@ from policyctx.compaction.extractive.files import Call, calls_in, command_parts,
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.said import is_unreadable, quotes_in
 from policyctx.compaction.extractive.texts import one_line, shortened
-from policyctx.compaction.points import Kind, Point, Seen, is_on_the_same, points_of
+from policyctx.compaction.points import HistoryPoint, PointKind, Seen, is_on_the_same, points_of
 from policyctx.definitions.items import Item, Message, author_of
 from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
@@ -47,7 +47,7 @@ class Later:
 class Finding:
     """A point that the first request after a compaction lacks."""
 
-    kind: Kind
+    kind: PointKind
     text: str
     """The quotation, the task, or the path."""
     call: int
@@ -66,7 +66,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class AuditedCompaction:
     """One compaction, compared with what was before it."""
 
     call: int
@@ -101,7 +101,7 @@ class AuditedSession:
     path: str
     project: str
     calls: int
-    compactions: tuple[Compaction, ...]
+    compactions: tuple[AuditedCompaction, ...]
 
 
 def audited(recording: Recording, path: str, *, by: str = "") -> AuditedSession:
@@ -110,7 +110,7 @@ def audited(recording: Recording, path: str, *, by: str = "") -> AuditedSession:
     `by` is a text that is compared in place of each summary, or `extractive` for the summary that
     needs no model; empty for what the host wrote.
     """
-    session = _Session(recording)
+    session = _AllMessages(recording)
     found = tuple(session.compaction(cut, by) for cut in session.cuts)
     calls = len(recording.calls)
     return AuditedSession(recording.name, recording.format, path, recording.project, calls, found)
@@ -130,7 +130,7 @@ class _Cut:
     """The position of the first message that came later than the request after it."""
 
 
-class _Session:
+class _AllMessages:
     """All messages of a recording, each once, in the order in which they came."""
 
     def __init__(self, recording: Recording) -> None:
@@ -165,7 +165,7 @@ class _Session:
                 self._messages.append(message)
                 self._at.append(call)
 
-    def compaction(self, cut: _Cut, by: str) -> Compaction:
+    def compaction(self, cut: _Cut, by: str) -> AuditedCompaction:
         """Return what a compaction lost."""
         call = self._calls[cut.call]
         said = [position for position in cut.before if not _is_summary(self._messages[position])]
@@ -186,7 +186,7 @@ class _Session:
             point.text for point in missing if not unreadable
         }
         new = {id(message) for message in call.new}
-        return Compaction(
+        return AuditedCompaction(
             cut.call + 1,
             call.at,
             sum(id(self._messages[one]) not in new for one in cut.before[cut.since :]),
@@ -201,7 +201,7 @@ class _Session:
             return by
         return extractive_summary(History([self._messages[one] for one in cut.before]), Summary())
 
-    def _finding(self, point: Point, said: Sequence[int], seen: Seen, cut: _Cut) -> Finding:
+    def _finding(self, point: HistoryPoint, said: Sequence[int], seen: Seen, cut: _Cut) -> Finding:
         position = said[point.message]
         call = self._at[position]
         if self._later is None:
@@ -224,19 +224,25 @@ class _LaterTurns:
         self._calls = list(calls_in(reading, summaries, cues_of()))
         self._at = at
 
-    def of(self, point: Point, lacked: Sequence[str], position: int, end: int) -> Iterator[Later]:
+    def of(
+        self, point: HistoryPoint, lacked: Sequence[str], position: int, end: int
+    ) -> Iterator[Later]:
         """Yield what came later on what a point at a position is about.
 
         From `end` on it came after the compaction.
         """
-        about = point if not lacked else Point(Kind.VALUE, point.text, point.message, (*lacked,))
+        about = (
+            point
+            if not lacked
+            else HistoryPoint(PointKind.VALUE, point.text, point.message, (*lacked,))
+        )
         for one in self._said:
             is_later = one.message > position and one.text != point.text
             if is_later and (is_on_the_same(about, one.text) or is_on_the_same(point, one.text)):
                 how: How = "before" if one.message < end else "said again"
                 yield Later(how, self._at[one.message], one.text)
         calls = (call for call in self._calls if call.message >= end)
-        if point.kind is Kind.FILE:
+        if point.kind is PointKind.FILE:
             found = (call for call in calls if _reads(call, point.text))
             how = "read again"
         else:
@@ -252,7 +258,7 @@ def _reads(call: Call, path: str) -> bool:
     return any(file.state == "read" and file.path == path for file in files_of((), [call], {}))
 
 
-def _does(call: Call, point: Point) -> bool:
+def _does(call: Call, point: HistoryPoint) -> bool:
     """Whether a call changes a file, or runs a command, that a prohibition names."""
     if call.failed:
         return False

@@ -76,6 +76,8 @@ class World:
         self.passes_edited_back = False
         self.began = time.time()
         self.seconds_passed = 0.0
+        self.host_summary: str | None = None
+        """The summary of a compaction that the host made by itself."""
         self.waits: list[float] = []
         """The seconds of each pause that the last event made."""
         self.refusal: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.points import Kind, missing, points_of
+from policyctx.compaction.points import PointKind, missing, points_of
 from policyctx.definitions.items import written_by
 from tests.compaction.extractive.summaries import edited
 from tests.conversations import Message, call, results, user
@@ -18,7 +18,7 @@ TODO = {
 }
 
 
-def found(*messages: Message) -> list[tuple[Kind, str]]:
+def found(*messages: Message) -> list[tuple[PointKind, str]]:
     return [(point.kind, point.text) for point in points_of(History(messages))]
 
 
@@ -40,7 +40,7 @@ def lacked(text: str, *messages: Message) -> list[str]:
     ],
 )
 def test_an_order_that_holds_for_later_work_is_a_point(order: str) -> None:
-    assert found(user(order)) == [(Kind.ORDER, order)]
+    assert found(user(order)) == [(PointKind.ORDER, order)]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,7 @@ def test_an_order_that_holds_for_later_work_is_a_point(order: str) -> None:
         "It always fails.",
         "Should we never push to main?",
         "What a day!",
+        "/compact",
     ],
 )
 def test_an_errand_a_remark_and_a_question_are_none(remark: str) -> None:
@@ -64,9 +65,9 @@ def test_exact_values_open_tasks_and_changed_files_are_points() -> None:
         call("c2", "TodoWrite", TODO),
         results(("c2", "ok")),
     ) == [
-        (Kind.VALUE, "The port is 8081."),
-        (Kind.FILE, "src/limits.py"),
-        (Kind.TASK, "Write the migration of orders"),
+        (PointKind.VALUE, "The port is 8081."),
+        (PointKind.FILE, "src/limits.py"),
+        (PointKind.TASK, "Write the migration of orders"),
     ]
 
 
@@ -77,7 +78,7 @@ def test_what_a_program_or_an_earlier_summary_says_is_none() -> None:
 
 def test_a_file_that_is_gone_is_none() -> None:
     moved = call("c1", "Bash", {"command": "git mv src/a.py src/b.py"})
-    assert found(moved, results(("c1", ""))) == [(Kind.FILE, "src/b.py")]
+    assert found(moved, results(("c1", ""))) == [(PointKind.FILE, "src/b.py")]
 
 
 @pytest.mark.parametrize(

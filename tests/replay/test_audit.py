@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from policyctx.compaction.points import Kind
+from policyctx.compaction.points import PointKind
 from policyctx.definitions.items import written_by
-from policyctx.replay.audit import EXTRACTIVE, AuditedSession, Compaction, audited
+from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession, audited
 from policyctx.replay.recording import Anew, Recording
 from tests.compaction.extractive.summaries import edited, said
 from tests.conversations import Message, call, results, user
@@ -37,12 +37,12 @@ def audit(made: Recording, **options: Any) -> AuditedSession:
     return audited(made, "session.jsonl", **options)
 
 
-def only(made: Recording, **options: Any) -> Compaction:
+def only(made: Recording, **options: Any) -> AuditedCompaction:
     [found] = audit(made, **options).compactions
     return found
 
 
-def texts(found: Compaction) -> list[str]:
+def texts(found: AuditedCompaction) -> list[str]:
     return [one.text for one in found.findings]
 
 
@@ -62,8 +62,8 @@ def test_what_the_request_after_a_compaction_lacks_is_a_finding_with_its_place()
         )
     )
     assert [(one.kind, one.text, one.call, one.at) for one in found.findings] == [
-        (Kind.ORDER, ORDER, 2, 20.0),
-        (Kind.FILE, "src/limits.py", 2, 20.0),
+        (PointKind.ORDER, ORDER, 2, 20.0),
+        (PointKind.FILE, "src/limits.py", 2, 20.0),
     ]
     assert (found.call, found.at, found.replaced) == (3, 30.0, 5)
     assert found.points == {"exact value": 1, "order": 1, "edited file": 1}

@@ -195,6 +195,18 @@ class CompactionWording(Section):
     """The assistant's reply to it; empty for none."""
 
 
+class Carry(Section):
+    """What of the user's orders, exact values, open tasks and edited files a host's own compaction
+    must not lose.
+    """
+
+    max_tokens: Annotated[int, Field(ge=1)] = 2000
+    """Tokens of what is delivered after a summary that lacks it. Prohibitions come first, then
+    orders, exact values, tasks and files, of each the newest."""
+    files: Count = 10
+    """The newest so many edited files are delivered."""
+
+
 class Compaction(Section):
     """How history is replaced by a summary."""
 

@@ -176,7 +176,7 @@ def test_each_file_that_a_shell_command_changes_is_listed(command: str, found: l
 
 
 def test_a_command_in_a_program_that_a_call_holds_is_read() -> None:
-    code = 'const r = await tools.exec_command({ cmd: "git commit -m \\"Mend it\\" && touch b.py" });'
+    code = 'await tools.exec_command({ cmd: "git commit -m \\"Mend it\\" && touch b.py" });'
     said = json.dumps({"exit_code": 0, "output": "[main 27da664] Mend it\n 1 file changed"})
     made = [chat_calls(("c1", "exec", code)), chat_result("c1", f"Output:\n{said}")]
     summary = summary_of(user("Go."), *made)
