@@ -103,7 +103,7 @@ def quotes_in(
             if last:
                 pieces = list(told)
                 yield from (one for one in pieces if tells(one.text) or pieces == [one])
-            elif not works:
+            else:
                 yield from as_one(told)
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
