@@ -31,7 +31,6 @@ from policyctx.policy.models.compaction import Carry
 
 # The share of the words of a point that lines must have to say it.
 _ENOUGH = 0.5
-_GONE = frozenset(("deleted", "moved"))
 _QUESTION = ("?", "？")
 # A command of the agent's client, such as `/compact`.
 _COMMAND = re.compile(r"/[\w:-]+")
@@ -116,7 +115,7 @@ def _tasks(said: Iterable[Quote]) -> Iterator[HistoryPoint]:
 
 def _files(states: Iterable[FileState]) -> Iterator[HistoryPoint]:
     for file in states:
-        if file.is_changed and file.state not in _GONE and file.message >= 0:
+        if file.is_changed and file.state != "deleted" and file.message >= 0:
             yield HistoryPoint(PointKind.FILE, file.path, file.message, state=file.state)
 
 
