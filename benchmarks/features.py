@@ -31,7 +31,7 @@ And the result "call_{n}" reads "[Content offloaded to: ./tool-result-call_{n}.m
 """
 _PLUGINS = """\
 from policyctx.testing.steps import MODULES
-pytest_plugins = ["policyctx.testing.running"]
+pytest_plugins = ["policyctx.testing.reporting"]
 pytest_plugins += [f"policyctx.testing.steps.{name}" for name in MODULES]
 """
 

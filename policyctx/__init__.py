@@ -44,8 +44,11 @@ if TYPE_CHECKING:
         compact_messages_async,
     )
     from policyctx.recipes.offloading import (
+        AsyncFileWriter,
+        FileWriter,
         OffloadResult,
         OffloadResults,
+        WriterStore,
         offload_tool_result,
         offload_tool_result_async,
         offload_tool_results,
@@ -53,9 +56,8 @@ if TYPE_CHECKING:
     )
     from policyctx.session import Session
     from policyctx.store.filesystem import ContextFileSystem
-    from policyctx.store.writer_store import AsyncFileWriter, FileWriter, WriterStore
     from policyctx.tokens.counter import register_tokenizer
-    from policyctx.turns.before_compaction import BeforeCompaction, CompactionAhead
+    from policyctx.turns.effects import BeforeCompaction, CompactionAhead
     from policyctx.turns.request import Request
     from policyctx.turns.result import ContextItem, Result
 
@@ -65,18 +67,18 @@ __version__ = "0.2.0"
 _HOMES = {
     "AgentOptions": "policyctx.policy.agent_options",
     "AmbiguousSessionError": "policyctx.errors",
-    "AsyncFileWriter": "policyctx.store.writer_store",
-    "BeforeCompaction": "policyctx.turns.before_compaction",
+    "AsyncFileWriter": "policyctx.recipes.offloading",
+    "BeforeCompaction": "policyctx.turns.effects",
     "CompactOptions": "policyctx.recipes.compacting",
     "CompactResult": "policyctx.recipes.compacting",
     "CompactStats": "policyctx.compaction.assembly",
-    "CompactionAhead": "policyctx.turns.before_compaction",
+    "CompactionAhead": "policyctx.turns.effects",
     "ContextFileSystem": "policyctx.store.filesystem",
     "ContextItem": "policyctx.turns.result",
     "CorruptContentError": "policyctx.errors",
     "Decision": "policyctx.planning.decisions",
     "FileReader": "policyctx.compaction.restoration",
-    "FileWriter": "policyctx.store.writer_store",
+    "FileWriter": "policyctx.recipes.offloading",
     "InvalidResultError": "policyctx.errors",
     "Item": "policyctx.definitions.items",
     "Medium": "policyctx.definitions.items",
@@ -107,7 +109,7 @@ _HOMES = {
     "UnrestorableFileError": "policyctx.errors",
     "UsageError": "policyctx.errors",
     "VocabularyError": "policyctx.errors",
-    "WriterStore": "policyctx.store.writer_store",
+    "WriterStore": "policyctx.recipes.offloading",
     "compact_messages": "policyctx.recipes.compacting",
     "compact_messages_async": "policyctx.recipes.compacting",
     "for_agent": "policyctx.agents",

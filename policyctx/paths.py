@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from policyctx.definitions.fields import PATH_FIELDS
 from policyctx.definitions.items import Item
+from policyctx.definitions.names import PATH_FIELDS
 from policyctx.policy.models.steps import Escape
-from policyctx.policy.templates import Template, parsed_template
+from policyctx.policy.values import Template, parsed_template
 
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MAX_BYTES = 120

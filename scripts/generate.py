@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from policyctx.policy.agents import agents_schema
-from policyctx.policy.codes import code_pages
-from policyctx.policy.reference import reference
 from policyctx.policy.schema import policy_schema
-from policyctx.testing.listing import steps_page
 from scripts.figures import pages_with_figures
+from scripts.reference import reference
+from scripts.steps import steps_page
 from scripts.translation import Translation, catalogue_in
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +27,6 @@ def derived_files() -> dict[str, str]:
         "docs/zh/policy-reference.md": below_title(
             "[English](../policy-reference.md)", chinese_reference()[0]
         ),
-        "docs/diagnostics.md": code_pages(),
         "docs/steps.md": steps_page(),
         **pages_with_figures(ROOT),
     }

@@ -17,7 +17,7 @@ from policyctx import (
     compact_messages,
     compact_messages_async,
 )
-from policyctx.testing.world import passing_time
+from policyctx.testing.faults import passing_time
 from tests.conversations import Message, results, user
 from tests.policies import policy
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from policyctx.cli.app import app
+from policyctx.cli.app import Command, app
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("[!.]*/README.md")]
@@ -51,6 +51,7 @@ def unknown_words(line: str) -> list[str]:
             if word not in subcommands:
                 return [word]
             at = subcommands[word]
+            at = at.imported if isinstance(at, Command) else at
         elif re.match(r"--?[a-z]", word):
             option = word.split("=")[0].rstrip(",.;:")
             if option not in {o for p in at.params for o in (*p.opts, *p.secondary_opts, "--help")}:

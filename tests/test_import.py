@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 
@@ -11,10 +12,19 @@ import policyctx
 HEAVY = ("pydantic", "tiktoken", "toktok", "yaml", "anthropic", "rich", "typer", "pytest")
 
 
-def modules_after(statement: str) -> set[str]:
+PLUGIN = "policyctx.testing.plugin"
+
+
+def modules_after(statement: str, **environment: str) -> set[str]:
     script = f"{statement}\nimport sys; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return {name.split(".")[0] for name in run.stdout.split()}
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return {name.split(".")[0] for name in run.stdout.splitlines()[-1].split()}
 
 
 def test_importing_the_package_brings_in_nothing_heavy() -> None:
@@ -31,6 +41,12 @@ def test_a_policy_in_characters_needs_no_tokenizer() -> None:
         "assert session.apply([{'role': 'user', 'content': [block]}]).offloaded_count == 1"
     )
     assert modules_after(statement).isdisjoint({"tiktoken", "rich", "typer"})
+
+
+def test_a_run_of_pytest_without_features_imports_nothing_heavy() -> None:
+    statement = "import pytest\npytest.main(['--markers', '-c', '/dev/null'])"
+    imported = modules_after(statement, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_PLUGINS=PLUGIN)
+    assert imported.isdisjoint({"pydantic", "pytest_bdd", "yaml"})
 
 
 def test_every_public_name_is_there_and_listed_in_order() -> None:

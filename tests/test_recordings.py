@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from policyctx.cli.conversation import read_messages
-from policyctx.cli.output import breakpoints_report, json_text, plan_report
+from policyctx.cli.output import json_text
+from policyctx.cli.plans import breakpoints_report, plan_report
 from policyctx.definitions.items import Item, Message
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of

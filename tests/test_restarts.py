@@ -20,6 +20,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
 from tests.conversations import call, calls, chat_calls, chat_result, results
 from tests.fuzz.histories import left_by
+from tests.fuzz.marking import wrong_sources
 from tests.policies import policy
 
 Round = Callable[[int], list[Any]]
@@ -554,10 +555,10 @@ def test_the_question_that_stays_first_is_the_same_after_more_were_dropped(
 @in_all_shapes
 @pytest.mark.parametrize("do", ["offload", "clear"])
 @pytest.mark.parametrize("when", ["", "on: arrival, "])
-def test_a_result_that_is_back_for_a_second_one_is_still_a_placeholder(
+def test_a_second_result_of_a_replaced_call_is_a_text_of_the_user_in_the_own_list(
     when: str, do: str, shape: str, tmp_path: Path
 ) -> None:
-    """A compaction replaced it with its call; the second result brings both back."""
+    """The call and its first result stay replaced, so that the beginning of the list stays."""
     compiled = policy(
         'items: {tool_result: {offload: true}}\nmin_chars: 0\nplaceholder: "[gone]"\n'
         "store: {sync: never}\nsteps:\n"
@@ -566,11 +567,15 @@ def test_a_result_that_is_back_for_a_second_one_is_still_a_placeholder(
     )
     live = opened(compiled, tmp_path, shape)
     full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
-    assert live.apply(list(full)).compacted
+    compacted = list(live.apply(list(full)).messages)
     full += [reply(shape, "so"), late_result(shape, 1)]
-    left = left_before_decisions(live, full, shape)
-    assert "line 1" not in str(left)
-    assert "[gone]" in str(left)
+    result = list(live.apply(list(full)).messages)
+    assert result[: len(compacted)] == compacted
+    assert "Result of the call c1:" in str(result[-1])
+    assert "late 1" in str(result[-1])
+    items = items_of(result, Shapes(HOSTS.get(shape, ())))
+    assert not any(item.tool_use_id == "c1" for item in items)
+    assert left_of(live, full, shape) == result
 
 
 @in_each_form("anthropic", "chat", "responses", "bedrock", "gemini", "google")
@@ -590,6 +595,51 @@ def test_the_texts_of_late_results_stay_where_they_were(shape: str, tmp_path: Pa
         assert str(first.messages).count("Result of the call") == i + 1
         anew = opened(live.policy, tmp_path, shape).apply(list(given))
         assert list(anew.messages) == list(first.messages)
+
+
+DROPPING = {
+    "results": "{name: old, do: drop, select: {types: [tool_result], keep_recent: 1}}",
+    "calls": "{name: old, do: drop, select: {types: [tool_call], keep_recent: 1}}",
+    "turns": "{name: old, do: drop, select: {types: [tool_result], unit: turn, keep_recent: 1}}",
+    "on arrival": "{name: old, on: arrival, do: drop, select: {types: [tool_result]}}",
+}
+
+
+@in_all_shapes
+@pytest.mark.parametrize("late", ["text", "image", "beside another"])
+@pytest.mark.parametrize("step", DROPPING)
+def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user_in_the_returned_list(
+    step: str, late: str, shape: str, tmp_path: Path
+) -> None:
+    """No compaction came: the result would stand alone in the list, and a provider rejects it."""
+    if late == "beside another" and shape in {"chat", "responses"}:
+        return  # a message holds one result there
+    compiled = policy(
+        "items: {tool_result: {offload: true}, tool_call: {offload: true}}\n"
+        f"min_chars: 0\nstore: {{sync: never}}\nsteps: [{DROPPING[step]}]\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    before = list(live.apply(list(full)).messages)
+    found = late_picture(shape, 0) if late == "image" else late_result(shape, 0)
+    more = [found]
+    if late == "beside another":
+        asked, other = ROUNDS[shape](3)[1:]
+        more = [asked, both(other, found)]
+    given = [*before, *more]
+    for said in (None, reply(shape, "so"), ROUNDS[shape](4)[0]):
+        given += [said] if said else []
+        result = live.apply(list(given))
+        assert not result.warnings
+        assert HOSTS.get(shape) or not [*wrong_sources(given, result)]
+        assert list(result.messages)[: len(before)] == before or result.plan.new
+        before = list(result.messages)
+        assert left_of(live, given, shape) == before
+        assert left_of(live, before, shape) == before
+        assert "Result of the call c0:" in str(before)
+        items = items_of(before, Shapes(HOSTS.get(shape, ())))
+        assert not any(item.tool_use_id == "c0" for item in items)
+        assert any(item.kind == "image" for item in items) == (late == "image")
 
 
 @in_each_form("anthropic", "bedrock", "google", "gemini")
@@ -690,6 +740,25 @@ def test_a_late_result_with_an_image_becomes_a_message_of_the_user(
 
 
 @in_all_shapes
+@pytest.mark.parametrize("late", [late_result, late_picture])
+def test_a_late_result_that_is_a_message_of_the_user_begins_no_turn(
+    late: Callable[[str, int], Any], shape: str, tmp_path: Path
+) -> None:
+    """The list begins behind its call. The compaction leaves the number of turns as it was."""
+    compiled = policy(
+        "items: {assistant_message: {offload: true}}\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, when: {since_last: {turns: {at_least: 3}}},"
+        " select: {types: [assistant_message]}}\n" + TRIM.replace("messages: 1", "messages: 3")
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), reply(shape, "so"), ROUNDS[shape](1)[0], late(shape, 9)]
+    compacted = live.apply(list(full))
+    assert compacted.compacted
+    assert "Result of the call c9:" in str(compacted.messages)
+    assert left_of(live, full, shape) == list(compacted.messages)
+
+
+@in_all_shapes
 def test_a_compaction_behind_two_equal_late_results_applies_again_after_a_restart(
     shape: str, tmp_path: Path
 ) -> None:
@@ -755,9 +824,20 @@ def test_a_dropped_pair_stays_dropped_when_a_summary_replaced_what_stood_around_
     assert compactions > 1
 
 
+def twice(shape: str, asked: Any) -> list[Any]:
+    """One reply with a call twice."""
+    if isinstance(asked, types.Content):
+        return [types.Content(role="model", parts=asked.parts * 2)]
+    if shape == "responses":
+        return [asked, asked]
+    key = {"chat": "tool_calls", "gemini": "parts"}.get(shape, "content")
+    return [asked | {key: asked[key] * 2}]
+
+
 @in_all_shapes
+@pytest.mark.parametrize("beside", ["alone", "beside an answered one"])
 def test_a_call_that_waits_brings_no_earlier_call_of_its_id_back(
-    shape: str, tmp_path: Path
+    beside: str, shape: str, tmp_path: Path
 ) -> None:
     """A summary replaced a call without a result; the newest call has its id."""
     compiled = policy(
@@ -769,8 +849,9 @@ def test_a_call_that_waits_brings_no_earlier_call_of_its_id_back(
     asked = call_alone(shape, 0)
     full = [first, asked, second, reply(shape, "so"), third]
     assert live.apply(list(full)).compacted is True
-    full = [*full, reply(shape, "go on"), asked]
+    more = [asked] if beside == "alone" else [*twice(shape, asked), ROUNDS[shape](0)[-1]]
+    full = [*full, reply(shape, "go on"), *more]
     found = list(live.apply(list(full)).messages)
-    assert found[-4:] == full[-4:]
+    assert found[-3:] == full[-3:]
     assert "question 0" not in str(found)
     assert left_of(live, full, shape) == found

@@ -19,7 +19,7 @@ from policyctx import Session
 from policyctx.errors import StoreError
 from policyctx.integrations.host_sessions import Turn
 from policyctx.messages.asked import Asked
-from policyctx.testing.world import refusing_writes
+from policyctx.testing.faults import refusing_writes
 from policyctx.turns.result import Result
 from tests.conversations import session_of, user
 from tests.policies import policy

@@ -1,28 +1,120 @@
-"""The list of commands."""
+"""The list of commands. The module of a command is imported when it is used."""
 
-from typing import Annotated
+import importlib
+from functools import cached_property
+from typing import Annotated, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 import policyctx
-from policyctx.cli import (
-    demo,
-    diff,
-    explain,
-    exporting,
-    hosts,
-    policies,
-    replay,
-    sessions,
-    summary,
-    test,
-    tokens,
-    tune,
-)
-from policyctx.cli.store.upkeep import app as store
+from policyctx.definitions.items import HostObject
+
+
+class _Listed(NamedTuple):
+    """What the list says of a command, and where it is."""
+
+    home: str
+    """A function, or the `Typer` of a group, in a module of `policyctx.cli`."""
+    help: str
+    """The first sentence of the function's docstring, or the help of the group."""
+
+
+_COMMANDS = {
+    "sessions": _Listed(
+        "sessions:sessions",
+        "Show what the coding agents on this machine were billed, and what a policy would have"
+        " saved.",
+    ),
+    "apply": _Listed("explain:apply", "Apply a policy: new messages, and files for what left."),
+    "plan": _Listed("explain:plan", "Show what a policy would do, and why; write nothing."),
+    "explain": _Listed(
+        "explain:explain",
+        "Explain what a policy would do with each item, and which line says so; write nothing.",
+    ),
+    "replay": _Listed(
+        "replay:replay",
+        "Replay recorded sessions turn by turn under a policy; write nothing but a report.",
+    ),
+    "audit": _Listed(
+        "audit:audit",
+        "Show what the compactions of recorded sessions lost, and what later turns show of it.",
+    ),
+    "tune": _Listed(
+        "tune:tune", "Search the settings of a policy that cost least over recorded sessions."
+    ),
+    "diff": _Listed(
+        "diff:diff", "Replay recorded sessions under two policies; show what differs, and why."
+    ),
+    "demo": _Listed("demo:demo", "Watch a policy shrink the context of an agent at work."),
+    "check": _Listed(
+        "policies:check", "Check policies: every mistake, and what is probably a mistake."
+    ),
+    "show": _Listed("policies:show", "Show a policy with all that it extends, as YAML."),
+    "summary": _Listed(
+        "summary:summary", "Print the summary that a compaction would leave of a conversation."
+    ),
+    "tokens": _Listed("tokens:tokens", "Show what a conversation weighs, by type and by tool."),
+    "init": _Listed(
+        "policies:init",
+        "Write a policy to start from, and a policyctx.yaml that runs every agent under it.",
+    ),
+    "agents": _Listed("policies:agents", "Show which agent gets which policy, from which line."),
+    "schema": _Listed("policies:schema", "Print the JSON Schema of a policy, or explain one key."),
+    "test": _Listed("test:run", "Test policies by feature files, without a line of Python."),
+    "mcp": _Listed(
+        "hosts:mcp", "Serve the tools read_offloaded and search_offloaded to an agent, over stdio."
+    ),
+    "proxy": _Listed(
+        "hosts:proxy", "Apply a policy to the requests of any agent that takes a base URL."
+    ),
+    "store": _Listed("store.upkeep:app", "Look at what was offloaded, and keep it in order."),
+    "hook": _Listed("hosts:app", "Offload results as they arrive in an agent that runs hooks."),
+    "export": _Listed(
+        "exporting:export_app", "Write a policy in the words of a server that edits contexts."
+    ),
+    "import": _Listed(
+        "exporting:import_app",
+        "Make a policy of what a server that edits contexts is asked to do.",
+    ),
+}
+
+
+class Command(TyperCommand):
+    """A command by its line in the list; the rest of it is imported when it is used."""
+
+    def __init__(self, name: str, listed: _Listed) -> None:
+        super().__init__(name, help=listed.help, rich_markup_mode=None)
+        self._listed = listed
+
+    @cached_property
+    def imported(self) -> HostObject:
+        """The whole command or group, as typer makes it."""
+        name, listed = str(self.name), self._listed
+        module, attribute = listed.home.split(":")
+        found = getattr(importlib.import_module(f"policyctx.cli.{module}"), attribute)
+        alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=name, help=listed.help)
+        else:
+            alone.command(name)(found)
+        return typer.main.get_group(alone).commands[name]
+
+    def make_context(self, *arguments: HostObject, **options: HostObject) -> HostObject:
+        """Return the context of the whole command, which then runs in place of this one."""
+        return self.imported.make_context(*arguments, **options)
+
+
+class _Commands(TyperGroup):
+    def __init__(self, **given: HostObject) -> None:
+        super().__init__(**given)
+        for name, listed in _COMMANDS.items():
+            self.add_command(Command(name, listed))
+
 
 app = typer.Typer(
     name="policyctx",
+    cls=_Commands,
     help="Decide what stays in an agent's context window, by a policy written in YAML.",
     epilog="Start with: policyctx demo",
     no_args_is_help=True,
@@ -30,28 +122,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("sessions")(sessions.sessions)
-app.command("apply")(explain.apply)
-app.command("plan")(explain.plan)
-app.command("explain")(explain.explain)
-app.command("replay")(replay.replay)
-app.command("tune")(tune.tune)
-app.command("diff")(diff.diff)
-app.command("demo")(demo.demo)
-app.command("check")(policies.check)
-app.command("show")(policies.show)
-app.command("summary")(summary.summary)
-app.command("tokens")(tokens.tokens)
-app.command("init")(policies.init)
-app.command("agents")(policies.agents)
-app.command("schema")(policies.schema)
-app.command("test")(test.run)
-app.command("mcp")(hosts.mcp)
-app.command("proxy")(hosts.proxy)
-app.add_typer(store)
-app.add_typer(hosts.app)
-app.add_typer(exporting.export_app)
-app.add_typer(exporting.import_app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -21,7 +21,8 @@ import typer
 from rich.progress import track
 
 import policyctx
-from policyctx.cli.output import Json, console, decision_report, json_text, saving, table
+from policyctx.cli.output import Json, console, json_text, saving, table
+from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
 from policyctx.session import Session

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from policyctx.cli import output
+from policyctx.cli import output, plans
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
@@ -65,19 +65,19 @@ def plan(
     placed = session.breakpoints(given.messages, request=request)
     out = output.console()
     if as_json:
-        report = output.plan_report(planned) | given.report(session)
-        report |= output.breakpoints_report(placed) | output.window_report(planned)
+        report = plans.plan_report(planned) | given.report(session)
+        report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         out.out(output.json_text(report), highlight=False)
         return
     if planned.decisions:
         out.print(_decisions(planned, out.width))
-    out.print(output.outcome(planned, "would be offloaded"), soft_wrap=True)
+    out.print(plans.outcome(planned, "would be offloaded"), soft_wrap=True)
     context = f"context: {output.saving(planned.tokens_before, planned.tokens_after)}"
-    if told := output.compaction_in_words(planned, "would be"):
+    if told := plans.compaction_in_words(planned, "would be"):
         out.print(told, soft_wrap=True)
         context += "; what the summary spares is not deducted"
     out.print(context, soft_wrap=True)
-    for line in output.breakpoints_in_words(placed):
+    for line in plans.breakpoints_in_words(placed):
         out.print(line, soft_wrap=True, markup=False)
     if warning := fullness_ahead(planned):
         out.print(f"warning: {warning}", soft_wrap=True, markup=False)
@@ -141,23 +141,23 @@ def apply(
     planned, placed = result.plan, result.breakpoints
     err = output.console(stderr=True)
     if as_json:
-        report = output.plan_report(planned) | given.report(session) | applied_report(result)
-        report |= output.breakpoints_report(placed)
+        report = plans.plan_report(planned) | given.report(session) | applied_report(result)
+        report |= plans.breakpoints_report(placed)
         err.out(output.json_text(report), highlight=False)
         return
-    err.print(output.outcome(planned, "offloaded"), soft_wrap=True)
+    err.print(plans.outcome(planned, "offloaded"), soft_wrap=True)
     for warning in result.warnings:
         err.print(f"warning: {warning}", soft_wrap=True, markup=False)
     after = planned.tokens_after
-    if spent := output.usage_in_words(result.summary_usage):
+    if spent := plans.usage_in_words(result.summary_usage):
         err.print(spent, soft_wrap=True)
     if (made := result.compaction) is not None:
-        err.print(output.compaction_in_words(planned, "were"), soft_wrap=True)
+        err.print(plans.compaction_in_words(planned, "were"), soft_wrap=True)
         if made.archive_path is not None:
             err.print(f"archived in {made.archive_path}", soft_wrap=True, markup=False)
         after -= made.stats.original_token_count - made.stats.compacted_token_count
     err.print(f"context: {output.saving(planned.tokens_before, after)}")
-    for line in output.breakpoints_in_words(placed):
+    for line in plans.breakpoints_in_words(placed):
         err.print(line, soft_wrap=True, markup=False)
 
 
@@ -281,11 +281,11 @@ def explain(
     out = output.console()
     if as_json:
         report = _report(planned, positions) | given.report(session)
-        report |= output.breakpoints_report(placed) | output.window_report(planned)
+        report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         out.out(output.json_text(report), highlight=False)
         return
     _print_gates(planned, out)
-    for line in output.breakpoints_in_words(placed):
+    for line in plans.breakpoints_in_words(placed):
         out.print(line, soft_wrap=True, markup=False)
     if warning := fullness_ahead(planned):
         out.print(f"warning: {warning}\n", soft_wrap=True, markup=False)
@@ -337,7 +337,7 @@ def _print_gates(planned: Plan, out: Console) -> None:
     for step in planned.outcomes:
         state = "open" if step.is_open else "closed"
         gates = "; ".join(verdict.sentence for verdict in step.gates) or "no gates"
-        where = output.place(policy, ("steps", step.step))
+        where = plans.place(policy, ("steps", step.step))
         out.print(
             f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}",
             soft_wrap=True,
@@ -381,7 +381,7 @@ def _verdicts(planned: Plan, position: int) -> Table:
             v.step,
             "takes it" if v.taken else "leaves it",
             v.reason,
-            output.place(policy, v.rule_path),
+            plans.place(policy, v.rule_path),
         )
         for v in planned.verdicts(position)
     )
@@ -393,11 +393,11 @@ def _verdicts(planned: Plan, position: int) -> Table:
 def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
     policy = planned.conversation.policy
     return {
-        "gates": [output.gate_report(verdict, policy) for verdict in planned.gates],
-        "compaction": output.compaction_report(planned),
+        "gates": [plans.gate_report(verdict, policy) for verdict in planned.gates],
+        "compaction": plans.compaction_report(planned),
         "items": [
             {
-                **output.item_report(planned.items[position], position),
+                **plans.item_report(planned.items[position], position),
                 "tokens": planned.facts.tokens(planned.items[position]),
                 "decision": planned.decision(position).action,
                 "read_back": planned.decision(position).is_read_back,
@@ -405,9 +405,9 @@ def _report(planned: Plan, positions: list[int]) -> dict[str, Any]:
                     {
                         "step": v.step,
                         "taken": v.taken,
-                        "reason": output.reason_report(v.reason),
+                        "reason": plans.reason_report(v.reason),
                         "rule": v.rule,
-                        "place": output.place(policy, v.rule_path),
+                        "place": plans.place(policy, v.rule_path),
                     }
                     for v in planned.verdicts(position)
                 ],

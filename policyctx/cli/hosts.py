@@ -12,6 +12,7 @@ import typer
 
 from policyctx.errors import InputError, MissingExtraError, SettingsError, visible
 from policyctx.integrations import claude_code_settings as settings
+from policyctx.integrations.arrival_bounds import forget_compactions
 from policyctx.integrations.claude_code import DEFAULT_POLICY, run
 from policyctx.integrations.mcp_server import McpOverHttp, read_back_server
 from policyctx.policy.loading import load_policy
@@ -52,13 +53,22 @@ def claude_code(
             help="Edit .claude/settings.json in the working directory, not the user's settings.",
         ),
     ] = False,
+    without: Annotated[
+        Literal["compaction"] | None,
+        typer.Option(
+            "--without",
+            help="Install the hook for results alone: what a compaction loses is not put back.",
+            show_default=False,
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Edit without a question.")] = False,
 ) -> None:
-    """Run as a PostToolUse hook of Claude Code: event on stdin, new output on stdout.
+    """Run as a hook of Claude Code: event on stdin, what it adds or replaces on stdout.
 
-    Large results of Bash, Read and MCP tools leave the context as they arrive. --install shows how
-    it changes the settings, and asks. Whatever fails in the hook leaves the result as it is: the
-    exit code is 0, and stderr has the reason.
+    Large results of Bash, Read and MCP tools leave the context as they arrive. What a compaction of
+    Claude Code's own loses of your orders, exact values, open tasks and edited files is put back.
+    --install shows how it changes the settings, and asks. Whatever fails in the hook leaves
+    everything as it is: the exit code is 0, and stderr has the reason.
 
     Example: policyctx hook claude-code --install
     """
@@ -72,10 +82,11 @@ def claude_code(
         raise SettingsError(f"{path} is a link and leads out of the project", path=str(path))
     if uninstall:
         _edit(path, settings.uninstalled, yes=yes)
+        forget_compactions()
         return
     load_policy(policy)
     command = _command(policy, root, project=project)
-    _edit(path, lambda text: settings.installed(text, command), yes=yes)
+    _edit(path, lambda text: settings.installed(text, command, compaction=without is None), yes=yes)
     if project and shutil.which("policyctx-hook") is None:
         typer.echo("policyctx-hook is not on the PATH; the project's command needs it there")
 

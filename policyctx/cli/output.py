@@ -5,8 +5,6 @@ import os
 import re
 import sys
 import textwrap
-import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -19,20 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from policyctx.compaction.assembly import SummaryUsage
-from policyctx.definitions.actions import ITEM_ACTIONS, Action
-from policyctx.definitions.items import HostObject, Item
+from policyctx.definitions.items import HostObject
 from policyctx.errors import HIDDEN, Diagnostic, visible
-from policyctx.planning.anchors import Breakpoint, Breakpoints, Why
-from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.decisions import Decision, Reason
-from policyctx.planning.gates import GateVerdict
-from policyctx.planning.plan import Plan
-from policyctx.policy.lookup import RulePath
-from policyctx.turns.reporting import fullness_ahead
 
-# The actions that the summary line of a plan counts beside the offloaded items.
-_OTHERS = tuple(action for action in ITEM_ACTIONS if action is not Action.OFFLOAD)
 # The width of tables where no terminal is and `COLUMNS` gives none.
 _PIPED_WIDTH = 120
 # A column that may be wrapped keeps this many characters before the others are wrapped as well.
@@ -214,186 +201,6 @@ def saving(before: int, after: int) -> str:
     return f"{before:,} → {after:,} tokens ({change} %)"
 
 
-def outcome(plan: Plan, verb: str) -> str:
-    """Return `3 of 8 items offloaded to /folder`; no folder where nothing goes to one.
-
-    What is cleared or dropped is told beside it: `1 dropped`.
-    """
-    actions = Counter(decision.action for decision in plan.new)
-    counts = f"{actions[Action.OFFLOAD]} of {len(plan.decisions)} items {verb}"
-    others = [f"{actions[a]} {a.past}" for a in _OTHERS if actions[a]]
-    told = ", ".join([counts, *others])
-    return (
-        f"{told}; saved in {plan.facts.root}"
-        if others and plan.to_save
-        else (f"{told} to {plan.facts.root}" if plan.to_save else told)
-    )
-
-
-def place(policy: OffloadPolicy, rule: RulePath) -> str:
-    """Return `file:line` of what says so, or that nothing in a file does."""
-    found = policy.place(rule)
-    if found is None:
-        return "by default" if rule else "always so"
-    return f"{found.file}:{found.line}" if found.line else found.file
-
-
-def reason_report(reason: Reason) -> dict[str, Any]:
-    """Return a reason as plain values, for `--json`."""
-    return {"code": reason.code, **reason.values, "sentence": reason.sentence}
-
-
-def item_report(item: Item, position: int) -> dict[str, Any]:
-    """Return what an item is as plain values, for `--json`."""
-    return {
-        "position": position,
-        "message": item.message,
-        "item_id": item.item_id,
-        "type": item.type,
-        "tool": item.tool,
-        "chars": len(item.text),
-    }
-
-
-def decision_report(decision: Decision, policy: OffloadPolicy) -> dict[str, Any]:
-    """Return one decision as plain values, for `--json`."""
-    return {
-        **item_report(decision.item, decision.position),
-        "decision": decision.action,
-        "step": decision.step,
-        "rule": decision.rule,
-        "place": place(policy, decision.rule_path),
-        "reason": reason_report(decision.reason),
-        "path": decision.file.path if decision.file else None,
-        "read_back": decision.is_read_back,
-    }
-
-
-def gate_report(verdict: GateVerdict, policy: OffloadPolicy) -> dict[str, Any]:
-    """Return one comparison of a gate as plain values, for `--json`."""
-    return {
-        "step": verdict.step,
-        "gate": verdict.gate,
-        "comparison": verdict.comparison,
-        "number": None if verdict.number is None else float(verdict.number),
-        "limit": float(verdict.limit) if verdict.comparison else None,
-        "opens": verdict.opens,
-        "alternative": verdict.alternative,
-        "sentence": verdict.sentence,
-        "place": place(policy, verdict.rule),
-    }
-
-
-def compaction_report(plan: Plan) -> dict[str, Any] | None:
-    """Return what a summary is to stand for as plain values, for `--json`; None for nothing."""
-    if (replacing := plan.compaction) is None:
-        return None
-    return {
-        "step": replacing.step,
-        "messages": replacing.messages,
-        "tokens": replacing.tokens,
-        "first": replacing.parts.start,
-        "last": replacing.parts.end - 1,
-        "carried": replacing.parts.carried,
-    }
-
-
-def compaction_in_words(plan: Plan, verb: str) -> str:
-    """Return `messages 1 to 40, 30,112 tokens, would be replaced by a summary`; "" for none."""
-    if (replacing := plan.compaction) is None:
-        return ""
-    messages = f"messages {replacing.parts.start:,} to {replacing.parts.end - 1:,}"
-    if replacing.parts.carried is not None:
-        messages += f" without {replacing.parts.carried:,}, the user's newest"
-    return f"{messages}, {replacing.tokens:,} tokens, {verb} replaced by a summary"
-
-
-# Why a cache breakpoint stands where it does.
-_WHY_BREAKPOINT: dict[Why, str] = {
-    "given": "the caller's marker",
-    "system": "the end of the system prompt",
-    "old": "the anchor of the request before, up to which an edit leaves the cache readable",
-    "anchor": "the anchor: the next edit comes behind it",
-    "before": "the end of the request before",
-    "last": "the end of this request",
-    "tools": "the end of the tools",
-}
-
-
-def breakpoints_in_words(placed: Breakpoints) -> list[str]:
-    """Return a line for each cache breakpoint: where it stands, its lifetime, and why.
-
-    Or a line that says why the policy places none.
-    """
-    if placed.why_none:
-        return [f"no cache markers: {placed.why_none}"]
-    return [
-        f"cache breakpoint after {_where(one)} ({one.ttl}):"
-        f" {'; '.join(_WHY_BREAKPOINT[why] for why in one.why)}"
-        for one in placed
-    ]
-
-
-def _where(one: Breakpoint) -> str:
-    if one.part == "messages":
-        return one.item
-    return f"{'tool' if one.part == 'tools' else 'system block'} {one.place + 1}"
-
-
-def window_report(planned: Plan) -> dict[str, Any]:
-    """Return the warning of a request that is larger than the window; empty if it fits."""
-    warning = fullness_ahead(planned)
-    return {"warnings": [warning]} if warning else {}
-
-
-def breakpoints_report(placed: Breakpoints) -> dict[str, Any]:
-    """Return the cache breakpoints as plain values for `--json`, or why there are none."""
-    why = {"why_no_breakpoints": placed.why_none} if placed.why_none else {}
-    return why | {
-        "breakpoints": [
-            {
-                "part": one.part,
-                "place": one.item if one.part == "messages" else one.place,
-                "ttl": one.ttl,
-                "why": list(one.why),
-            }
-            for one in placed
-        ]
-    }
-
-
-def usage_in_words(usage: SummaryUsage) -> str:
-    """Return what the model calls for a summary used; "" if no model was billed."""
-    read, written = usage.cache_read_tokens, usage.cache_write_tokens
-    if not usage.input_tokens + read + written + usage.output_tokens:
-        return ""
-    attempts = "1 attempt" if usage.attempts == 1 else f"{usage.attempts} attempts"
-    tokens = f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens"
-    cached = f", {read:,} read from the cache, {written:,} written to it" if read + written else ""
-    dollars = "" if usage.dollars is None else f", ${usage.dollars:,.4f}"
-    appended = ""
-    if usage.appended_lines:
-        appended = f"; {counted(usage.appended_lines, 'line')} of the user appended to it"
-    return f"summary: {attempts}, {tokens}{cached}{dollars}{appended}"
-
-
-def plan_report(plan: Plan) -> dict[str, Any]:
-    """Return a plan as plain values, for `--json`."""
-    policy = plan.conversation.policy
-    return {
-        "session_id": plan.facts.session_id,
-        "root": plan.facts.root,
-        "tokens_before": plan.tokens_before,
-        "tokens_after": plan.tokens_after,
-        "offloaded_count": len(plan.to_save),
-        "freed_chars": plan.freed_chars,
-        "net_freed_chars": plan.net_freed_chars,
-        "gates": [gate_report(verdict, policy) for verdict in plan.gates],
-        "compaction": compaction_report(plan),
-        "decisions": [decision_report(decision, policy) for decision in plan.decisions],
-    }
-
-
 Policy: TypeAlias = Annotated[
     str, typer.Argument(metavar="POLICY", help="A preset's name or a policy file's path.")
 ]
@@ -457,7 +264,6 @@ Partial: TypeAlias = Annotated[
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
-
 # The word that a place is at: a quoted scalar, or all up to where YAML ends a plain one.
 _WORD = re.compile(
     r"""'[^']*'|"[^"]*"|[^\s,\[\]{}#][^,\[\]{}#]*?(?=\s*(?::\s|:$|[,\[\]{}#]|$))|."""
@@ -495,16 +301,11 @@ def _for_people(diagnostic: Diagnostic) -> str:
     before, rest = line[: place.column - 1 - start], line[place.column - 1 - start :]
     word = _WORD.match(rest)
     under_word = visible(word.group() if word else "^")
-    number, carets = f"{place.line:5}", "^" * max(1, _width(under_word))
+    number, carets = f"{place.line:5}", "^" * max(1, cell_len(under_word))
     margin = " " * len(number)
-    under = "".join("\t" if char == "\t" else " " * _width(char) for char in visible(before))
+    under = "".join("\t" if char == "\t" else " " * cell_len(char) for char in visible(before))
     said, line = visible(str(diagnostic)), visible(line)
     return f"{said}\n{number} | {line}\n{margin} | {under}{carets}"
-
-
-def _width(text: str) -> int:
-    """Columns that a terminal gives the text: CJK characters take two."""
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _for_github(diagnostic: Diagnostic) -> str:

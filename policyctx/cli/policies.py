@@ -27,7 +27,7 @@ from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.reference import explained
 from policyctx.policy.schema import policy_schema, schema_of
-from policyctx.policy.suggestions import origins, resolved_yaml
+from policyctx.policy.writing import origins, resolved_yaml
 
 _Key = Annotated[
     str | None,

@@ -38,7 +38,7 @@ from policyctx.definitions.items import HostObject
 from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import made_source
-from policyctx.policy.suggestions import resolved_yaml
+from policyctx.policy.writing import resolved_yaml
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.executing.executor import Executor
 from policyctx.replay.executing.processes import executor

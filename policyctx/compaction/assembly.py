@@ -13,15 +13,21 @@ from typing import Any, Literal, NamedTuple
 
 from policyctx.compaction.file_access import PathFields
 from policyctx.compaction.restoration import RestoredFile
-from policyctx.definitions.fields import RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.definitions.items import Author, Item, Message
-from policyctx.definitions.names import READ_TOOL, SEARCH_ARCHIVE, SEARCH_TOOL, recall_tool
+from policyctx.definitions.names import (
+    READ_TOOL,
+    RESTORED_FIELDS,
+    SEARCH_ARCHIVE,
+    SEARCH_TOOL,
+    SUMMARY_FIELDS,
+    recall_tool,
+)
 from policyctx.errors import MessagesError, SummaryError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.policy.models.compaction import CompactionWording, Summary
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.values import parsed_template
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Usage, usage_of
 

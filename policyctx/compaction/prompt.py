@@ -15,13 +15,12 @@ from typing import Literal
 from unicodedata import normalize
 
 from policyctx.compaction.assembly import History, SummaryRequest
-from policyctx.definitions.fields import PROMPT_FIELDS
 from policyctx.definitions.items import MEDIA_TYPES, UNKNOWN, Item
+from policyctx.definitions.names import PROMPT_FIELDS
 from policyctx.errors import SummaryError
 from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary, SummaryCheck
-from policyctx.policy.templates import Template, parsed_template
-from policyctx.policy.values import Share
+from policyctx.policy.values import Share, Template, parsed_template
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.encoders import words_in
 

@@ -38,7 +38,7 @@ def lacking(text: str, record: Iterable[Unit]) -> list[Unit]:
 
     Of what somebody said only orders and exact values are looked for.
     """
-    said = _Said.of(text)
+    said = Said.of(text)
     return [unit for unit in record if said.lacks(unit)]
 
 
@@ -49,48 +49,55 @@ class _Line:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class Said:
     """What a text says."""
 
     folded: str
     lines: Sequence[_Line]
 
     @classmethod
-    def of(cls, text: str) -> _Said:
+    def of(cls, text: str) -> Said:
+        """Return what a text says."""
         lines = [line for line in text.split("\n") if line.strip()]
         runs = (
             " ".join(lines[i : i + count])
             for count in range(1, _TOGETHER + 1)
             for i in range(len(lines) - count + 1)
         )
-        return cls(_plain(text), [_Line(_stems(run), _negates(run)) for run in runs])
+        return cls(plain(text), [_Line(_stems(run), negates(run)) for run in runs])
 
     def lacks(self, unit: Unit) -> bool:
         """Return whether the text does not say what a unit says."""
         line = unit.text.partition(ASKED)[0].removeprefix("- ")
         if unit.group is Group.FILES:
-            return not self._has(line.partition(": ")[0])
+            return not self.has(line.partition(": ")[0])
         if unit.group is Group.TASKS:
-            return not self._tells(_STATE.sub("", line), negated=None)
-        if any(not self._has(value) for value in values_in(line)):
+            return not self.tells(_STATE.sub("", line), negated=None)
+        if any(not self.has(value) for value in values_in(line)):
             return True
-        return unit.hard and not self._tells(line, negated=_negates(line))
+        return unit.hard and not self.tells(line, negated=negates(line))
 
-    def _has(self, value: str) -> bool:
-        plain = re.escape(_plain(value))
-        return re.search(rf"(?<![\w.]){plain}(?!\w)", self.folded) is not None
+    def has(self, value: str) -> bool:
+        """Return whether the text has a value to the letter, in any case and without Markdown."""
+        escaped = re.escape(plain(value))
+        return re.search(rf"(?<![\w.]){escaped}(?!\w)", self.folded) is not None
 
-    def _tells(self, line: str, *, negated: bool | None) -> bool:
+    def tells(self, line: str, *, negated: bool | None, enough: float = _ENOUGH) -> bool:
+        """Return whether lines in a row say what a line says, by this share of its words.
+
+        `negated` is whether they have a negation, None if that does not matter.
+        """
         words = _stems(line)
         if not words:
-            return _plain(line) in self.folded
+            return plain(line) in self.folded
         return any(
-            negated in {None, one.is_negated} and len(words & one.words) >= _ENOUGH * len(words)
+            negated in {None, one.is_negated} and len(words & one.words) >= enough * len(words)
             for one in self.lines
         )
 
 
-def _negates(text: str) -> bool:
+def negates(text: str) -> bool:
+    """Return whether a text has a negation."""
     return cues_of().negations.found_in(text)
 
 
@@ -98,7 +105,7 @@ def _stems(text: str) -> frozenset[str]:
     """Return what a text is about: its words without their endings, and pairs of CJK characters."""
     cues = cues_of()
     bare = cues.negations.removed_from(
-        cues.orders.removed_from(cues.revisions.removed_from(_plain(text)))
+        cues.orders.removed_from(cues.revisions.removed_from(plain(text)))
     )
     found = {_ENDING.sub("", word) for word in _WORD.findall(CJK.sub(" ", bare))}
     for run in re.findall(rf"(?:{CJK.pattern})+", bare):
@@ -106,7 +113,7 @@ def _stems(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return the text without case, Markdown and runs of blanks; with commas out of numbers."""
     bare = re.sub(r"[`*\"“”]", "", text.casefold())
     return " ".join(re.sub(r"(?<=\d),(?=\d{3})", "", bare).split())

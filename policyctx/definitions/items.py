@@ -58,8 +58,6 @@ Path: TypeAlias = tuple[str | int, ...]
 
 # The type of items that are left unchanged because their block is of an unknown type.
 UNKNOWN = "unknown"
-
-
 Provider: TypeAlias = Literal["anthropic", "openai"]
 """The provider of an API; its rules size a request."""
 

@@ -30,8 +30,6 @@ from typing import TypeAlias
 from policyctx.integrations.google_contents import GoogleShape
 
 SessionOf: TypeAlias = Callable[[Any, Any], Session | None]
-
-
 __all__ = ["GoogleShape", "PolicyPlugin"]
 
 # The model calls whose usage is awaited at the same time.

@@ -41,8 +41,6 @@ with required(
         raise ImportError  # a call does not say to which session it belongs
 
 SessionOf: TypeAlias = Callable[[ChatContext], Session | None]
-
-
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 # The blocks of Anthropic's API as which the files of a message are sized.
 _FILES = {

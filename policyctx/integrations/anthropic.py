@@ -27,6 +27,7 @@ from policyctx.integrations.host_sessions import (
     SentTurn,
     Turn,
     hands_out_body,
+    usage_in,
     watch,
     watch_async,
 )
@@ -44,8 +45,6 @@ with required(
     from anthropic import CallNext as Next
 
 SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
-
-
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
 # With these in the body the server holds the history, or is asked to summarise all of it.
 _HELD_BY_SERVER = ("thread", "previous_message_id", "compaction")
@@ -77,7 +76,7 @@ class PolicyMiddleware(anthropic.Middleware):
             if hands_out_body(response):
                 watch(response, turn.observe)
             elif not request.stream:
-                turn.observe(_usage(response))
+                turn.observe(usage_in(response.http_response))
         return response
 
     async def handle_async(
@@ -95,7 +94,7 @@ class PolicyMiddleware(anthropic.Middleware):
             if hands_out_body(response):
                 watch_async(response, turn.observe_async)
             elif not request.stream:
-                await turn.observe_async(_usage(response))
+                await turn.observe_async(usage_in(response.http_response))
         return response
 
     def _turn(self, request: APIRequest) -> Turn | None:
@@ -172,17 +171,6 @@ def _is_success(response: object) -> bool:
     """Return whether this is a response, not a value of another middleware, and a success."""
     http = getattr(response, "http_response", None)
     return http is not None and bool(http.is_success)
-
-
-def _usage(response: APIResponse[Any] | AsyncAPIResponse[Any]) -> object:
-    """Return the usage in a response whose body was read, None if there is none."""
-    if not response.is_closed:
-        return None
-    try:
-        body = response.http_response.json()
-    except ValueError:
-        return None
-    return body.get("usage") if isinstance(body, dict) else None
 
 
 class _MessageStreamUsage:

@@ -5,7 +5,7 @@ first, which reads the files of the policy but compiles nothing. What is remembe
 very contents of these files, the values of the environment variables that they use, and the
 version of the library; if one of these differs, nothing is known. The policy certainly keeps what
 is smaller than the bound, and decides itself on the rest. The reported error of a session whose
-writes fail is remembered too.
+writes fail is remembered too, and which session was compacted and waits for what is missing.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _FORM = 3
 # A file with more tools begins anew; the names come from MCP servers.
 _MOST_TOOLS = 500
 _MOST_BYTES = 1 << 18
+_COMPACTED = ".compacted"
 
 
 class LeastSize(NamedTuple):
@@ -108,6 +109,41 @@ def remember_error(session_id: str, store: str, error: str) -> None:
             os.unlink(path)
 
 
+def mark_compaction(session_id: str, size: int) -> None:
+    """Remember that a session was compacted when its transcript had so many bytes.
+
+    Raises `OSError`.
+    """
+    _replace_file(_compaction_file(session_id), str(size).encode())
+
+
+def is_compacted(session_id: str) -> bool:
+    """Return whether a compaction of a session is remembered."""
+    return os.path.exists(_compaction_file(session_id))
+
+
+def claim_compaction(session_id: str) -> int | None:
+    """Return the bytes of the transcript at the compaction that is remembered; None for none.
+
+    It is forgotten: of several processes one gets it.
+    """
+    path = _compaction_file(session_id)
+    try:
+        number = int(_text(path))
+        os.unlink(path)
+    except (OSError, ValueError):
+        return None
+    return number
+
+
+def forget_compactions() -> None:
+    """Remove what is remembered of compactions; a failure is ignored."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(_cache_folder()):
+            if name.endswith(_COMPACTED):
+                os.unlink(f"{_cache_folder()}/{name}")
+
+
 def least_size(policy: OffloadPolicy, tool: str) -> LeastSize:
     """Return the least size at which a step on arrival can take a result of a tool."""
     thresholds = [*_thresholds(policy, tool)]
@@ -170,6 +206,10 @@ def _cache_file(*key: str) -> str:
 
 def _error_file(session_id: str, store: str) -> str:
     return f"{_cache_folder()}/{_digest(json.dumps((session_id, store)))[:32]}.error"
+
+
+def _compaction_file(session_id: str) -> str:
+    return f"{_cache_folder()}/{_digest(session_id)[:32]}{_COMPACTED}"
 
 
 def _cache_files(policy: str) -> Iterator[str]:

@@ -29,6 +29,9 @@ DEFAULT_POLICY = "claude-code"
 # The tools whose results can be replaced.
 MATCHER = "Bash|Read|mcp__.*"
 
+# Events to which a text can be added.
+_ADDING = frozenset({"PostToolUse", "SessionStart", "UserPromptSubmit"})
+
 Event: TypeAlias = "dict[str, Any]"
 
 
@@ -76,8 +79,9 @@ def run(arguments: Sequence[str]) -> None:
     """Read an event from stdin, and print the output that replaces its result, if any does."""
     try:
         answer = _answer(options_of(arguments), _read_all(0))
-        if answer is not None:
-            _write_all(1, json.dumps(answer).encode())
+        if answer:
+            said = answer if isinstance(answer, str) else json.dumps(answer)
+            _write_all(1, said.encode("utf-8", "backslashreplace"))
     except BaseException as error:  # noqa: BLE001 - Claude Code must not be stopped
         _report(f"the result is left as it is: {_reason(error)}")
 
@@ -96,13 +100,63 @@ def options_of(arguments: Sequence[str]) -> Options:
     return Options(**given)
 
 
-def _answer(options: Options, raw: bytes) -> dict[str, Any] | None:
-    """Return what the hook prints for an event, None to leave the result as it is."""
+def _answer(options: Options, raw: bytes) -> dict[str, Any] | str | None:
+    """Return what the hook prints for an event, None for nothing."""
     event = json.loads(raw)
     if not isinstance(event, dict):
         raise _LeftAloneError("expected an event: a JSON object")
-    if event.get("hook_event_name") != "PostToolUse":
-        return None
+    name = event.get("hook_event_name")
+    if name == "PreCompact":
+        return _at_compaction(event, options)
+    said: dict[str, Any] = {}
+    if name == "PostToolUse" and (output := _new_output(event, options)) is not None:
+        said["updatedToolOutput"] = output
+    if name in _ADDING and (context := _at_compaction(event, options)):
+        said["additionalContext"] = context
+    return {"hookSpecificOutput": {"hookEventName": name, **said}} if said else None
+
+
+def _at_compaction(event: Event, options: Options) -> str:
+    """Return the text that an event adds around a compaction; a failure adds none.
+
+    A sub-agent has none of it. Most events come without a compaction, which costs a look at a file.
+    """
+    name, waits = event["hook_event_name"], ("PostToolUse", "UserPromptSubmit")
+    try:
+        if event.get("agent_id") or (name in waits and not _is_compacted(event)):
+            return ""
+        from policyctx.integrations import claude_code_compaction as of  # noqa: PLC0415 - slow
+
+        texts = {"PreCompact": of.asked_of_summary, "SessionStart": of.reminder}
+        os.chdir(_project_folder(event))
+        text = texts.get(name, of.missing)(event, options.policy)
+    except Exception as error:  # noqa: BLE001 - the output of a tool is replaced all the same
+        _report(f"nothing is added: {_reason(error)}")
+        return ""
+    if text and event.get("source") == "compact":
+        _remember_compaction(event)
+    return text
+
+
+def _remember_compaction(event: Event) -> None:
+    """Have the next event look for what the summary lacks."""
+    from policyctx.integrations.arrival_bounds import mark_compaction  # noqa: PLC0415 - see above
+
+    try:
+        size = os.path.getsize(event["transcript_path"])
+        mark_compaction(str(event.get("session_id")), size)
+    except OSError as error:
+        _report(f"what the summary lacks is not added: {_reason(error)}")
+
+
+def _is_compacted(event: Event) -> bool:
+    from policyctx.integrations.arrival_bounds import is_compacted  # noqa: PLC0415 - see above
+
+    return is_compacted(str(event.get("session_id")))
+
+
+def _new_output(event: Event, options: Options) -> PlainValue:
+    """Return the output that replaces that of a tool, None to leave the result as it is."""
     texts = texts_of(event)
     if not texts:
         return None
@@ -114,8 +168,7 @@ def _answer(options: Options, raw: bytes) -> dict[str, Any] | None:
     output = event["tool_response"]
     for text in texts:
         output = _with(output, text.keys, new.get(text.tool_use_id, text.text))
-    said = {"hookEventName": "PostToolUse", "updatedToolOutput": output}
-    return {"hookSpecificOutput": said}
+    return output
 
 
 def texts_of(event: Event) -> list[Text]:

@@ -1,4 +1,4 @@
-"""The settings files of Claude Code: add the entry of the hook, and remove it again.
+"""The settings files of Claude Code: add the entries of the hook, and remove them again.
 
 The text of a file is edited in place, so everything else in it stays byte for byte. A file that is
 not valid JSON, or whose `hooks` have another form than Claude Code documents, is not touched.
@@ -12,7 +12,7 @@ import re
 import secrets
 import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 from policyctx.errors import SettingsError
 from policyctx.integrations.claude_code import MATCHER
 
-EVENT = "PostToolUse"
+# By event, what the entry's `matcher` says; empty for an event that has none.
+_ARRIVAL = {"PostToolUse": MATCHER}
+_COMPACTION = {"PreCompact": "", "SessionStart": "compact|resume", "UserPromptSubmit": ""}
 # Seconds after which Claude Code stops the hook and shows the result as it is.
 TIMEOUT = 60
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -46,10 +48,10 @@ def settings_path(*, project: bool) -> Path:
     return (Path(folder) if folder else Path("~/.claude").expanduser()) / "settings.json"
 
 
-def entry(command: str) -> dict[str, Any]:
-    """Return the entry of the hook in `hooks.PostToolUse`."""
+def entry(command: str, matcher: str = MATCHER) -> dict[str, Any]:
+    """Return an entry of the hook in the list of an event in `hooks`."""
     hook = {"type": "command", "command": command, "timeout": TIMEOUT}
-    return {"matcher": MATCHER, "hooks": [hook]}
+    return {**({"matcher": matcher} if matcher else {}), "hooks": [hook]}
 
 
 def is_own(command: object) -> bool:
@@ -62,39 +64,46 @@ def is_own(command: object) -> bool:
     return any(named[: len(name)] == name for name in _NAMES)
 
 
-def installed(text: str, command: str) -> str:
-    """Return the text of a settings file with the entry; the same text if it has it already.
+def installed(text: str, command: str, *, compaction: bool = True) -> str:
+    """Return the text of a settings file with the entries; the same text if it has them already.
 
-    The command of an entry of this hook is replaced if it is another one. Raises `ValueError`.
+    The command of an entry of this hook is replaced if it is another one. Without `compaction` the
+    entries of the events around a compaction are removed. Raises `ValueError`.
     """
-    settings = _parsed(text)
-    own = [*_own_hooks(settings)]
-    if not own:
-        return _added(text, settings, entry(command))
-    for group, hook in own:
-        if settings["hooks"][EVENT][group]["hooks"][hook]["command"] != command:
-            keys = ("hooks", EVENT, group, "hooks", hook, "command")
-            place = _span(text, keys)
-            text = text[: place.start] + json.dumps(command) + text[place.end :]
-    return text
+    for event, matcher in {**_ARRIVAL, **(_COMPACTION if compaction else {})}.items():
+        settings = _parsed(text)
+        own = [*_own_hooks(settings, event)]
+        if not own:
+            text = _added(text, settings, event, entry(command, matcher))
+        for group, hook in own:
+            if settings["hooks"][event][group]["hooks"][hook]["command"] != command:
+                keys = ("hooks", event, group, "hooks", hook, "command")
+                place = _span(text, keys)
+                text = text[: place.start] + json.dumps(command) + text[place.end :]
+    return text if compaction else _without_own(text, _COMPACTION)
 
 
 def uninstalled(text: str) -> str:
-    """Return the text of a settings file without the entry; the same text if it has none.
+    """Return the text of a settings file without the entries; the same text if it has none.
 
     A list or map that held nothing else is removed with it. Raises `ValueError`.
     """
+    return _without_own(text, {**_ARRIVAL, **_COMPACTION})
+
+
+def _without_own(text: str, events: Iterable[str]) -> str:
     settings = _parsed(text)
-    for group, hook in reversed([*_own_hooks(settings)]):
-        hooks: Any = settings["hooks"]
-        groups = hooks[EVENT]
-        keys: tuple[str | int, ...] = ("hooks", EVENT, group, "hooks", hook)
-        if len(groups[group]["hooks"]) == 1:
-            keys = keys[:3]
-            if len(groups) == 1:
-                keys = keys[:2] if len(hooks) > 1 else keys[:1]
-        text = _without(text, keys)
-        settings = _parsed(text)
+    for event in reversed([*events]):
+        for group, hook in reversed([*_own_hooks(settings, event)]):
+            hooks: Any = settings["hooks"]
+            groups = hooks[event]
+            keys: tuple[str | int, ...] = ("hooks", event, group, "hooks", hook)
+            if len(groups[group]["hooks"]) == 1:
+                keys = keys[:3]
+                if len(groups) == 1:
+                    keys = keys[:2] if len(hooks) > 1 else keys[:1]
+            text = _without(text, keys)
+            settings = _parsed(text)
     return text
 
 
@@ -153,28 +162,29 @@ def _parsed(text: str) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - the form of a file
     hooks = settings.get("hooks", {})
-    groups = hooks.get(EVENT, []) if isinstance(hooks, dict) else None
-    if not isinstance(groups, list):
-        raise ValueError(f"its hooks.{EVENT} is not a list")  # noqa: TRY004 - the form of a file
+    for event in (*_ARRIVAL, *_COMPACTION):
+        groups = hooks.get(event, []) if isinstance(hooks, dict) else None
+        if not isinstance(groups, list):
+            raise ValueError(f"its hooks.{event} is not a list")  # noqa: TRY004 - a file's form
     return settings
 
 
-def _own_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+def _own_hooks(settings: Mapping[str, Any], event: str) -> Iterator[tuple[int, int]]:
     """Yield the position of each entry of this hook: of its group, and in the group."""
-    for number, group in enumerate(settings.get("hooks", {}).get(EVENT, [])):
+    for number, group in enumerate(settings.get("hooks", {}).get(event, [])):
         hooks = group.get("hooks") if isinstance(group, dict) else None
         for position, hook in enumerate(hooks if isinstance(hooks, list) else []):
             if isinstance(hook, dict) and is_own(hook.get("command")):
                 yield number, position
 
 
-def _added(text: str, settings: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def _added(text: str, settings: Mapping[str, Any], event: str, new: Mapping[str, Any]) -> str:
     hooks = settings.get("hooks")
     if hooks is None or "hooks" not in settings:
-        return _appended(text, (), "hooks", {EVENT: [new]})
-    if EVENT not in hooks:
-        return _appended(text, ("hooks",), EVENT, [new])
-    return _appended(text, ("hooks", EVENT), None, new)
+        return _appended(text, (), "hooks", {event: [new]})
+    if event not in hooks:
+        return _appended(text, ("hooks",), event, [new])
+    return _appended(text, ("hooks", event), None, new)
 
 
 def _appended(text: str, keys: tuple[str | int, ...], key: str | None, value: object) -> str:

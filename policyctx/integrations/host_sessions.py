@@ -34,8 +34,6 @@ _MOST_KEPT = 8
 # How often an asynchronous request asks whether another one has ended its turn, in seconds.
 _POLL = 0.005
 _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=frozenset())
-
-
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -252,8 +250,6 @@ class Turn:
 
 
 PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
-
-
 _NO_ID = type(None)
 _LACKING = "this host has no ids of conversations: give it a Session in place of a policy"
 # The sessions that are kept between calls; the store has what is needed to go on with another one.
@@ -432,6 +428,17 @@ def hands_out_body(response: object) -> bool:
     """Return whether the caller of the SDK reads the body of this response."""
     http = getattr(response, "http_response", None)
     return http is not None and not http.is_closed and hasattr(response, "iter_lines")
+
+
+def usage_in(http: HostObject) -> object:
+    """Return the usage in the body of a response of httpx; None if it was not read or has none."""
+    if not http.is_closed:
+        return None
+    try:
+        body = http.json()
+    except ValueError:
+        return None
+    return body.get("usage") if isinstance(body, dict) else None
 
 
 def _body(response: HostObject) -> BodyUsage:

@@ -45,8 +45,6 @@ with required(
     from inspect_ai.solver._task_state import sample_state
 
 SessionOf: TypeAlias = Callable[[Sequence[Any]], Session | None]
-
-
 # The sessions that are kept between calls; the store has what is needed to go on with another one.
 _MOST_SESSIONS = 256
 # What differs between messages that mean the same to the provider.

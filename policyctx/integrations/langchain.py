@@ -38,7 +38,6 @@ with required(
 
 SessionOf: TypeAlias = Callable[[ModelRequest], Session | None]
 
-
 _ROLES = {
     "system": "system",
     "human": "user",

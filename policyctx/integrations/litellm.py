@@ -32,8 +32,6 @@ with required(
     from litellm.integrations.custom_logger import CustomLogger
 
 SessionOf: TypeAlias = Callable[[Any, Mapping[str, Any]], Session | None]
-
-
 _log = logging.getLogger(__name__)
 
 # The sessions that are kept between calls; the store has what is needed to go on with another one.

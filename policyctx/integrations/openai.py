@@ -33,6 +33,7 @@ from policyctx.integrations.host_sessions import (
     HostSessions,
     Turn,
     hands_out_body,
+    usage_in,
     watch,
     watch_async,
 )
@@ -46,8 +47,6 @@ with required("the wrapper for OpenAI's SDK", "openai", needs="openai>=2.2", ext
         raise ImportError  # its requests have other types
 
 SessionOf: TypeAlias = Callable[[Mapping[str, Any]], Session | None]
-
-
 Client = TypeVar("Client", bound=openai.OpenAI | openai.AsyncOpenAI)
 
 # The last event of a stream of the Responses API, which has the usage.
@@ -257,14 +256,6 @@ def _with_list(kind: _Kind, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _usage(response: HostObject) -> object:
-    """Return the usage in a response whose body was read, None if there is none."""
+    """Return the usage in a response, None if there is none or its body was not read."""
     http = getattr(response, "http_response", None)
-    if http is None:
-        return getattr(response, "usage", None)
-    if not http.is_closed:
-        return None
-    try:
-        body = http.json()
-    except ValueError:
-        return None
-    return body.get("usage") if isinstance(body, dict) else None
+    return getattr(response, "usage", None) if http is None else usage_in(http)

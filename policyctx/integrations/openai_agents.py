@@ -31,8 +31,6 @@ with required(
     from agents.run import CallModelData, ModelInputData
 
 SessionOf: TypeAlias = Callable[[CallModelData[Any]], Session | None]
-
-
 # What the model call of this task was sent, until its usage is observed.
 _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
 

@@ -49,8 +49,6 @@ with required(
     from pydantic_ai.models import ModelRequestContext
 
 SessionOf: TypeAlias = Callable[[RunContext[Any]], Session | None]
-
-
 # The requests whose usage is awaited; one that failed is never answered.
 _MOST_AWAITED = 256
 

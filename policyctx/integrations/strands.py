@@ -34,8 +34,6 @@ with required("the plugin for Strands", "strands", needs="strands-agents>=1.36",
     from strands.types.content import MessageMetadata  # noqa: F401 - with it came the usage
 
 SessionOf: TypeAlias = Callable[[BeforeModelCallEvent], Session | None]
-
-
 __all__ = ["BedrockShape", "PolicyPlugin"]
 
 _log = logging.getLogger(__name__)

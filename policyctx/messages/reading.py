@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
+from policyctx.definitions.names import RESULT_OF
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.json_text import Text
 from policyctx.messages.markers import MARKER, is_anthropic
@@ -412,7 +413,7 @@ def _begins_turn(parts: Sequence[Part]) -> bool:
     """Whether a user message with these parts starts a turn: it is more than tool results."""
     for part in parts:
         if part.kind != "tool_result" and not part.number:
-            return True
+            return not (isinstance(part.text, str) and part.text.startswith(RESULT_OF))
     return not parts
 
 

@@ -272,6 +272,8 @@ class Ledger:
         """Of the file that was named last, below the store's root; empty before there is one."""
         self.drops: dict[ItemKey, int] = {}
         """The items that were ever dropped, numbered in the order in which that happened first."""
+        self.dropped_calls: set[str] = set()
+        """The ids of the calls that were ever dropped."""
         self._endings: set[str] = set()
         """The endings of the files' names, which are cheaper to look for than the names."""
         self._has_odd_names = False
@@ -297,6 +299,8 @@ class Ledger:
                 self.before_drop[key] = earlier
             if entry.action.leaves_nothing:
                 self.drops.setdefault(key, len(self.drops))
+                if kind == "tool_call":
+                    self.dropped_calls.update(filter(None, (call, entry.call_id)))
             self._lengths.add((kind, call, entry.chars))
             self._calls.add((kind, call))
             if occurrence:

@@ -17,22 +17,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from policyctx.definitions.fields import (
-    EXCERPT_FIELDS,
-    FILE_FIELDS,
-    GAP_FIELDS,
-    PLACEHOLDER_FIELDS,
-    RESTORED_FIELDS,
-    SUMMARY_FIELDS,
-    TEXT_FIELDS,
-)
 from policyctx.definitions.items import FileLines, Item
 from policyctx.definitions.names import (
     DEFAULT,
+    EXCERPT_FIELDS,
+    FILE_FIELDS,
+    GAP_FIELDS,
     HOW_TO_READ,
+    PLACEHOLDER_FIELDS,
     READ_AGAIN,
     READ_TOOL,
     REPLACED_IS_IN,
+    RESTORED_FIELDS,
+    SUMMARY_FIELDS,
+    TEXT_FIELDS,
     recall_tool,
 )
 from policyctx.messages.shapes.shape import REMOVED
@@ -40,7 +38,7 @@ from policyctx.paths import File, hash_name, numbered_forms, path_from
 from policyctx.planning.facts import Facts
 from policyctx.policy.models.compaction import CompactionWording
 from policyctx.policy.models.rules import Extent, Placeholder
-from policyctx.policy.templates import Template, parsed_template
+from policyctx.policy.values import Template, parsed_template
 from policyctx.tokens.counter import TokenCounter
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")

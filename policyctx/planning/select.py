@@ -25,7 +25,8 @@ from policyctx.planning.compiled import SizeThreshold, Treatment
 from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
-from policyctx.planning.take import Draft, drafted, freed_tokens, protection
+from policyctx.planning.outlook import protection
+from policyctx.planning.take import Draft, drafted, freed_tokens
 from policyctx.policy.lookup import RulePath, why_never
 from policyctx.policy.models import KeepRecent, Step
 

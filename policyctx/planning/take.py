@@ -1,131 +1,42 @@
-"""What a step makes of an item: whether it may go, what is left, and what goes with it.
+"""What a step makes of an item: whether it may go, what is left, and where its content goes.
 
 The attributes of the step's `Action` decide whether the content is saved, and whether a
-placeholder or nothing is left.
-
-Before anything is decided, a `Draft` says what would be left in the item's place. An action that
-leaves nothing takes a call together with its result, and thinking together with the last part of
-what it led to, since no message may hold nothing but thinking. A removal that would leave an
-assistant message first or last, or no message at all, is not made.
+placeholder or nothing is left. Before anything is decided, a `Draft` says what would be left in the
+item's place.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import UNKNOWN, Item
+from policyctx.definitions.items import Item
+from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.messages.editing import shortened_input
-from policyctx.messages.reading import Reading
-from policyctx.messages.shapes.shape import EMPTY_INPUT, SYSTEM_ROLES
+from policyctx.messages.shapes.shape import EMPTY_INPUT
 from policyctx.paths import File
 from policyctx.planning.compiled import OffloadPolicy, Treatment
-from policyctx.planning.conversation import Checkpoint, Conversation, own_path
+from policyctx.planning.conversation import Checkpoint, Conversation, own_path, words_of
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
-from policyctx.planning.outlook import Outlook, source_of
-from policyctx.planning.placeholders import Wording, named_path, rendered_placeholder, with_text
+from policyctx.planning.outlook import Outlook, messages_without, removed_with, stays_with
+from policyctx.planning.placeholders import (
+    Wording,
+    content_hash,
+    named_path,
+    rendered_placeholder,
+    with_text,
+)
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Step
 from policyctx.policy.models.rules import Placeholder
 
-RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
-
-
-def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> dict[int, Reason | None]:
-    """Return what is left of the unit of an item: the items by position, each with the reason.
-
-    The item itself comes first, without a reason; for one inside a result, that is the result.
-    """
-    items, reading = outlook.conversation.items, outlook.conversation.reading
-    around = items[position].inside
-    first = position if around is None else around
-    found: dict[int, Reason | None] = {first: None}
-    for message in sorted(_messages(items[first].message, unit, reading)):
-        for i in reading.items_of(message):
-            is_out = outlook.is_out(i, even_of_placeholders=True)
-            if items[i].inside is None and not is_out:
-                found.setdefault(i, Reason("with_unit", {"unit": unit}))
-    return found
-
-
-def stays_with(unit: RemovedUnit, reason: Reason) -> Reason:
-    """Return why an item stays with its unit, in which something stays for this reason."""
-    return Reason("unit_stays", {"unit": unit, "why": reason.sentence})
-
-
-def _messages(message: int, unit: RemovedUnit, reading: Reading) -> set[int]:
-    found: set[int] = set()
-    todo = [message]
-    while todo:
-        new = [
-            i
-            for i in _bare_unit(todo.pop(), unit, reading)
-            if i not in found and reading.roles[i] not in SYSTEM_ROLES
-        ]
-        found.update(new)
-        for one in new:
-            bound = (other for i in reading.items_of(one) for other in reading.bound_to(i))
-            todo += {reading.items[other].message for other in bound} - found
-    return found
-
-
-def _bare_unit(message: int, unit: RemovedUnit, reading: Reading) -> range:
-    """Return the messages of a unit without those that pairs add."""
-    if unit == "group":
-        return reading.reply_of(message)
-    if unit == "turn":
-        starts = reading.turn_starts
-        turn = bisect_right(starts, message)
-        first = starts[turn - 1] if turn else 0
-        return range(first, starts[turn] if turn < len(starts) else reading.message_count)
-    return range(message, message + 1)
-
-
-_NEWEST = Reason("protected", {"why": "the newest user message stays"})
-_THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
-_BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
-_REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
-_PENDING = Reason("answer_pending")
-_UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
 _ONLY_WHOLE = Reason(
     "protected", {"why": "no text may take its place, only a drop or a compaction"}
 )
-
-
-def protection(
-    conversation: Conversation, position: int, step: Step, at: Checkpoint
-) -> Reason | None:
-    """Return why the item cannot be taken yet, None when it can.
-
-    The loop still needs the newest user message, a pending call with all after it, any call without
-    an answer, and the thinking of the current turn. The reply to a summary stays with the summary.
-    A call is pending while it has no answer and no later assistant message shows that the agent
-    went on without one; an abandoned call stays, but nothing after it does. While results arrive
-    one by one, calls made together with them still run, so on arrival only the calls themselves
-    stay.
-    """
-    item = conversation.items[position]
-    if item.kind == UNKNOWN:  # it goes with something that a step would remove
-        return _UNKNOWN
-    if item.message >= at.pending and step.on == "model_call":
-        return _PENDING
-    if item.kind == "tool_call":
-        result = conversation.reading.partners.get(position)
-        if result is None or result >= at.items:
-            return _PENDING
-    if item.kind == "user_message" and item.message == at.newest_user:
-        return _NEWEST
-    if item.kind == "thinking" and item.turn == at.turns:
-        return _THINKING
-    is_reply = item.kind == "assistant_message" and conversation.is_scripted_reply(position)
-    return _REPLY if is_reply else None
-
-
 NO_FILE = File("", "")
 
 
@@ -314,130 +225,6 @@ def exit_of(
     return Exit(action, wording, "", NO_FILE, saves=False)
 
 
-_FIRST = Reason("without_it", {"what": "an assistant message would come first"})
-_LAST = Reason("without_it", {"what": "an assistant message would come last"})
-_NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
-_LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
-_SIGNS = Reason("without_it", {"what": "the later calls of its message would lack its signature"})
-
-
-def removed_with(
-    position: int, step: Step, outlook: Outlook, at: Checkpoint
-) -> dict[int, Reason | None] | Reason:
-    """Return the items that leave with a removed one, each with the reason; or why it stays.
-
-    The item itself comes first; its reason is None, since the step's verdict has it.
-    """
-    conversation = outlook.conversation
-    if step.select.unit == "item":
-        unit = _with_partner(position, outlook)
-    else:
-        unit = whole_unit(position, step.select.unit, outlook)
-    for member in list(unit):
-        rest = [i for i in _left_of_thought(member, outlook) if i not in unit]
-        is_thinking = conversation.items[member].kind == "thinking"
-        if rest and not is_thinking and all(conversation.items[i].kind == "thinking" for i in rest):
-            unit.update(dict.fromkeys(rest, Reason("with_call")))
-        elif rest and conversation.reading.is_bound(member):
-            return _BOUND
-        signed = (i for i in conversation.reading.signed_with(member) if i not in unit)
-        if not all(outlook.is_out(i, even_of_placeholders=True) for i in signed):
-            return _SIGNS
-    return _why_not(unit, step, outlook, at) or unit
-
-
-def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
-    unit: dict[int, Reason | None] = {position: None}
-    todo, reading = [position], outlook.conversation.reading
-    while todo:
-        for other in reading.bound_to(todo.pop()):
-            if other not in unit and not outlook.is_out(other, even_of_placeholders=True):
-                is_call = reading.items[other].is_call
-                unit[other] = Reason("with_result" if is_call else "with_call")
-                todo.append(other)
-    return unit
-
-
-def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
-    for i in outlook.conversation.of_message(position):
-        if not outlook.is_out(i, even_of_placeholders=True):
-            yield i
-
-
-def _left_of_thought(position: int, outlook: Outlook) -> Iterator[int]:
-    conversation = outlook.conversation
-    for i in conversation.reading.thought_of(position):
-        is_inside = conversation.items[i].inside is not None
-        if not (is_inside or outlook.is_out(i, even_of_placeholders=True)):
-            yield i
-
-
-def _why_not(
-    unit: dict[int, Reason | None], step: Step, outlook: Outlook, at: Checkpoint
-) -> Reason | None:
-    conversation = outlook.conversation
-    for member, reason in unit.items():
-        item = conversation.items[member]
-        held = protection(conversation, member, step, at)
-        if held is _THINKING and reason == Reason("with_call"):
-            # Reasoning that is a message of its own leaves with the call that it led to.
-            led_to_call = any(conversation.items[i].kind == "tool_call" for i in unit)
-            held = None if led_to_call and conversation.reading.is_bound(member) else held
-        if held is None and conversation.policy.pinned(item.type, item.tool) is not None:
-            held = Reason("pinned")
-        if held is None:
-            continue
-        if reason is not None and reason.code == "with_unit":
-            return stays_with(step.select.unit, held)
-        is_thinking = item.kind == "thinking" and held.code != "pinned"
-        return _LONE_THINKING if is_thinking and reason is not None else held
-    gone = set(messages_without(unit, outlook))
-    if not gone:
-        return None
-    if not _leaves_any(gone, outlook):
-        return _NONE_LEFT
-    roles = conversation.roles
-    forwards, backwards = range(len(roles)), range(len(roles) - 1, -1, -1)
-    if _turns_to_assistant(forwards, conversation.reading.opening_roles, gone, outlook):
-        return _FIRST
-    return _LAST if _turns_to_assistant(backwards, roles, gone, outlook) else None
-
-
-def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
-    """Yield the messages that are empty without these items."""
-    going = set(unit)
-    for message, member in {outlook.conversation.items[i].message: i for i in going}.items():
-        if outlook.conversation.items[member].inside is None and all(
-            i in going for i in _left_of_message(member, outlook)
-        ):
-            yield message
-
-
-def _leaves_any(gone: set[int], outlook: Outlook) -> bool:
-    """Whether a message other than a system message stays."""
-    roles = outlook.conversation.roles
-    return any(
-        roles[i] not in SYSTEM_ROLES and i not in gone and not outlook.is_removed(i)
-        for i in range(len(roles) - 1, -1, -1)
-    )
-
-
-def _turns_to_assistant(
-    messages: Iterable[int], roles: Sequence[str], gone: set[int], outlook: Outlook
-) -> bool:
-    """Whether the first of these to stay is an assistant message, which the first now is not."""
-    is_changed = False
-    for message in messages:
-        if roles[message] in SYSTEM_ROLES or outlook.is_removed(message):
-            continue
-        if message not in gone:
-            return is_changed and roles[message] == "assistant"
-        if not is_changed and roles[message] == "assistant":
-            return False
-        is_changed = True
-    return False
-
-
 class Taking:
     """What one step takes in a plan: decisions on the items, and on what goes with them.
 
@@ -600,3 +387,68 @@ class Taking:
             is_read_back=file is not NO_FILE and not out.saves,
             saves=out.saves,
         )
+
+
+class RecallSource(NamedTuple):
+    """The place of an item's content: a file of the store, or a call that can be made again."""
+
+    file: File | None
+    """None for a call that can be made again, such as a search."""
+
+
+def source_of(conversation: Conversation, position: int) -> RecallSource | None:
+    """Return the source of an item that was read back; None if the item has to be saved.
+
+    A result of another tool than those of the library has a source if it is the very text of a
+    file, or if `reads_file` says that the tool returns nothing but the file.
+    """
+    item, policy = conversation.items[position], conversation.policy
+    if item.type == item.kind or "recalled" not in policy.types.lineage(item.type):
+        return None
+    call = conversation.reading.partners.get(position)
+    is_whole = call is not None and call not in conversation.fates
+    replaces = policy.store.on_conflict == "overwrite"  # a file may hold another content by now
+    if call is None or not is_whole or replaces or item.error or item.media:
+        return None
+    asked = conversation.reading.items[call]
+    if (tool := recall_tool(item.tool)) is not None:
+        path = asked.input.get("path") if tool == READ_TOOL else None
+        return RecallSource(_file_of(path, conversation, by_id=True))
+    file = _read_whole(item, asked, conversation) or _read_by_rule(item, asked, conversation)
+    return None if file is None else RecallSource(file)
+
+
+def _read_by_rule(item: Item, call: Item, conversation: Conversation) -> File | None:
+    """Return the file that a tool with `reads_file` was called with."""
+    values = call.input
+    paths = (values.get(field) for field in conversation.policy.path_fields(item.tool or ""))
+    path = next((path for path in paths if path is not None), None)
+    return _file_of(path, conversation)
+
+
+def _read_whole(item: Item, call: Item, conversation: Conversation) -> File | None:
+    """Return the file that the call names and that holds exactly the text of the result."""
+    found = (_file_of(word, conversation) for word in words_of(call))
+    for file in found:
+        if file is not None:
+            known = conversation.ledger.saved_hash(file.relative_path)
+            return file if known == content_hash(item.text) else None
+    return None
+
+
+def _file_of(path: object, conversation: Conversation, *, by_id: bool = False) -> File | None:
+    """Return the file of the store that a path means: absolute, or below the root or `cwd`.
+
+    A path may begin with the root's own name, where a tool reads the files of several roots.
+    """
+    if not isinstance(path, str):
+        return None
+    ledger, facts = conversation.ledger, conversation.facts
+    plain = path.removeprefix("./")
+    inner = plain.removeprefix(f"{facts.root.rpartition('/')[2]}/")
+    for full in (plain, f"{facts.root}/{plain}", f"{facts.root}/{inner}", f"{facts.cwd}/{plain}"):
+        below = full.removeprefix(f"{facts.root}/")
+        if below != full and below in ledger.paths:
+            return File(below, full)
+    known = ledger.path_of(inner) if by_id else None
+    return None if known is None else File(known, f"{facts.root}/{known}")

@@ -9,14 +9,16 @@ from contextlib import suppress
 from itertools import islice
 
 from policyctx.definitions.actions import STEP_ACTIONS, Action
-from policyctx.definitions.fields import (
+from policyctx.definitions.items import BUILT_IN_TYPES
+from policyctx.definitions.names import (
     EXTENT_FIELDS,
+    MODEL_SUMMARIZERS,
+    NONE,
     PLACEHOLDER_FIELDS,
     SAVED_FIELDS,
     SUMMARY_FIELDS,
+    is_url,
 )
-from policyctx.definitions.items import BUILT_IN_TYPES
-from policyctx.definitions.names import MODEL_SUMMARIZERS, NONE, is_url
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint, not_one_of, word
@@ -25,7 +27,7 @@ from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Node, pairs_of, sections
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.values import parsed_template
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
 _NO_PATH = "`clear` saves nothing, so there is no file to name"

@@ -17,7 +17,7 @@ from policyctx.policy.suggestions import (
     needed_keys,
     place_of_key,
 )
-from policyctx.policy.templates import TemplateError
+from policyctx.policy.values import TemplateError
 
 _EXPECTED = {
     "bool_type": "true or false",

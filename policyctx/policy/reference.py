@@ -1,258 +1,21 @@
-"""The reference of all keys, made from the schema: a page to read, and one key explained."""
+"""One key of the language, explained for the terminal, from the schema."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from policyctx.definitions.actions import Action
-from policyctx.definitions.names import HOW_TO_READ, READ_AGAIN, READ_TOOL
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
-    PolicyKey,
     in_full,
     key_at,
-    keys,
     keys_ending,
     maps_in,
     policy_schema,
     properties,
 )
-from policyctx.policy.suggestions import inline
-
-TITLE = "# What a policy may say"
-
-INTRODUCTION = """\
-A policy is one YAML file. It says what numbers are measured against (`model`), what the pieces
-of a context are and how each is treated (`items`, `tools`), what is left behind
-(`placeholder`), where things go (`store`), how history is summarised (`compaction`), and the
-pipeline that uses it all (`steps`). Every key has a default but `apiVersion`, `name`, and a
-step's `name` and `do`; `{apiVersion: policyctx/v1, name: nothing}` is a policy that does
-nothing.
-
-`policyctx schema KEY` says the same about one key in the terminal. What is wrong with a policy is
-told with a [code](diagnostics.md). An editor that reads JSON Schema completes and checks a policy
-whose first line names the file that `policyctx schema` prints:
-
-    # yaml-language-server: $schema=./policy.schema.json
-
-## How a policy is read
-
-YAML is read strictly: `on`, `no`, `1:30`, `1_000` and dates are strings; anchors, aliases,
-tags, merge keys and duplicate keys are refused; at most 32 levels and 64 KiB. An unknown key is
-an error.
-
-A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
-sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read from
-the environment, and what it holds is typed like a value in the file. Blanks around it do not count,
-and an empty variable counts as unset. A variable may hold a secret, so errors, warnings and
-`policyctx show` print its expression and never its value. A valid value appears where it takes
-effect: a number in a plan, a root in the paths of files, a wording in a placeholder, and the path
-of a policy in `extends` as the name of that file.
-
-In a condition a map means *all*, a list of maps means *any*.
-
-`extends` names presets, fragments and files; a path is relative to the file that names it, and
-stays inside the project: the nearest folder with a `.git`, else the working directory or the folder
-of the policy (PC207). The environment variable `POLICYCTX_EXTENDS_FROM` allows other folders. A
-fragment is a part that ships with the library, such as `file-readers`: the tools by which known
-agents read files. It is not a policy itself. Maps merge by key. `steps` merge by `name`: a known
-one is replaced in place, a new one goes to the end (though before an inherited `compact`, which is
-last), or before the step that its `before` names; `remove: true` takes one out. `match`, `when`,
-`select`, `keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are replaced
-whole. Item types and tools of the nearer file are tried first."""
-
-NOTES = {
-    "Model": """\
-Characters are Unicode code points. The text of an item is a string as it is, and of a list of
-blocks the texts of the blocks, joined by a newline, in which a block without a text is a line
-of compact JSON. A list without any text is compact JSON; with `store.blocks: json` the
-characters of every list are those of its JSON. In tokens an image counts by its size in pixels
-and a document by its pages, after the provider's rules and never as its base64 text. In
-characters a list with an image or a document counts as its JSON, with the base64 text. Every
-count of a text's tokens is multiplied by `token_scale` and rounded.
-
-`tokenizer: {chars_per_token: 4, round: up, per_message: 3}` counts each text by its characters, and
-adds `per_message` for each message to what the gate `tokens` and `until.tokens` compare; thresholds
-and `keep_recent` measure items alone. Code gives any other counter: by name with
-`policyctx.register_tokenizer`, or for one session with `Session(counter=…)`. Such a counter may
-have a number `per_message` too.""",
-    "ItemRule": """\
-Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
-name, then globs in the order written), the item type, the types that it refines, a hint from
-code, the top level. Code gives hints by the names of tools:
-`Session(hints={"browser": {"keep_recent": 3}})`. Where nobody says anything, `offload` is
-`false`, `min_tokens` is 0, nothing is pinned, and nothing is recent but what is `recalled`.
-
-A type of your own refines a built-in one, inherits its keys, and is selected where that one is
-named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
-
-`recalled` is a result of `read_offloaded` or `search_offloaded`, or one whose call names a file of
-the store. It refines `tool_result`: it is selected where that is and inherits its keys, except a
-`keep_recent` of its own: 3. No step takes it on arrival. A type of yours may refine it in turn.
-
-Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest
-user message, and a pending call with all after it. A call is pending while it has no answer and
-no later assistant message shows that the agent went on without one; an abandoned call stays, and
-holds nothing else. Thinking can only be dropped, and that of the current turn only where it is
-an item of the Responses API that leaves with the call it led to.
-
-Of a call that is offloaded or cleared, every string of its input that is longer than the
-placeholder gives way to it, in the unit of the threshold. An input that is not an object, or has no
-such string, stays. An image or document becomes a text block with the placeholder; what is saved
-is the block's JSON.""",
-    "KeepRecent": """\
-A number alone means items. Those counted together are the step's candidates that get their
-`keep_recent` from the same key, and are of one tool, or of one type, or all, as `per` says; an
-item without a tool is counted with its type. Small and already offloaded ones are counted;
-parallel calls stay together, so that more may stay than was asked for, never less. In a step with
-`ephemeral: true`, or with `batches: split` of the `keep_recent` that counts the recent one, they do
-not: each is emptied when it is old itself. Its call and its result stay in the list, so the list
-stays valid. `drop` and `compact` take pairs out of the list, and never split a batch.
-
-`messages` and `turns` are those of the whole list, so `per` means nothing there. With `of:
-candidates` only those turns count in which there is an item that is counted: `turns: 2` keeps what
-belongs to the newest two of them, however many turns without one came since. With
-`tokens: N` an item stays while the newer ones counted with it have fewer than N tokens, so the
-one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
-    "Placeholder": """\
-A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
-store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
-which the session was made; absolute for a file outside of it), `{how_to_read}`, `{item_id}`,
-`{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}`, `{tokens}`, `{chars}`, `{lines}`,
-`{sha256}`, `{head}`, `{gap}`, `{tail}`, `{omitted_lines}`, `{omitted_chars}`, `{source_path}`,
-`{source_first_line}`, `{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
-
-"""
-    f"""\
-`{{how_to_read}}` is `{HOW_TO_READ.format(tool=READ_TOOL)}` if the session knows the tool
-`{READ_TOOL}`, with or without a prefix: `apply(tools=…)` has it, the policy's `tools` name it,
-or `ReadBackTools(session)` was made. Otherwise it is `{READ_AGAIN}`
-
-`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}`, `{{store_path}}`,
-`{{cwd_path}}` or `{{how_to_read}}`. Where the policy gives none it is `{Action.CLEAR.text}`.
-
-"""
-    """\
-A line ends with a newline, which a carriage return may precede; nothing else ends one, and the
-last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
-numbers of lines and the marks of cut ones come on top. The head comes first, and the tail is taken
-from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
-character more would be too many; characters are Unicode code points, and none is cut. `chars: N`
-shows exactly N of a longer text. Of `lines`, the newline at the end of the last one shown is left
-to the wording.
-
-`{gap}` is the text of `gap` where characters of the text stand between head and tail, or after a
-head without a tail. Where none do, it is the newline that the lines of the head are without, so
-that `{head}{gap}{tail}` is the whole text.
-
-In the input of a call a placeholder stands for a string, so these fields tell of that string:
-`{head}`, `{tail}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`.
-`{sha256}` is that of the whole input, as the file holds it.
-
-`{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
-characters not shown, those hidden in cut lines among them. Both are 0 where the whole text is
-shown.
-
-`{source_path}` is the absolute path of the file that the agent read, if the host of the agent
-reports it, as the hook for Claude Code does; `{source_first_line}` and `{source_last_line}` are the
-lines that were read. For any other item they describe its own file, as `{path}` does.
-
-    placeholder:
-      text: |-
-        [{tool_name}: {lines} lines in {path}]
-        {head}{gap}{tail}
-      gap: "\\n[… {omitted_lines} lines …]\\n"
-      head: {lines: 20}
-      tail: {lines: 5}
-      max_line_chars: 200""",
-    "Store": """\
-A relative root is below the working directory; one given in code or as `--root` replaces it
-whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of
-`path` are `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and
-`{ext}`. A folder whose only field has no value is left out. A result without an id, such as that
-of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
-
-What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
-dots only too; what is empty or over 120 bytes is named by its hash. With `escape: _` each such
-character becomes `_`, and so does each dot of a name of dots only. No id or tool name leads out of
-the root.""",
-    "Step": """\
-A step sees the list as the session's past and the steps before it have left it. What was
-offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
-in the unit of the item's threshold. Items that arrive come one by one, so that a step `on:
-arrival` has no gates, no `keep_recent`, `order`, `until`, `ephemeral` or `unit`.
-
-`drop` takes what is kept and what a placeholder stands for. A result goes with its call and a
-call with its result; parallel calls beside them stay. Thinking that would be alone in its
-message goes along when it is of an earlier turn. A removal is not made when it would leave an
-assistant message first or last, or only thinking in a message, or when what goes along is
-pinned; where a later step makes room for it, it goes in the same turn. `drop` has no
-`placeholder`, `must_shrink` or `with_input`.
-
-With a `unit` of more than an item, whatever is selected takes its unit along, the items in it that
-are not selected too; a call and its result, with their units, always leave together. A system
-message is no part of a unit. The unit stays where anything in it is recent by the step's
-`keep_recent`, pinned, protected, excepted by `except_tools`, or a failed result under `errors:
-false`. `frees` and `ratio` count what is selected, without what goes along.""",
-    "Select": """\
-In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
-keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and
-`must_shrink` take away. A threshold binds `offload` and `clear`, and `drop` only where its own
-`select` gives it.
-
-`largest` measures in the unit of the threshold of this `select`, else of the policy's, else in
-tokens. `by_type` needs `types`; what only `"*"` names goes last. `until` is asked before each
-item, under `by_type` before each type.
-
-`with_input` replaces the long strings of the input when the step takes the result, unless the
-call is pinned or has `offload: false`. With `leave: empty` the input becomes `{}` instead, however
-short it is; `offload` saves it first. An input that is not a JSON object stays.""",
-    "Until": """\
-`tokens` are those that the gate of this name compares; `frees` are those that the list has lost
-since the step began, net of placeholders.""",
-    "Gates": """\
-A gate with `at_least`, `over`, `under` or `at_most` compares a number with them, exactly: a share
-of the window is not rounded. Every comparison is made, and is in the plan. A closed gate leaves
-everything untouched and costs nothing.
-
-`ratio` is closed when there is nothing in the messages, and when nothing is selected; then
-nothing is divided. `ratio` and `frees` reckon as if no file name were taken. `idle` is closed
-before the first model call.
-
-`since_last` counts what came behind the message with which the list ended when the step last took
-something. A turn counts if it began since, and tokens are those of the messages in the list as it
-is now. Everything in the list counts before the step has taken anything, and where the list lacks
-that message, as after a compaction. It holds after a restart; with `store.state: none` nothing is
-remembered.
-
-`pays_back` is
-
-    rewritten * (cache_write - cache_read) / (freed * cache_read)
-
-rounded up. A share is of the model calls so far, counted by the replies in the list: with
-`at_most: 25%`, an edit after 40 calls must have paid for itself after 10 more. The prices are those
-of `model.price`, else of the called model, for the size of the list; a model without prices has
-those of most providers in proportion: a write costs 1.25 of the input, for an hour 2, and a read
-0.1. `cache_write` is the price of input where a provider bills no writes, and `cache_write_1h`
-where the TTL is an hour. `rewritten` are the tokens that were sent before, from the first changed
-message on, less those `freed`. It is 0 when the cache holds nothing any more: before the first
-call, after more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. A
-session that took over a list, as after a restart, takes what comes before the newest reply to be
-sent, and cached if the time of the last call is not known. When nothing would be freed, the gate is
-closed.""",
-}
-
+from policyctx.policy.writing import inline
 
 _DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
-
-
-def reference() -> str:
-    """Return `docs/policy-reference.md`: a section per map, each with a table of its keys."""
-    schema = policy_schema()
-    headings = _headings(schema)
-    parts = [TITLE, INTRODUCTION]
-    for map_name, heading in headings.items():
-        parts += _section(schema, map_name, heading, headings)
-    return "\n\n".join(parts) + "\n"
 
 
 def explained(dotted: str) -> str:
@@ -266,12 +29,12 @@ def explained(dotted: str) -> str:
     dotted = in_full(schema, dotted)
     several = keys_ending(schema, dotted)
     if len(several) > 1 and dotted not in {key.dotted for key in several}:
-        rows = [(key.dotted, _meaning_and_default(key.schema)[0]) for key in several]
+        rows = [(key.dotted, meaning_and_default(key.schema)[0]) for key in several]
         lines = [f"{dotted} is a key of several maps; `policyctx schema PATH` explains one:", ""]
         return "\n".join([*lines, *_aligned(rows)])
     key = key_at(schema, dotted)
-    meaning, default = _meaning_and_default(key.schema)
-    if key.name in _required(schema, key.map_name):
+    meaning, default = meaning_and_default(key.schema)
+    if key.name in required_keys(schema, key.map_name):
         default = "required"
     about = [("type", type_in_words(key.schema)), ("default", default.replace("`", "") or "none")]
     about += [
@@ -283,7 +46,7 @@ def explained(dotted: str) -> str:
     for map_name, way in maps_in(key.schema):
         below = properties(schema, map_name)
         rows = [
-            (name, _meaning_and_default(part)[0])
+            (name, meaning_and_default(part)[0])
             for name, part in below.items()
             if name not in refused
         ]
@@ -292,11 +55,11 @@ def explained(dotted: str) -> str:
     return "\n".join(lines)
 
 
-def type_in_words(part: dict[str, Any], headings: dict[str, str] | None = None) -> str:
-    """Return what a key takes, in words; with `headings`, maps are linked to their sections."""
+def type_in_words(part: dict[str, Any], links: Mapping[str, str] | None = None) -> str:
+    """Return what a key takes, in words; a map as its link, where `links` are given."""
     variants = [one for one in part.get("anyOf", [part]) if not _is_unsaid(one)]
     lists = [one for one in variants if one.get("items") in variants]
-    words = [_one_type(one, headings) for one in variants if one not in lists]
+    words = [_one_type(one, links) for one in variants if one not in lists]
     return " or ".join(words) + (", or a list" if lists else "")
 
 
@@ -305,14 +68,14 @@ def _is_unsaid(one: dict[str, Any]) -> bool:
     return one.get("type") == "null" or one.get("$ref", "").endswith("/Variable")
 
 
-def _one_type(one: dict[str, Any], headings: dict[str, str] | None) -> str:
+def _one_type(one: dict[str, Any], links: Mapping[str, str] | None) -> str:
     if "$ref" in one:
         name = one["$ref"].rsplit("/", 1)[-1]
-        return f"[map](#{_anchor(headings[name])})" if headings else "map"
+        return links[name] if links else "map"
     if "items" in one:
-        return f"list of {_several(type_in_words(one['items'], headings))}"
+        return f"list of {_several(type_in_words(one['items'], links))}"
     if "additionalProperties" in one:
-        return f"{type_in_words(one['additionalProperties'], headings)} by name"
+        return f"{type_in_words(one['additionalProperties'], links)} by name"
     return _scalar_type(one)
 
 
@@ -338,8 +101,8 @@ def _bounds(one: dict[str, Any]) -> str:
     return f" from {low}" if low else ""
 
 
-def _meaning_and_default(part: dict[str, Any]) -> tuple[str, str]:
-    """The description without what it says of the default, and the default in words."""
+def meaning_and_default(part: dict[str, Any]) -> tuple[str, str]:
+    """Return the description without what it says of the default, and the default in words."""
     text = part["description"]
     if "default" in part:
         default = part["default"]
@@ -351,74 +114,10 @@ def _meaning_and_default(part: dict[str, Any]) -> tuple[str, str]:
     return (_DEFAULT.sub("", text), found.group(1)) if found else (text, "")
 
 
-def _required(schema: dict[str, Any], map_name: str) -> list[str]:
+def required_keys(schema: dict[str, Any], map_name: str) -> list[str]:
+    """Return the keys that a map must have."""
     owner = schema if map_name == KEYS_OF_POLICY else schema["$defs"][map_name]
     return [*owner.get("required", []), *owner.get("else", {}).get("required", [])]
-
-
-def _headings(schema: dict[str, Any]) -> dict[str, str]:
-    """The maps of the language in the order of the page, each with its section's heading."""
-    places: dict[str, list[PolicyKey]] = {}
-    for key in keys(schema):
-        for map_name, _ in maps_in(key.schema):
-            places.setdefault(map_name, []).append(key)
-    top = [key.name for key in keys(schema) if key.map_name == KEYS_OF_POLICY]
-    found = {name: _paths_in_words([key.dotted for key in same]) for name, same in places.items()}
-
-    def rank(map_name: str) -> int:
-        own = re.split(r"[.,]", found[map_name])[0]
-        return top.index(own if own in top else places[map_name][0].dotted.split(".")[0])
-
-    return {KEYS_OF_POLICY: "The policy"} | {name: found[name] for name in sorted(found, key=rank)}
-
-
-def _paths_in_words(paths: list[str]) -> str:
-    """Where a map stands: of paths to keys of one name, the end that they share."""
-    by_name: dict[str, list[str]] = {}
-    for path in paths:
-        by_name.setdefault(path.rsplit(".", 1)[-1], []).append(path)
-    return ", ".join(_shared_end(same) for same in by_name.values())
-
-
-def _shared_end(paths: list[str]) -> str:
-    backwards = [path.split(".")[::-1] for path in paths]
-    shared: list[str] = []
-    for parts in zip(*backwards, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return ".".join(reversed(shared))
-
-
-def _section(
-    schema: dict[str, Any], map_name: str, heading: str, headings: dict[str, str]
-) -> list[str]:
-    is_top = map_name == KEYS_OF_POLICY
-    owner = schema if is_top else schema["$defs"][map_name]
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    parts_of_map = owner["properties"].items()
-    for name, part in parts_of_map:
-        meaning, default = _meaning_and_default(part)
-        default = "required" if name in _required(schema, map_name) else default
-        cells = (f"`{name}`", type_in_words(part, headings), default, meaning)
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    depth = "##" if is_top or "." not in heading else "###"
-    parts = [f"{depth} {heading}", owner["description"], "\n".join(rows)]
-    if map_name == "ItemRule":
-        parts.append(_item_types(schema))
-    return [*parts, NOTES[map_name]] if map_name in NOTES else parts
-
-
-def _item_types(schema: dict[str, Any]) -> str:
-    rows = ["| built-in type | is |", "|---|---|"]
-    for name, part in schema["properties"]["items"]["properties"].items():
-        rows.append(f"| `{name}` | {part['description']} |")
-    return "\n".join(rows)
-
-
-def _anchor(heading: str) -> str:
-    """The anchor that Markdown renderers give a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _aligned(rows: list[tuple[str, str]]) -> list[str]:

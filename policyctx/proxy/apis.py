@@ -27,21 +27,13 @@ class Api:
 
 
 _HELD_BY_ANTHROPIC = ("thread", "previous_message_id", "compaction")
-
-
 _MESSAGES = Api(ANTHROPIC, "messages", "system", _HELD_BY_ANTHROPIC, takes_markers=True)
-
-
 _COUNT = Api(ANTHROPIC, "messages", "system", _HELD_BY_ANTHROPIC, takes_markers=True, decides=False)
-
-
 _CHAT = Api(OPENAI, "messages")
-
 
 _RESPONSES = Api(
     OPENAI, "input", "instructions", ("previous_response_id", "conversation", "compaction")
 )
-
 
 _APIS = {
     "/messages": _MESSAGES,

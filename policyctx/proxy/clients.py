@@ -13,9 +13,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal, Protocol
 
-from policyctx.definitions.fields import FILE_FIELDS
 from policyctx.definitions.items import PlainValue
-from policyctx.definitions.names import READ_TOOL
+from policyctx.definitions.names import FILE_FIELDS, READ_TOOL
 from policyctx.errors import InputError, StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Policy

@@ -81,7 +81,6 @@ _NO_TOOL = (
     " mcp, and give the agent the MCP server of the proxy (docs/proxy.md)"
 )
 
-
 # How often a line is logged in so many seconds, and how many different ones are counted.
 _MOST_ALIKE, _LOG_SECONDS, _MOST_COUNTED = 3, 60.0, 1000
 

@@ -22,9 +22,8 @@ from policyctx.messages.asked import Asked, is_alike
 from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.proxy.apis import Api
-from policyctx.proxy.bodies import Body, same_beginning, shared_messages
+from policyctx.proxy.bodies import Body, ListWriter, same_beginning, shared_messages
 from policyctx.proxy.money import Meter
-from policyctx.proxy.splicing import ListWriter
 from policyctx.session import Session
 from policyctx.turns.driving import Steps
 from policyctx.turns.sources import Sources, are_alike

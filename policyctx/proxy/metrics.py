@@ -20,99 +20,74 @@ def metrics(counts: Counts, *, sessions: int, reloads: int, stopped: int = 0) ->
         "cache_write": usage.cache_write,
         "output": usage.output,
     }
-    families = [
-        _family("sessions", "gauge", "Sessions in memory.", [({}, sessions)]),
-        _family(
-            "sessions_stopped",
-            "gauge",
+    families: dict[str, tuple[str, float | Iterable[Sample]]] = {
+        "sessions": ("Sessions in memory.", sessions),
+        "sessions_stopped": (
             "Of these, sessions whose last write to the store failed: their lists are sent whole.",
-            [({}, stopped)],
+            stopped,
         ),
-        _family(
-            "failed_writes_total",
-            "counter",
+        "failed_writes_total": (
             "Writes to the stores of sessions that failed.",
-            [({}, counts.failed_writes)],
+            counts.failed_writes,
         ),
-        _family(
-            "requests_total",
-            "counter",
+        "requests_total": (
             "Requests with a list of messages, by outcome.",
             [({"outcome": name}, n) for name, n in _sorted(counts.requests)],
         ),
-        _family(
-            "failures_open_total",
-            "counter",
+        "failures_open_total": (
             "Requests that were sent although the policy failed for them.",
             [
                 ({"sent": "unchanged"}, counts.requests["failed_open"]),
                 ({"sent": "with earlier decisions"}, counts.requests["reapplied"]),
             ],
         ),
-        _family(
-            "errors_total",
-            "counter",
+        "errors_total": (
             "Internal errors, by exception.",
             [({"exception": name}, n) for name, n in _sorted(counts.errors)],
         ),
-        _family(
-            "responses_total",
-            "counter",
+        "responses_total": (
             "What the upstreams answered, by status, or what failed.",
             [({"upstream": u, "status": s}, n) for (u, s), n in _sorted(counts.responses)],
         ),
-        _family(
-            "decisions_total",
-            "counter",
+        "decisions_total": (
             "Items that left a list, by what was done with them and by step.",
             [({"action": a, "step": s}, n) for (a, s), n in _sorted(counts.decisions)],
         ),
-        _family(
-            "freed_tokens_total",
-            "counter",
+        "freed_tokens_total": (
             "Tokens of these items, less those of their placeholders.",
-            [({}, counts.freed)],
+            counts.freed,
         ),
-        _family("calls_total", "counter", "Model calls with a known usage.", [({}, spent.calls)]),
-        _family(
-            "tokens_total",
-            "counter",
+        "calls_total": ("Model calls with a known usage.", spent.calls),
+        "tokens_total": (
             "Tokens that providers billed, by kind.",
             [({"kind": name}, n) for name, n in kinds.items()],
         ),
-        _family(
-            "spared_tokens_total",
-            "counter",
+        "spared_tokens_total": (
             "Tokens that prompts would have had in addition without the policy.",
-            [({}, spent.spared)],
+            spent.spared,
         ),
-        _family(
-            "billed_dollars_total",
-            "counter",
+        "billed_dollars_total": (
             "Prompts at list prices, and the summaries of compactions.",
-            [({}, spent.billed + spent.summaries)],
+            spent.billed + spent.summaries,
         ),
-        _family(
-            "net_dollars",
-            "gauge",
+        "net_dollars": (
             "The bill less an estimate without the policy: below 0 if the policy saves.",
-            [({}, spent.net)],
+            spent.net,
         ),
-        _family(
-            "unpriced_calls_total",
-            "counter",
+        "unpriced_calls_total": (
             "Calls of models whose price is not known.",
-            [({}, spent.calls - spent.priced)],
+            spent.calls - spent.priced,
         ),
-        _family("reloads_total", "counter", "Readings of the policies on SIGHUP.", [({}, reloads)]),
-    ]
-    return "".join(line + "\n" for family in families for line in family)
+        "reloads_total": ("Readings of the policies on SIGHUP.", reloads),
+    }
+    lines = (line for name, family in families.items() for line in _family(name, *family))
+    return "".join(line + "\n" for line in lines)
 
 
-def _family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
+def _family(name: str, text: str, samples: float | Iterable[Sample]) -> Iterator[str]:
     yield f"# HELP {_PREFIX}{name} {text}"
-    yield f"# TYPE {_PREFIX}{name} {kind}"
-    for labels, value in samples:
+    yield f"# TYPE {_PREFIX}{name} {'counter' if name.endswith('_total') else 'gauge'}"
+    for labels, value in [({}, samples)] if isinstance(samples, int | float) else samples:
         shown = ",".join(f'{label}="{one.translate(_ESCAPES)}"' for label, one in labels.items())
         yield f"{_PREFIX}{name}{f'{{{shown}}}' if shown else ''} {value!r}"
 

@@ -94,7 +94,7 @@ class RefusedError(Exception):
         return web.Response(status=self._status, text=body, content_type="application/json")
 
 
-class _Reader(web.RequestHandler):
+class _RequestReader(web.RequestHandler):
     """Reads requests, and refuses one that is not HTTP in the same way as any other."""
 
     __slots__ = ("heads",)
@@ -240,7 +240,7 @@ class Proxy:
     def _connection(self, runner: web.AppRunner) -> asyncio.Protocol:
         """Return the protocol of a new connection."""
         limits = self._settings.limits
-        made = _Reader(present(runner.server), limits)
+        made = _RequestReader(present(runner.server), limits)
         lost = partial(self._clients.pop, made, None)
         client = self._clients[made] = Client(made, made.heads, limits, lost)
         return client

@@ -25,7 +25,15 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
 from policyctx.pricing.rows import row_of
 from policyctx.proxy.apis import Api
-from policyctx.proxy.bodies import Body, read_body, shared_bytes, shared_messages
+from policyctx.proxy.bodies import (
+    REMOVED,
+    Body,
+    ListWriter,
+    read_body,
+    shared_bytes,
+    shared_messages,
+    spliced,
+)
 from policyctx.proxy.conversations import (
     ProxyConversation,
     Registry,
@@ -39,7 +47,6 @@ from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.money import Spent
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
 from policyctx.tokens.usage import usage_of

@@ -46,11 +46,14 @@ class AgentFiles:
         return {path: why for of in self.found.values() for path, why in of.unreadable.items()}
 
     def looked(self) -> Iterator[str]:
-        """Yield each folder, with the variable that moves it."""
+        """Yield each folder, with the variable that moves it; as one for editors that agree."""
+        lines = dict[str, None]()
         for home, found in self.found.items():
             why = next(iter(found.unreadable.values()), "") if found.is_there else "not there"
             moved = f"; {home.variable} moves it" if home.variable else ""
-            yield f"{home.path()}: {why or 'nothing there'}{moved}"
+            place = str(home.path()).replace(f"/{home.editor}/User/", "/*/User/")
+            lines[f"{place}: {why or 'nothing there'}{moved}"] = None
+        yield from lines
 
 
 def files_of_agents(wanted: Sequence[str] = (), since: float | None = None) -> list[AgentFiles]:
@@ -58,11 +61,12 @@ def files_of_agents(wanted: Sequence[str] = (), since: float | None = None) -> l
 
     Raises `InputError` for an agent that has no reader with a folder.
     """
-    known = {agent: (reader, of) for reader in readers() for agent, of in homes(reader).items()}
-    if unknown := [agent for agent in wanted if agent not in known]:
-        raise InputError(f"unknown agent {unknown[0]!r}; known are {', '.join(sorted(known))}")
+    known = [(agent, reader, of) for reader in readers() for agent, of in homes(reader).items()]
+    names = {agent for agent, *_ in known}
+    if unknown := [agent for agent in wanted if agent not in names]:
+        raise InputError(f"unknown agent {unknown[0]!r}; known are {', '.join(sorted(names))}")
     made = []
-    for agent, (reader, of) in known.items():
+    for agent, reader, of in known:
         if wanted and agent not in wanted:
             continue
         # A variable may move two of them to one folder.

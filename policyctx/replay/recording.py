@@ -64,6 +64,8 @@ class ModelCall:
     """The context window that the client counted on, in tokens, where the recording tells."""
     id: str = ""
     """By which another file that repeats the call is known; empty where it is not."""
+    left: tuple[Message, ...] = ()
+    """What came after the call before, such as its reply, and was compacted without a call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,3 +257,9 @@ class Backend(Protocol):
     def time_in(self, folder: str) -> float:
         """Return the time, in seconds since 1970, that a file written now in a folder gets."""
         ...
+
+
+def is_temporary(path: str) -> bool:
+    """Whether this is the path of a temporary file, which a crash may have left."""
+    name = path.rpartition("/")[2]
+    return name.startswith(".") and name.endswith(TEMPORARY)

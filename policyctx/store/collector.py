@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.json_text import JSON
-from policyctx.store.backend import Backend, WriteBatch
+from policyctx.store.backend import Backend, WriteBatch, is_temporary
 from policyctx.store.content import PACKED
 from policyctx.store.files import Format, packed, sha256_in, stored_bytes, stored_status
 from policyctx.store.index import GRACE_S, Index, IndexEntry, is_young
-from policyctx.store.naming import is_temporary
 from policyctx.store.state import State
 
 # States of an item whose placeholder is no longer in the context.

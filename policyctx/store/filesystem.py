@@ -27,7 +27,7 @@ from policyctx.store.collector import (
 from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.journal import Event, events
+from policyctx.store.journal import Event, StateFolder, events, session_ids, state_folders
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.read import (
     ContentReader,
@@ -38,7 +38,6 @@ from policyctx.store.read import (
 )
 from policyctx.store.remote.backend import RemoteBackend
 from policyctx.store.save import Saver, SaveRules
-from policyctx.store.sessions import StateFolder, session_ids, state_folders
 from policyctx.store.state import Rebuilt, State
 
 __all__ = ["Content", "ContextFileSystem"]
@@ -58,7 +57,7 @@ _Records: TypeAlias = "list[dict[str, JSON]]"
 _States: TypeAlias = list[State]
 
 
-def _silently(_done: int, _of: int) -> None:
+def silently(_done: int, _of: int) -> None:
     """Show no progress."""
 
 
@@ -310,7 +309,7 @@ class ContextFileSystem:
             self._index(backend)
             return tuple(events(self._state.lines(backend)))
 
-    def verify(self, *, progress: Progress = _silently) -> Verification:
+    def verify(self, *, progress: Progress = silently) -> Verification:
         """Read every content, compare it with its hash, and list the damaged ones."""
         with self._backend("verified") as backend:
             found = verify_entries(backend, tuple(self._index(backend)), progress)
@@ -343,7 +342,7 @@ class ContextFileSystem:
         only_own: bool = False,
         picked: Mapping[str, str] | None = None,
         dry_run: bool = False,
-        progress: Progress = _silently,
+        progress: Progress = silently,
     ) -> CollectionReport:
         """Remove what is older than `max_age` seconds, then the oldest until `max_bytes` are left.
 
@@ -391,7 +390,7 @@ class ContextFileSystem:
                 state.refresh(backend)
             return tuple(Collector(backend, states, self._clock).files(terms))
 
-    def export(self, target: str | os.PathLike[str], *, progress: Progress = _silently) -> int:
+    def export(self, target: str | os.PathLike[str], *, progress: Progress = silently) -> int:
         """Write the session to one file and return the number of its contents.
 
         Raises `StoreError`, and `CorruptContentError` when a content is not what was saved.
@@ -404,7 +403,7 @@ class ContextFileSystem:
             return export_session(index, reader, path, mode=self._mode, progress=progress)
 
     def import_from(
-        self, source: str | os.PathLike[str] | ContextFileSystem, *, progress: Progress = _silently
+        self, source: str | os.PathLike[str] | ContextFileSystem, *, progress: Progress = silently
     ) -> int:
         """Import a session from its exported file, or from another store; return its contents.
 

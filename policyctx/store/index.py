@@ -176,17 +176,8 @@ def _is_entry(value: dict[object, object]) -> bool:
 
 
 def _known_values(origin: Origin) -> dict[str, JSON]:
-    values: dict[str, JSON] = {
-        "item_id": origin.item_id,
-        "item_type": origin.item_type,
-        "tool_use_id": origin.tool_use_id,
-        "tool_name": origin.tool_name,
-        "role": origin.role,
-        "message": origin.message,
-        "turn": origin.turn,
-        "tokens": origin.tokens,
-    }
-    return {name: value for name, value in values.items() if value is not None}
+    values = ((name, getattr(origin, name)) for name in (*_TEXTS, *_NUMBERS))
+    return {name: value for name, value in values if value is not None}
 
 
 def _entry_origin(value: dict[str, str]) -> Origin | None:

@@ -11,20 +11,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from policyctx.definitions.fields import ROOT_FIELDS, SESSION_FIELDS
-from policyctx.definitions.names import is_url
+from policyctx.definitions.names import ROOT_FIELDS, SESSION_FIELDS, is_url
 from policyctx.errors import InputError, StoreError
 from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store
-from policyctx.policy.templates import TemplateError, parsed_template
+from policyctx.policy.values import TemplateError, parsed_template
 from policyctx.store.backend import Backend, absolute_root, store_root
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, failing_as, reading_at
 from policyctx.store.index import Index
-from policyctx.store.journal import JOURNAL
+from policyctx.store.journal import INDEX, JOURNAL, lines_in, session_of, state_folders
 from policyctx.store.local.backend import LocalBackend
-from policyctx.store.sessions import INDEX, lines_in, session_of, state_folders
 
 SESSION_FIELD = "{session_id}"
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -13,7 +13,7 @@ from policyctx.definitions.names import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON, parsed
 from policyctx.policy.diagnosing import hint
-from policyctx.store.backend import Backend
+from policyctx.store.backend import Backend, is_temporary
 from policyctx.store.content import PACKED, decoded, encoded, is_inside, sha256_of
 from policyctx.store.files import (
     Format,
@@ -26,9 +26,8 @@ from policyctx.store.files import (
 )
 from policyctx.store.hollow import Hollow
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.naming import is_temporary
+from policyctx.store.journal import all_indexes
 from policyctx.store.rebuild import is_named_after, stray_files
-from policyctx.store.sessions import all_indexes
 
 # Objects that are read at the same time.
 _READING_THREADS = 16

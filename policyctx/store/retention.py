@@ -17,7 +17,7 @@ from policyctx.errors import StoreError
 from policyctx.store.backend import StoreUrl, store_root
 from policyctx.store.collector import CollectionReport, RetentionLimits, StoredFile, chosen
 from policyctx.store.content import STATE_FOLDER
-from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem
+from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, silently
 from policyctx.store.opening import stores_in
 from policyctx.store.remote.backend import RemoteBackend
 
@@ -34,10 +34,6 @@ class StoreCollection:
     error: str = ""
 
 
-def _silently(_done: int, _of: int) -> None:
-    """Show no progress."""
-
-
 def collect_below(
     root: str | os.PathLike[str],
     limits: RetentionLimits,
@@ -47,7 +43,7 @@ def collect_below(
     compress: Literal["none", "zstd"] = "zstd",
     dry_run: bool = False,
     clock: Callable[[], float] = time.time,
-    progress: Callable[[int, int], object] = _silently,
+    progress: Callable[[int, int], object] = silently,
 ) -> Iterator[StoreCollection]:
     """Collect in every store at and below a root, and yield what was done in each.
 

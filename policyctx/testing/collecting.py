@@ -13,8 +13,7 @@ from pytest_bdd import scenario
 from policyctx.errors import visible
 from policyctx.testing.gherkin import BrokenFeatureError, KnownTags, read_feature
 from policyctx.testing.guards import problems_in
-from policyctx.testing.reporting import shown_path, shown_problems
-from policyctx.testing.running import finish
+from policyctx.testing.reporting import finish, shown_path, shown_problems
 from policyctx.testing.step_definitions import Definitions, visible_definitions
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ _ORDINAL_WORDS = (
     *("first", "second", "third", "fourth", "fifth"),
     *("sixth", "seventh", "eighth", "ninth", "tenth"),
 )
-_ORDINAL_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 COUNT_WORD = f"(?:{'|'.join(COUNT_WORDS)})"
 ORDINAL = rf"(?:\d+(?:st|nd|rd|th)|{'|'.join(_ORDINAL_WORDS)})"
 """A position, such as `2nd` or `second`."""
@@ -113,12 +112,6 @@ def position(text: str) -> int:
     if text in _ORDINAL_WORDS:
         return _ORDINAL_WORDS.index(text) + 1
     return int(re.sub(r"\D", "", text) or 1)
-
-
-def ordinal(at: int) -> str:
-    """Return a position as it is written: `1st`, `2nd`, `11th`."""
-    is_teen = at // 10 % 10 == 1
-    return f"{at}{'th' if is_teen else _ORDINAL_ENDINGS.get(at % 10, 'th')}"
 
 
 def amount(text: str) -> Amount:

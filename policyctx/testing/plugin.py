@@ -4,6 +4,8 @@ It is loaded with every pytest run where policyctx is installed, so this module 
 pytest, and does nothing until it is asked to.
 """
 
+from __future__ import annotations
+
 import argparse
 import importlib
 import os
@@ -11,19 +13,24 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from _pytest.config import ConftestImportFailure
 
 from policyctx.errors import install_command, visible
 
+if TYPE_CHECKING:
+    from policyctx.planning.compiled import OffloadPolicy
+    from policyctx.planning.plan import Plan
+    from policyctx.policy.sources import PolicySource
+    from policyctx.testing.selecting import TurnEvent
+
 _COLLECTING = "policyctx.testing.collecting"
-_RUNNING = "policyctx.testing.running"
 _REPORTING = "policyctx.testing.reporting"
 _LISTING = "policyctx.testing.listing"
 _COVERAGE = "policyctx.testing.coverage.report"
 _MUTANTS = "policyctx.testing.mutation.judging"
-_TERMINAL = "policyctx.testing.reporting"
 _STEPS = "policyctx.testing.steps"
 
 
@@ -76,11 +83,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 _HIDDEN = "collect feature files only, and report scenario by scenario; see `policyctx test`"
 
 
-def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add `pytest_policyctx_plan`."""
-    from policyctx.testing import hooks  # noqa: PLC0415 - light, and needed here alone
+class Hooks:
+    """The hooks that the plugin calls; any plugin or `conftest.py` may implement them."""
 
-    pluginmanager.add_hookspecs(hooks)
+    @staticmethod
+    def pytest_policyctx_plan(plan: Plan, policy: OffloadPolicy, scenario: str) -> None:
+        """Called with every plan that a scenario makes, after it was made or carried out.
+
+        `scenario` is the node id of the running scenario, one for each row of an outline.
+        """
+
+    @staticmethod
+    def pytest_policyctx_turn(
+        turn: TurnEvent, policy: OffloadPolicy, source: PolicySource, scenario: str
+    ) -> None:
+        """Called with every event of a scenario, also one that failed: its `error` says how.
+
+        `source` is what the policy was read from; the path of one that is written in a feature is
+        the feature's.
+        """
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add the hooks that the plugin calls."""
+    pluginmanager.add_hookspecs(Hooks)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -125,7 +151,7 @@ def _load(early_config: pytest.Config, folders: tuple[Path, ...]) -> None:
     collection = collecting.FeatureCollection(early_config, folders)
     manager.register(collection, collecting.FeatureCollection.NAME)
     steps = (f"{_STEPS}.{name}" for name in importlib.import_module(_STEPS).MODULES)
-    for name in (_RUNNING, _REPORTING, *steps):
+    for name in (_REPORTING, *steps):
         manager.register(importlib.import_module(name), name)
 
 
@@ -133,7 +159,7 @@ def _load(early_config: pytest.Config, folders: tuple[Path, ...]) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Have the features collected, and reported as `policyctx test` does it."""
     manager = config.pluginmanager
-    if _measures_coverage(config) and manager.has_plugin(_RUNNING):
+    if _measures_coverage(config) and manager.has_plugin(_REPORTING):
         coverage = importlib.import_module(_COVERAGE).RuleCoverage(config)
         manager.register(coverage, "policyctx-coverage")
     if (mutants := config.getoption("policyctx_mutants")) is not None:
@@ -145,7 +171,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.args += [path for path in named if path not in config.args]
     if config.getoption("policyctx_only") and not config.getoption("policyctx_steps"):
         # After pytest's own report is there, since its place is taken.
-        importlib.import_module(_TERMINAL).install(config)
+        importlib.import_module(_REPORTING).install(config)
 
 
 def _measures_coverage(config: pytest.Config) -> bool:

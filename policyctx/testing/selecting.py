@@ -26,7 +26,7 @@ from policyctx.definitions.actions import BY_STATE, Action
 from policyctx.definitions.items import BUILT_IN_TYPES, Item, PlainValue
 from policyctx.errors import PolicyctxError, nearest
 from policyctx.messages.shapes.block_texts import joined_text
-from policyctx.planning.decisions import Decision
+from policyctx.planning.decisions import Decision, ordinal
 from policyctx.planning.plan import Plan
 from policyctx.recipes.compacting import CompactResult
 from policyctx.recipes.offloading import OffloadResult, OffloadResults
@@ -236,8 +236,6 @@ def value_at(message: Message, path: Sequence[str | int]) -> PlainValue:
 
 
 Run = tuple[int, int]
-
-
 _NAME = KINDS["name"].regex
 _COUNT = rf"(?:\d+|{COUNT_WORD})"
 _END = "(?:first|oldest|last|newest)"
@@ -513,7 +511,7 @@ def _place(words: str, phrase: str) -> int:
     """
     number, _, side = words.partition(" ")
     position = kinds.position(number)
-    right = kinds.ordinal(position)
+    right = ordinal(position)
     if number[:1].isdecimal() and number not in {str(position), right}:
         raise WordingError(f"{phrase!r}: write `{right}` instead of `{number}`")
     return -position if (side or number) in _NEWEST else position

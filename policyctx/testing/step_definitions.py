@@ -10,26 +10,24 @@ import inspect
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
-import pytest_bdd
+import pytest
 from pytest_bdd.compat import get_fixture_names, getfixturedefs
 from pytest_bdd.parsers import StepParser
-from pytest_bdd.steps import step_function_context_registry
+from pytest_bdd.steps import StepFunctionContext, StepNamePrefix, step_function_context_registry
 
 from policyctx.paths import path_from
 from policyctx.testing.contents import PIECES
 from policyctx.testing.kinds import KINDS, Kind
 from policyctx.testing.selecting import ITEMS, Fate
 from policyctx.testing.world import World
-
-if TYPE_CHECKING:
-    import pytest
 
 _ALL_KINDS = {**KINDS, "pieces": PIECES, "items": ITEMS}
 _TOKEN = re.compile(r"\{(?P<name>\w+)(?P<kind>[:=][^}]+)\}|(?P<sign>[()|])|(?P<words>[^{()|]+)")
@@ -112,6 +110,7 @@ class Definition:
 
 
 LIBRARY: list[Definition] = []
+_FIXTURE = f"{StepNamePrefix.step_def.value}_policyctx"
 
 
 def given(sentence: str, *examples: str) -> Callable[[Function], Function]:
@@ -132,17 +131,29 @@ def then(sentence: str, *examples: str) -> Callable[[Function], Function]:
 def _defined(
     type_: StepType, sentence: str, examples: tuple[str, ...]
 ) -> Callable[[Function], Function]:
-    # pytest-bdd puts the definition into the module two frames above: the one that decorates.
-    register = pytest_bdd.step(StepSentence(sentence, examples), type_, stacklevel=2)
-
     def define(function: Function) -> Function:
         meaning = " ".join((function.__doc__ or "").split())
         room = function.__module__.rpartition(".")[2]
         LIBRARY.append(Definition(type_, sentence, examples, meaning, room, function))
-        register(function)
+        _register(function, StepFunctionContext(type_, function, StepSentence(sentence, examples)))
         return function
 
     return define
+
+
+def _register(function: Function, context: StepFunctionContext) -> None:
+    """Make a fixture of a step in its module, as `pytest_bdd.step` does, but all under one name.
+
+    For each step of a scenario pytest-bdd asks pytest which fixtures of each name it can see. With
+    a name for each definition that takes longer than most steps.
+    """
+
+    def step() -> StepFunctionContext:
+        return context
+
+    step_function_context_registry[step] = context
+    module = sys.modules[function.__module__]
+    setattr(module, f"_step_{len(LIBRARY)}", pytest.fixture(name=_FIXTURE)(step))
 
 
 _SHIPPED = str(Path(__file__).resolve().parent)

@@ -1,37 +1,19 @@
-"""`World`: what a scenario has said so far, what came of it, and the faults that it asked for."""
+"""`World`: what a scenario has said so far, and what came of it."""
 
-import asyncio
-import builtins
 import copy
-import errno
-import fcntl
-import io
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    chdir,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from threading import Event
 from typing import Any, Literal
 
-from policyctx.compaction.assembly import SummaryRequest
-from policyctx.compaction.restoration import WorkingFiles
-from policyctx.compaction.sdk_summarizers import refusal
-from policyctx.compaction.summarizers import ModelSummarizer
 from policyctx.definitions.actions import BY_STATE
-from policyctx.definitions.items import HostObject, PlainValue
 from policyctx.definitions.items import Path as ItemPath
-from policyctx.errors import PolicyctxError, PolicyError, SummaryError, UnrestorableFileError
+from policyctx.definitions.items import PlainValue
+from policyctx.errors import PolicyctxError, PolicyError
 from policyctx.messages.markers import unmarked
 from policyctx.messages.reading import items_of
 from policyctx.planning.compiled import OffloadPolicy
@@ -39,180 +21,26 @@ from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
 from policyctx.policy.sources import PolicySource
 from policyctx.policy.tools import tool
+from policyctx.recipes.offloading import WriterStore
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.writer_store import WriterStore
 from policyctx.testing.contents import Message, MessageBuilder, Pieces, filler, parts_of
 from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.faults import (
+    FilesBelow,
+    ScriptedSummarizer,
+    environment,
+    home_directory,
+    passing_time,
+    refusing_writes,
+)
 from policyctx.testing.functions import DiskWriter, called, input_of
 from policyctx.testing.kinds import Size
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, selection, value_at
 from policyctx.turns.result import Result
 
-_READABLE = 0o444
-_LONGEST_WAIT = 10
-
 _NOTHING_YET = "nothing has happened yet; a When comes before a Then"
-
-
-@dataclass(slots=True)
-class ScriptedSummarizer:
-    """Answers with `text` once it has failed `failures` times, and keeps what it was asked.
-
-    It fails with the HTTP `status` of a provider, if there is one, that asks to wait for
-    `retry_after` seconds; each try is billed so many input tokens. One that `hangs` answers after
-    ten seconds.
-    """
-
-    text: str = "The summary."
-    failures: float = 0
-    why: str = "scripted"
-    status: int | None = None
-    retry_after: int | None = None
-    billed: int = 0
-    hangs: bool = False
-    requests: list[SummaryRequest] = field(default_factory=list)
-
-    def summarize(self, request: SummaryRequest) -> str:
-        """Return the text; raises `SummaryError` while it is to fail."""
-        self.requests.append(request)
-        if self.hangs:
-            Event().wait(_LONGEST_WAIT)
-        if self.billed:
-            request.billed({"input_tokens": self.billed, "output_tokens": 0})
-        if self.failures > 0:
-            self.failures -= 1
-            asked = {} if self.retry_after is None else {"retry-after": f"{self.retry_after}"}
-            error = SummaryError(self.why)
-            raise error if self.status is None else refusal(self.status, self.why, asked)
-        return self.text
-
-
-class ScriptedModel(ScriptedSummarizer, ModelSummarizer):
-    """A `ScriptedSummarizer` whose answers are those of a language model."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilesBelow:
-    """A `FileReader` of a real disk; a relative working directory is one below `folder`."""
-
-    folder: Path
-
-    def resolve(self, path: str, work_dir: str) -> str:
-        """Return the absolute path that `path` leads to; raises `UnrestorableFileError`."""
-        return WorkingFiles().resolve(path, os.fspath(self.folder / work_dir))
-
-    def read(self, resolved: str, most_bytes: int) -> str:
-        """Return the text of a file; raises `UnrestorableFileError`.
-
-        What nobody has a right to read is not read, even where the tests are run by the superuser.
-        """
-        if Path(resolved).exists() and not Path(resolved).stat().st_mode & _READABLE:
-            raise UnrestorableFileError(resolved, "there is no permission to read it")
-        return WorkingFiles().read(resolved, most_bytes)
-
-
-FULL = errno.ENOSPC
-FORBIDDEN = errno.EACCES
-
-_READING = ("r", "rb", "rt")
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-
-
-@contextmanager
-def refusing_writes(folder: Path, error_number: int) -> Iterator[None]:
-    """Have the operating system refuse to make or open for writing anything at or below `folder`.
-
-    The refusal is an `OSError` with this number, such as `errno.ENOSPC`, raised where the call to
-    the system would be made; everything elsewhere works as ever. For one thread at a time.
-    """
-    opened, descriptor_of, made = builtins.open, os.open, os.mkdir
-    refuse = partial(_refuse, folder, error_number)
-
-    def open_(
-        file: HostObject, mode: str = "r", *rest: HostObject, **options: HostObject
-    ) -> HostObject:
-        if mode not in _READING:
-            refuse(file)
-        return opened(file, mode, *rest, **options)
-
-    def os_open(path: HostObject, flags: int, *rest: HostObject, **options: HostObject) -> int:
-        if flags & _WRITING:
-            refuse(path, options.get("dir_fd"))
-        return descriptor_of(path, flags, *rest, **options)
-
-    def mkdir(path: HostObject, *rest: HostObject, **options: HostObject) -> None:
-        refuse(path, options.get("dir_fd"))
-        made(path, *rest, **options)
-
-    instead = {(builtins, "open"): open_, (io, "open"): open_, (os, "open"): os_open}
-    with ExitStack() as replaced:
-        for (module, name), function in {**instead, (os, "mkdir"): mkdir}.items():
-            replaced.callback(setattr, module, name, getattr(module, name))
-            setattr(module, name, function)
-        yield
-
-
-@contextmanager
-def passing_time(let_pass: Callable[[float], None]) -> Iterator[None]:
-    """Have no pause take its time, awaited or not: `let_pass` is given its seconds instead.
-
-    For one thread at a time.
-    """
-    sleep, sleep_async = time.sleep, asyncio.sleep
-
-    async def pass_async(seconds: float, result: HostObject = None) -> HostObject:
-        if seconds > 0:
-            let_pass(seconds)
-        return await sleep_async(0, result)
-
-    time.sleep = let_pass  # type: ignore[assignment] # it takes whatever is a number
-    asyncio.sleep = pass_async  # type: ignore[assignment] # one function for all its overloads
-    try:
-        yield
-    finally:
-        time.sleep, asyncio.sleep = sleep, sleep_async
-
-
-def home_directory(folder: Path) -> AbstractContextManager[None]:
-    """Have `~` stand for this folder."""
-    return environment(dict.fromkeys(("HOME", "USERPROFILE"), str(folder)))
-
-
-@contextmanager
-def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Have these environment variables, and not those whose value is None."""
-    before = {name: os.environ.get(name) for name in variables}
-    _set_environment(variables)
-    try:
-        yield
-    finally:
-        _set_environment(before)
-
-
-def _set_environment(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-def _refuse(folder: Path, error_number: int, path: object, dir_fd: int | None = None) -> None:
-    if isinstance(path, str | os.PathLike):
-        above = Path() if dir_fd is None else _path_of(dir_fd)
-        if (above / path).absolute().is_relative_to(folder):
-            raise OSError(error_number, os.strerror(error_number), str(path))
-
-
-def _path_of(descriptor: int) -> Path:
-    """The path of an open folder, as the system tells it."""
-    if get_path := getattr(fcntl, "F_GETPATH", None):  # macOS
-        return Path(os.fsdecode(fcntl.fcntl(descriptor, get_path, bytes(1024)).rstrip(b"\0")))
-    return Path(f"/proc/self/fd/{descriptor}").readlink()
-
-
 # The store's own files, which hold no item.
 _STATE_FOLDER, _INDEX = ".policyctx", "index.json"
 
@@ -248,6 +76,8 @@ class World:
         self.passes_edited_back = False
         self.began = time.time()
         self.seconds_passed = 0.0
+        self.host_summary: str | None = None
+        """The summary of a compaction that the host made by itself."""
         self.waits: list[float] = []
         """The seconds of each pause that the last event made."""
         self.refusal: int | None = None

@@ -131,15 +131,18 @@ def _counted(fields: Mapping[str, Any], usage: object) -> Usage:
 def _with_cached_apart(fields: Mapping[str, Any]) -> Usage:
     """Return the usage of a prompt whose `input_tokens` leave the cached tokens out."""
     written = _tokens(fields, "cache_creation_input_tokens")
-    by_ttl = _fields(fields.get("cache_creation"))
-    hour = min(written, _tokens(by_ttl, _HOUR)) if by_ttl.keys() & {_HOUR, _MINUTES} else None
     return Usage(
         _tokens(fields, "input_tokens"),
         _tokens(fields, "cache_read_input_tokens"),
         written,
         _tokens(fields, "output_tokens"),
-        hour,
+        _for_an_hour(fields, written),
     )
+
+
+def _for_an_hour(fields: Mapping[str, Any], written: int) -> int | None:
+    by_ttl = _fields(fields.get("cache_creation"))
+    return min(written, _tokens(by_ttl, _HOUR)) if by_ttl.keys() & {_HOUR, _MINUTES} else None
 
 
 # By the names that providers have for them, beside the prompt's tokens or in their details.
@@ -168,7 +171,7 @@ def _with_cached_inside(
     read = min(read, whole)
     written = min(written, whole - read)
     out = sum(_tokens(fields, key) for key in output)
-    return Usage(whole - read - written, read, written, out)
+    return Usage(whole - read - written, read, written, out, _for_an_hour(fields, written))
 
 
 def _of_bedrock(fields: Mapping[str, Any]) -> Usage:

@@ -14,7 +14,7 @@ from policyctx.policy.loading import resolved
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import type_at
 from policyctx.policy.sources import PolicySource, is_shipped, policy_source
-from policyctx.policy.suggestions import document_yaml
+from policyctx.policy.writing import document_yaml
 from policyctx.tuning.evaluating import tried
 
 Yaml: TypeAlias = dict[str, Any]

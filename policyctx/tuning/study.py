@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from policyctx.policy.sources import preset_names
-from policyctx.policy.suggestions import document_yaml
+from policyctx.policy.writing import document_yaml
 from policyctx.tuning import search
 from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
 from policyctx.tuning.outcomes import (

@@ -23,8 +23,7 @@ from policyctx.definitions.items import Medium, Message
 from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import RESULT_ROLES, Part, Shape
-from policyctx.store.local.folder import Descriptor
-from policyctx.store.local.lock import wait_for
+from policyctx.store.local.folder import Descriptor, wait_for
 from policyctx.tokens.usage import Usage
 from policyctx.turns.effects import Effect, SessionStore, Turn
 from policyctx.turns.request import Request

@@ -8,13 +8,14 @@ continue a reply: that call comes back, or the result becomes a text of the user
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.items import UNKNOWN, Item, Message
+from policyctx.definitions.names import RESULT_OF
 from policyctx.errors import MessagesError
 from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.markers import markers_of
@@ -51,10 +52,8 @@ class Replacements:
     """The replaced items that are in that list all the same; see `_paired`."""
     _given: list[Message] = field(default_factory=list)
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
-    _asked: Counter[object] | None = None
+    _asked: set[object] | None = None
     """The keys of the calls in the list that was seen last; None if they are not known yet."""
-    _hidden: frozenset[object] = frozenset()
-    """The keys of calls that are not in that list any more, but in the one that was given."""
     _used: set[int] = field(default_factory=set)
     """The indices of those that were applied to the list seen last."""
     _shorter: dict[int, int] = field(default_factory=dict)
@@ -149,17 +148,18 @@ class Replacements:
 
     def sources_of(self, sources: Sources) -> Sources:
         """Return the sources in the list given last; `sources` are those in the list seen last."""
-        return through(sources, self._replaced.sources) if self.made else sources
+        return through(sources, self._replaced.sources) if self._replaced.sources else sources
 
     def seen(
         self, messages: Sequence[Message], ledger: Ledger, policy: OffloadPolicy
     ) -> Sequence[Message]:
-        """Return the list with all compactions applied; the same object if none applies.
+        """Return the list with all compactions applied; the same object if nothing changes.
 
+        A late result of a call that a compaction or a step has taken is a text of the user in it.
         Of a list that continues the last one, only the new messages are visited, and those in which
         a marker has moved.
         """
-        if not self.made:
+        if not (self.made or ledger.dropped_calls):
             return messages
         known = len(self._given)
         is_cut = len(messages) < known or (self._is_open and len(messages) > known)
@@ -169,8 +169,9 @@ class Replacements:
         )
         new = given[known:]
         asks = (self._complete_history, self._answer_absent_calls, self._continue_reply)
-        self.is_anew = differing is None or any(ask(new) for ask in asks)
-        if differing is None or self.is_anew:
+        is_anew = differing is None or any(ask(new) for ask in asks)
+        self.is_anew = is_anew and bool(self.made)
+        if differing is None or is_anew:
             self._asked = None
             self._replaced = self._applied(given, ledger, policy)
         else:
@@ -201,6 +202,8 @@ class Replacements:
     def _applied(self, messages: list[Message], ledger: Ledger, policy: OffloadPolicy) -> Replaced:
         self._is_open, self._used = False, set()
         replaced = Replaced(messages, whole(len(messages)))
+        if not self.made:
+            return self._paired(replaced, messages, ledger)
         try:
             gone = taken_out(messages, ledger, policy, self.gone, self.shapes)
             reading, identities = identified(messages, ledger, policy, gone, self.shapes)
@@ -264,16 +267,13 @@ class Replacements:
     def _answer_absent_calls(self, new: Sequence[Message]) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""
         if self._asked is None:
-            self._asked = Counter(self._keys(self._replaced.messages))
-            self._hidden = frozenset(Counter(self._keys(self._given)) - self._asked)
+            self._asked = set(self._keys(self._replaced.messages))
         is_absent = False
         for item in self._pairs(new):
             if item.is_call:
                 self._asked.update(call_keys(item))
-            elif self._asked.keys().isdisjoint(keys := call_keys(item)):
-                is_absent = True
             else:
-                is_absent = is_absent or not self._hidden.isdisjoint(keys)
+                is_absent |= self._asked.isdisjoint(call_keys(item))
         return is_absent
 
     def _keys(self, messages: Sequence[Message]) -> Iterator[object]:
@@ -291,11 +291,10 @@ class Replacements:
     def _paired(self, replaced: Replaced, given: Sequence[Message], ledger: Ledger) -> Replaced:
         """Return the list with what messages around the summary may not be without.
 
-        Those are the calls that they answer, late or a second time, with the other results of
-        these, and the results of their calls: the ledger drops both halves of a pair or none. The
-        beginning of their reply comes back, too, if it has the thinking that led to them. A result
-        whose call is not in the given list either becomes a text of the user. The same object comes
-        back if nothing changes.
+        The ledger drops both halves of a pair or none: the results of calls come back, and so do
+        the calls whose answers the provider wrote. The beginning of a reply comes back
+        if it has the thinking that led to its rest. A result whose call was replaced becomes a text
+        of the user. The same object comes back if nothing changes.
         """
         left, whole = Reading(self.shapes), Reading(self.shapes)
         places = indices(replaced.sources)
@@ -312,13 +311,13 @@ class Replacements:
             if not (alone or parted):
                 return replaced
             whole.extend(given)
-            lone = {place for place, item in alone if item.is_answer}
-            calls = {(place, item.tool_use_id) for place, item in alone if item.is_call}
+            lone = {place for place, item in alone if item.is_answer and item.kind == UNKNOWN}
+            calls = {(place, item.path) for place, item in alone if item.is_call}
             # Of the calls only those with a result in the given list: others wait for theirs.
             lone |= {
                 item.message
                 for i, item in enumerate(whole.items)
-                if i in whole.partners and (item.message, item.tool_use_id) in calls
+                if i in whole.partners and (item.message, item.path) in calls
             }
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
@@ -345,13 +344,12 @@ class Replacements:
     def _with_late_results(self, replaced: Replaced, reading: Reading, ledger: Ledger) -> Replaced:
         """Return the list in which results without a call are messages of the user.
 
-        Only behind a summary, which stands for the call: a provider rejects the result alone. Such
-        a message follows the results beside it, which belong to calls. What an earlier decision
-        left of a result is its text, and nothing if it was dropped. A result with media stays where
-        its shape cannot write them.
+        Only behind a summary, which stands for the call, or if the call was dropped: a provider
+        rejects the result alone. Such a message follows the results beside it, which belong to
+        calls. What an earlier decision left of a result is its text, and nothing if it was dropped.
+        A result with media stays where its shape cannot write them.
         """
-        summaries, texts = self.summaries, map(self.shapes.text, replaced.messages)
-        if not _lone(reading) or not any(text in summaries for text in texts):
+        if not self._late(reading, replaced, ledger):
             return replaced
         replaced, reading = self._as_left(replaced, reading, ledger)
         late = self._late_results(replaced, reading, ledger)
@@ -382,7 +380,7 @@ class Replacements:
         """Return the list in which results without a call have what is left of their media."""
         items = [*map(ledger.as_decided, reading.items)]
         decided, edits = Identities(items, ledger, self.gone), defaultdict[int, list[Edit]](list)
-        for result in _lone(reading):
+        for result in self._late(reading, replaced, ledger):
             for i in reading.items_of(reading.items[result].message):
                 entry = decided.entry(i) if reading.items[i].inside == result else None
                 if entry is not None and decided.replaced(i) is None:
@@ -407,9 +405,9 @@ class Replacements:
         late: dict[int, list[tuple[Item, str | list[Message]]]] = {}
         items = [*map(ledger.as_decided, reading.items)]
         decided = Identities(items, ledger, self.gone)
-        for i in _lone(reading):
+        for i in self._late(reading, replaced, ledger):
             item, entry = reading.items[i], decided.entry(i)
-            head = f"Result of the call {item.tool_use_id}:"
+            head = f"{RESULT_OF}{item.tool_use_id}:"
             left: str | list[Message]
             if entry is not None:
                 left = "" if entry.placeholder is None else f"{head}\n{entry.placeholder}"
@@ -423,6 +421,19 @@ class Replacements:
                 left = [new]
             late.setdefault(item.message, []).append((item, left))
         return late
+
+    def _late(self, reading: Reading, replaced: Replaced, ledger: Ledger) -> list[int]:
+        """Return the positions of the results whose call a summary or a drop has taken."""
+        lone = [
+            i
+            for i, item in enumerate(reading.items)
+            if item.kind == "tool_result" and i not in reading.partners and item.tool_use_id
+        ]
+        if not lone or not self.summaries.keys().isdisjoint(
+            map(self.shapes.text, replaced.messages)
+        ):
+            return lone
+        return [i for i in lone if reading.items[i].tool_use_id in ledger.dropped_calls]
 
     def _said(self, said: Sequence[str | list[Message]], beside: Message) -> Iterator[Message]:
         """Yield the messages of the user that say this: texts that follow each other are one."""
@@ -445,15 +456,6 @@ class Replacements:
                 roles = set(map(self.shapes.role, given[place - 1 : place + 1]))
                 if roles == {"assistant"}:
                     yield at, place
-
-
-def _lone(reading: Reading) -> list[int]:
-    """Return the positions of the results without a call."""
-    return [
-        i
-        for i, item in enumerate(reading.items)
-        if item.kind == "tool_result" and i not in reading.partners and item.tool_use_id
-    ]
 
 
 def _thinking_of(message: int, reading: Reading) -> set[int]:

@@ -330,9 +330,8 @@ class Notices:
                 self._lone.add(key)
                 yield (
                     f"the result {item.tool_use_id} in message {item.message} has no call in the"
-                    " list, and the provider may reject it; if the call has left the list, pass"
-                    " your own list of messages in place of the one that apply returned: it has"
-                    " the call"
+                    " list, and the provider may reject it; leave the result out, or pass a list"
+                    " with its call"
                 )
 
     def find_root(self, files: Iterable[str]) -> Turn[None]:

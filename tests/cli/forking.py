@@ -102,11 +102,16 @@ def _modules(folders: Iterable[str], prefix: str) -> Iterator[str]:
 def _build_command_once() -> None:
     """Have forks take the tree of commands that is built here."""
     import typer.main  # noqa: PLC0415
+    from typer.core import TyperGroup  # noqa: PLC0415
 
-    from policyctx.cli.app import app  # noqa: PLC0415
+    from policyctx.cli.app import Command, app  # noqa: PLC0415
 
     typer.main.get_command = cache(typer.main.get_command)
-    typer.main.get_command(app)
+    commands = typer.main.get_command(app)
+    assert isinstance(commands, TyperGroup)
+    for command in commands.commands.values():
+        assert isinstance(command, Command)
+        _ = command.imported
 
 
 def _run(request: dict[str, Any], streams: list[int]) -> NoReturn:

@@ -252,6 +252,18 @@ def test_an_empty_home_names_each_folder_that_was_looked_in(home: Path) -> None:
     assert f"  codex: {home / '.codex/sessions'}: nothing there; CODEX_HOME moves it\n" in said
 
 
+def test_editors_without_sessions_are_one_line_of_an_agent(home: Path) -> None:
+    assert len(policyctx("sessions").stderr.splitlines()) < 20
+    (home / ".config/Cursor/User/globalStorage/kilocode.kilo-code/tasks").mkdir(parents=True)
+    said = policyctx("sessions", "--agent", "kilo-code").stderr.splitlines()[1:]
+    tasks = home / ".config/*/User/globalStorage/kilocode.kilo-code/tasks"
+    assert said == [
+        f"  kilo-code: {tasks}: not there; XDG_CONFIG_HOME moves it",
+        f"  kilo-code: {tasks}: nothing there; XDG_CONFIG_HOME moves it",
+        f"  kilo-code: {home / '.local/share/kilo'}: not there; XDG_DATA_HOME moves it",
+    ]
+
+
 def test_the_agents_own_variable_moves_its_folder(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

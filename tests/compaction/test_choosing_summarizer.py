@@ -17,7 +17,7 @@ from policyctx import (
 )
 from policyctx.compaction import summarizers
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.testing.world import passing_time
+from policyctx.testing.faults import passing_time
 from tests.cli.running import policyctx
 from tests.compaction.compacting import SUMMARY, conversation
 from tests.policies import policy

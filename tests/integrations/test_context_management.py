@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.errors import Location, PolicyError
+from policyctx.integrations.context_management.converting import Exported, exported, imported
 from policyctx.integrations.context_management.edits import (
     ClearThinking,
     ClearToolUses,
@@ -22,8 +23,6 @@ from policyctx.integrations.context_management.edits import (
     ToolUses,
     read_edits,
 )
-from policyctx.integrations.context_management.exporting import Exported, exported
-from policyctx.integrations.context_management.importing import imported
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded, resolved, validated
 from policyctx.policy.models import Policy

@@ -192,7 +192,7 @@ def test_without_the_package_the_server_of_the_proxy_says_what_to_install(
 @pytest.mark.slow
 def test_the_package_is_imported_only_by_its_command() -> None:
     script = (
-        "import json, sys, policyctx, policyctx.cli.app, policyctx.integrations.tools\n"
+        "import json, sys, policyctx, policyctx.cli.hosts, policyctx.integrations.tools\n"
         "print(json.dumps([name for name in sys.modules if name.split('.')[0] == 'mcp']))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -16,7 +16,7 @@ from policyctx.policy.loading import resolved, validated
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import keys_below
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.suggestions import origins, resolved_yaml
+from policyctx.policy.writing import origins, resolved_yaml
 from tests.policies import HEAD
 from tests.policy.test_diagnostics import flow
 

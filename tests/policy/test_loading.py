@@ -7,7 +7,7 @@ import pytest
 from policyctx.errors import PolicyError, UnknownPolicyError
 from policyctx.policy.loading import load_policy, parsed_policy, resolved
 from policyctx.policy.sources import MAX_BYTES, PolicySource, preset_names
-from policyctx.policy.suggestions import resolved_yaml
+from policyctx.policy.writing import resolved_yaml
 from tests.policies import HEAD
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from policyctx.definitions.items import WITHOUT_TOOL
 from policyctx.planning.compiled import OffloadPolicy, Treatment
-from policyctx.policy.codes import FINDINGS
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import matches
@@ -26,6 +25,7 @@ from policyctx.policy.reach import (
 )
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.strategies import policy_documents
+from tests.policy.codes import FINDINGS
 
 TOOLS = ["read", "reader", "web_get", "w", "bash"]
 GLOBS = st.sampled_from(["read", "r*", "web_*", "w*", "*", "bash", "*e*"])

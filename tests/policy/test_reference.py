@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import PolicyError
-from policyctx.policy.codes import CODES, ERRORS
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.nodes import read_yaml
-from policyctx.policy.reference import NOTES, explained, reference
+from policyctx.policy.reference import explained
 from policyctx.policy.schema import keys, policy_schema
 from policyctx.policy.sources import PolicySource
-from policyctx.policy.suggestions import inline
+from policyctx.policy.writing import inline
 from scripts.generate import derived_files, stale_files
+from scripts.reference import NOTES, reference
 from tests.policies import HEAD
+from tests.policy.codes import ERRORS, FINDINGS
 
 ROOT = Path(__file__).parents[2]
 PAGE = reference()
@@ -30,8 +31,8 @@ def test_an_outdated_derived_file_is_reported(tmp_path: Path) -> None:
     for path, text in derived_files().items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8", newline="\n")
-    (tmp_path / "docs" / "diagnostics.md").write_text("stale", encoding="utf-8")
-    assert stale_files(tmp_path) == ["docs/diagnostics.md"]
+    (tmp_path / "docs" / "steps.md").write_text("stale", encoding="utf-8")
+    assert stale_files(tmp_path) == ["docs/steps.md"]
 
 
 def test_every_key_has_a_row_and_every_map_a_section() -> None:
@@ -160,12 +161,12 @@ def test_a_value_is_shown_as_yaml_that_reads_back() -> None:
 
 def raised_codes() -> set[str]:
     sources = ROOT.glob("policyctx/**/*.py")
-    texts = [path.read_text(encoding="utf-8") for path in sources if "codes" not in path.name]
+    texts = [path.read_text(encoding="utf-8") for path in sources]
     return {code for text in texts for code in re.findall(r'"(PC\d+)"', text)}
 
 
 def test_every_code_is_documented_and_every_documented_code_is_raised() -> None:
-    assert set(CODES) == raised_codes()
+    assert {*ERRORS, *FINDINGS} == raised_codes()
 
 
 NOT_IN_ONE_FILE = {"PC001", "PC202", "PC203", "PC205", "PC206", "PC207", "PC208"}
@@ -173,7 +174,7 @@ NOT_IN_ONE_FILE = {"PC001", "PC202", "PC203", "PC205", "PC206", "PC207", "PC208"
 
 @pytest.mark.parametrize("code", sorted(set(ERRORS) - NOT_IN_ONE_FILE))
 def test_the_example_of_a_code_raises_it_and_its_fix_does_not(code: str) -> None:
-    wrong, right = re.findall(r"^    (.*)$", ERRORS[code].paragraph, re.MULTILINE)
+    wrong, right = re.findall(r"^    (.*)$", ERRORS[code].text, re.MULTILINE)
     head = HEAD + ("extends: coding-agent\n" if code == "PC204" else "")
     assert code in told(head + wrong)
     if code != "PC201":

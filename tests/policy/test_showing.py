@@ -8,7 +8,7 @@ from hypothesis import given
 from policyctx.policy.loading import parsed_policy, resolved
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource, policy_source, preset_names
-from policyctx.policy.suggestions import origins, resolved_yaml
+from policyctx.policy.writing import origins, resolved_yaml
 from policyctx.testing.strategies import policy_documents
 from tests.policies import HEAD
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.policy.templates import parsed_template
+from policyctx.policy.values import parsed_template
 
 
 def test_fields_are_filled_in_and_double_braces_are_literal() -> None:

@@ -12,15 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.proxy.bodies import (
+    REMOVED,
     Body,
+    ListWriter,
     common_beginning,
     read_body,
     shared_messages,
+    spliced,
     values_from,
 )
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.scanning import UntouchableError, written
-from policyctx.proxy.splicing import REMOVED, ListWriter, spliced
 from policyctx.turns.sources import joined, whole
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -16,7 +16,7 @@ from policyctx.messages.json_text import compact_json
 from policyctx.proxy.metrics import metrics
 from policyctx.proxy.page import Pages
 from policyctx.proxy.turning import Counts, Turning
-from policyctx.testing.world import FULL, refusing_writes
+from policyctx.testing.faults import FULL, refusing_writes
 from tests.conversations import session_of
 from tests.proxy.running import OFFLOADS_OLD
 from tests.proxy.test_turning import TEXTS, Proxied

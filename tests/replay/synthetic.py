@@ -427,6 +427,21 @@ def _cline() -> list[Record]:
     return messages
 
 
+def _cline_cli() -> Record:
+    messages: list[Record] = [{"role": "user", "content": [{"type": "text", "text": "Read."}]}]
+    for turn in range(TURNS):
+        call = {"type": "tool_use", "id": f"c{turn}", "name": "read_files", "input": _input(turn)}
+        text = {"type": "text", "text": _answer(turn)}
+        bill = {"inputTokens": 900 + 800 * turn, "cacheReadTokens": 800 * turn, "outputTokens": 20}
+        said = {"role": "assistant", "content": [text, call], "metrics": bill}
+        messages.append({**said, "modelInfo": {"id": "claude-x"}, "ts": 1_767_225_601_000})
+        given = [{"query": f"{turn}.py", "result": _result(turn), "success": True}]
+        result = {"type": "tool_result", "tool_use_id": f"c{turn}", "content": given}
+        messages.append({"role": "user", "content": [result]})
+    head = {"version": 1, "agent": "lead", "sessionId": "s", "origin": {"source": "cli"}}
+    return {**head, "messages": messages, "system_prompt": "Working Directory: /srv\n"}
+
+
 def _tau2() -> Record:
     messages: list[Record] = []
     for turn, message in enumerate(_chat()[1:]):
@@ -484,6 +499,7 @@ def documents() -> dict[str, object]:
     """Return a document of each format that has one."""
     return {
         "cline": _cline(),
+        "cline-cli": _cline_cli(),
         "gemini-cli": _gemini(),
         "copilot-chat": _copilot_chat(),
         "swe-agent": _swe_agent(),

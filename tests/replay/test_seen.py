@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from policyctx.cli.output import place
+from policyctx.cli.plans import place
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import SESSION_ID, replay_root, simulated

@@ -24,7 +24,7 @@ FILES = {
     ("inspect", "archive"): synthetic.archived(synthetic.documents()["inspect"]),
 }
 # Lists of messages: what other formats put around theirs, they do not look at.
-AROUND_MESSAGES = {("mini-swe-agent", "chat"), ("cline", "chat")}
+AROUND_MESSAGES = {("mini-swe-agent", "chat"), ("cline", "chat"), ("cline-cli", "chat")}
 SAID = {"role": "user", "content": "Read the files."}
 
 

@@ -18,7 +18,7 @@ from policyctx.errors import StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.testing.world import refusing_writes
+from policyctx.testing.faults import refusing_writes
 from tests.conversations import session_of
 from tests.policies import policy
 from tests.store.bucket import BUCKET, serving

@@ -21,9 +21,9 @@ from policyctx.store.collector import CollectionPlan, Collector, Terms
 from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.in_flight import OpenBatches
-from policyctx.store.local import lock
+from policyctx.store.local import folder
 from policyctx.store.local.write import Batch
-from policyctx.store.naming import PathAllocator
+from policyctx.store.save import PathAllocator
 from policyctx.store.state import State
 from tests.store.contents import DAY, HOUR, Clock, ids, names_below, refer, result
 
@@ -53,7 +53,7 @@ def held_locks(root: Path) -> list[Path]:
     found = []
     for path in locks_in(root):
         descriptor = os.open(path, os.O_RDWR)
-        if not lock.is_acquired(descriptor):
+        if not folder.is_acquired(descriptor):
             found.append(path)
         os.close(descriptor)
     return found
@@ -65,7 +65,7 @@ def probed_lock(root: Path) -> Iterator[None]:
     [path] = locks_in(root)
     descriptor = os.open(path, os.O_RDWR)
     try:
-        assert lock.is_acquired(descriptor)
+        assert folder.is_acquired(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -171,7 +171,7 @@ def test_a_writer_whose_lock_is_probed_waits_for_it(tmp_path: Path) -> None:
 def test_a_lock_that_another_process_keeps_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(folder, "_PATIENCE_S", 0.0)
     store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
     store.save([result("call_0", "zero")], recorded=True)
     refer(store, "call_0", "offloaded")

@@ -493,6 +493,20 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then no file is restored
 
+  Scenario: expected: Never push to main.
+    Given the policy "claude-code"
+    When the host compacts to "Done."
+    Then only "Never push to main." is carried
+
+  Scenario: found:    The port is 8081.
+    Given the policy "claude-code"
+    And the messages
+      """
+      [{"role": "user", "content": "The port is 8081."}]
+      """
+    When the host compacts to "Done."
+    Then nothing is carried
+
   Scenario: compacted_message_count: 8
     Given the policy
       """

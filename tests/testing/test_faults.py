@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.testing.world import FULL, home_directory, passing_time, refusing_writes
+from policyctx.testing.faults import FULL, home_directory, passing_time, refusing_writes
 
 
 def test_nothing_is_written_below_the_folder(tmp_path: Path) -> None:

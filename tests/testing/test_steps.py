@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
+from pytest_bdd.compat import get_fixture_names
 from pytest_bdd.feature import get_feature
+from pytest_bdd.steps import StepNamePrefix
 
 from policyctx.resources import shipped_folder
 from policyctx.testing.listing import library
@@ -55,6 +57,17 @@ def test_an_outcome_that_did_not_come_fails_at_its_step(
     place, _, told = text.partition("\n")
     assert place.endswith(f"{FAILING.name}:{last.line_number}: {last.keyword} {last.name}")
     assert name in told
+
+
+def test_pytest_looks_for_all_steps_of_the_library_under_one_name(
+    request: pytest.FixtureRequest,
+) -> None:
+    """For each step of a scenario pytest-bdd looks up every name that pytest has."""
+    names = get_fixture_names(request._fixturemanager)
+    steps = [name for name in names if name.startswith(StepNamePrefix.step_def.value)]
+    [ours] = [name for name in steps if not name.endswith("trace")]
+    fixtures = request._fixturemanager.getfixturedefs(ours, request.node)
+    assert len(fixtures or ()) == len(library())
 
 
 # In a sentence: words that may be left out, or one of several; the words of a named place.

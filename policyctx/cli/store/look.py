@@ -104,10 +104,6 @@ def shown_progress(label: str) -> Iterator[Callable[[int, int], object]]:
         yield lambda done, of: bars.update(task, completed=done, total=of)
 
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-_THOUSAND = 1000
-
-
 def entry_report(entry: IndexEntry, store: ContextFileSystem, session: str) -> dict[str, Any]:
     """Return what is known of a content, for `--json`; its block is left out."""
     known = {k: v for k, v in entry.as_json().items() if k not in {"block", "text_at", "text_as"}}
@@ -188,14 +184,6 @@ def moment(seconds: float) -> str:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
     except (OverflowError, OSError, ValueError):
         return "?"
-
-
-def bytes_shown(number: int) -> str:
-    """Return `512 bytes`, `3.4 kB`, `1.2 GB`."""
-    value, unit = float(number), 0
-    while value >= _THOUSAND and unit < len(_UNITS) - 1:
-        value, unit = value / _THOUSAND, unit + 1
-    return f"{number} {_UNITS[0]}" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.filesize import decimal
 
 from policyctx.cli.output import Json, console, counted, json_text, table
 from policyctx.cli.store import look
 from policyctx.cli.store.look import (
-    bytes_shown,
     collection_report,
     opened_stores,
     seconds,
@@ -45,7 +45,7 @@ def collection_summary(reports: Sequence[CollectionReport], *, dry_run: bool) ->
     before = sum(done.size_before for done in reports)
     after = sum(done.size_after for done in reports)
     what = would.format(counted(removed, "content"), f"{packed:,}")
-    return f"{what}: {bytes_shown(before)} → {bytes_shown(after)}"
+    return f"{what}: {decimal(before)} → {decimal(after)}"
 
 
 def show_collections(
@@ -89,10 +89,10 @@ def _cells(one: StoreCollection, done: CollectionReport, root: str) -> tuple[obj
     return (
         below,
         f"{done.contents_before:,}",
-        bytes_shown(done.size_before),
+        decimal(done.size_before),
         f"{len(done.removed):,}",
         f"{len(done.packed):,}",
-        bytes_shown(done.size_after),
+        decimal(done.size_after),
     )
 
 

@@ -30,6 +30,10 @@ class Language:
     """Words that make an order a prohibition."""
     news: tuple[str, ...] = ()
     """Words with which an agent says what it decided, found or could not do, and what is open."""
+    standing: tuple[str, ...] = ()
+    """Words of orders and limits that hold for all later work."""
+    remarks: tuple[str, ...] = ()
+    """Phrases with such a word that report something, such as `i don't`."""
     revisions: tuple[str, ...] = ()
     """Words beside a changed value: an order and a text are compared without them."""
     failures: tuple[str, ...] = ()
@@ -74,10 +78,26 @@ ENGLISH = Language(
         """not|never|no|nor|without|avoid|forbidden|stop|refrain|except|unless|prohibited|forbid
         |forbids|cannot|can't|don't|do not|mustn't|hands off|off limits|exclude|out of scope"""
     ),
+    standing=_words(
+        """must|mustn't|never|always|don't|do not|dont|avoid|without|only|should|shouldn't|at most
+        |at least|no more than|no less than|maximum|minimum|unless|make sure|ensure|prefer
+        |from now on|whenever|every time|by default|remember|hands off|off limits|forbidden
+        |not allowed|may not|refrain|under no circumstances|stick to|stick with|rather than"""
+    ),
+    remarks=_words(
+        """i don't|i do not|i dont|we don't|we do not|we dont|they don't|they do not|you don't
+        |you do not|you dont|which don't|that don't|it only|it never|it always|is only|are only
+        |is always|are always|is never|are never|i never|i should|should i|should we|not only
+        |don't worry|don't know|don't you|never mind|don't think|i only"""
+    ),
     revisions=_words(
         """now|actually|instead|rather|please|then|make it|make that|change|changed|update|updated
         |new|sorry|correction|ok|so|set|use|the|a|an|is|are|to|of|for|be|we|it|that|and|in|should
-        |from now on|let's|at|on"""
+        |from now on|let's|at|on|i|you|he|she|they|me|my|your|our|their|its|this|these|those
+        |there|here|what|which|who|when|where|why|how|if|than|with|from|into|about|some|any|all
+        |more|most|other|such|very|much|many|well|even|still|yet|else|anything|something
+        |everything|thing|things|stuff|just|really|also|too|like|get|got|do|does|did|done|was
+        |were|been|being|have|has|had|by|or|but|as|would|could|can|may|might|will"""
     ),
     failures=_words(
         """error|traceback|exception|failed|failure|fatal|not found|denied|no such|cannot|panic
@@ -106,6 +126,10 @@ CHINESE = Language(
     ),
     news=_words("决定|定|改为|因为|原因|发现|确认|结果|失败|还没|未|正在|等"),
     negations=_words("不|别|勿|禁|无|非|没有|严禁|除了|除非|避免"),
+    standing=_words(
+        """必须|务必|不要|别|不能|不可|不得|禁止|不许|切勿|只能|除非|最多|至少|不超过|不少于|上限
+        |下限|默认|记得|记住|千万|避免|严禁|一律|统一|以后|宁可|不准"""
+    ),
     revisions=_words(
         """现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
         |更正|请|把|的|了|为|到|是|在|用|就|设"""
@@ -118,6 +142,10 @@ GERMAN = Language(
     orders=_words(
         """muss|müssen|darf|dürfen|nie|niemals|immer|nicht|kein|keine|keinen|nur|ohne|höchstens
         |mindestens|maximal|bitte|soll|sollen|sollte|vermeide|spätestens|bis|verboten|erlaubt"""
+    ),
+    standing=_words(
+        """muss|müssen|darf|dürfen|nie|niemals|immer|kein|keine|keinen|nur|ohne|höchstens|mindestens
+        |maximal|vermeide|verboten|sollte|sollen|auf keinen fall|ab jetzt|lieber"""
     ),
     wishes=_words("lieber|bevorzuge|ziel|zuständig|entschieden|wichtig|wir nehmen"),
     news=_words("entschieden|weil|ursache|gefunden|fehlgeschlagen|noch nicht|offen|läuft|ergebnis"),
@@ -132,6 +160,10 @@ FRENCH = Language(
         """doit|dois|doivent|jamais|toujours|ne pas|pas de|n'|aucun|aucune|seulement|uniquement
         |sans|au plus|au moins|maximum|minimum|veuillez|s'il te plaît|s'il vous plaît|évite|éviter
         |interdit|avant le|il faut"""
+    ),
+    standing=_words(
+        """doit|doivent|jamais|toujours|ne pas|aucun|aucune|uniquement|sans|au plus|au moins|évite
+        |éviter|interdit|il faut|désormais|plutôt"""
     ),
     wishes=_words("préfère|objectif|responsable|décidé|important|plutôt"),
     news=_words("décidé|parce que|cause|trouvé|échoué|pas encore|en cours|résultat"),
@@ -193,6 +225,6 @@ def _presence(cues: list[str]) -> Presence:
         re.escape(cue) for cue in ordered if not cue.isascii() and not cue[0].isascii()
     )
     return Presence(
-        re.compile(rf"(?<![\w'])(?:{words})(?![\w])" if words else "(?!)"),
+        re.compile(rf"(?<![\w'-])(?:{words})(?![\w-])" if words else "(?!)"),
         re.compile(parts or "(?!)"),
     )

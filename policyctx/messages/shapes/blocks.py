@@ -47,7 +47,7 @@ BLOCK_TYPES = frozenset(
 # Types of JSON values that contain no other values.
 _FLAT = frozenset({str, int, bool, NoneType})
 _COPIED_DEPTH = 32
-# Fields of a chat message that stand beside its content, or in its place.
+# Fields of a chat message beside its content, or in place of it.
 BESIDE_CONTENT = frozenset({"tool_calls", "function_call", "refusal", "audio"})
 # What a reply may have without any of these and without content.
 _BESIDE_REPLY = frozenset(

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import in_order
-from policyctx.policy.findings import compaction, gates, items, settings, steps
+from policyctx.policy.findings import gates, items, steps
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.reach import Checked, TooLargeError
@@ -23,19 +23,19 @@ _CHECKS = (
     steps.steps_that_lose_keys,
     items.caught_types,
     items.thresholds_too_low,
-    compaction.compactions_that_repeat,
+    gates.compactions_that_repeat,
     gates.ends_before_beginning,
     steps.cleared_for_good,
-    compaction.restorations_from_nowhere,
-    compaction.prompts_without_use,
-    compaction.unknown_summarizers,
-    settings.unknown_tokenizers,
-    settings.keys_of_another_root,
-    settings.useless_spilling,
+    gates.restorations_from_nowhere,
+    gates.prompts_without_use,
+    gates.unknown_summarizers,
+    gates.unknown_tokenizers,
+    gates.keys_of_another_root,
+    gates.useless_spilling,
     gates.gates_that_never_open,
     items.disagreeing_globs,
     items.unused_keep_recent,
-    settings.shared_files,
+    gates.shared_files,
     items.types_never_offloaded,
     items.unused_types,
     steps.exceptions_without_effect,
@@ -49,7 +49,7 @@ _CHECKS = (
     items.recency_without_end,
     items.offload_without_effect,
     steps.excerpts_of_long_lines,
-    compaction.compactions_without_gate,
+    gates.compactions_without_gate,
     items.batches_without_effect,
     gates.counts_that_forget,
     steps.tools_that_are_never_taken,

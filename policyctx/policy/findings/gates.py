@@ -1,13 +1,29 @@
-"""Gates that never open, and ends that never come."""
+"""Findings on gates, compactions, the model and the store.
+
+Gates that never open, ends that never come; compactions that repeat or restore nothing; names that
+nobody knows, keys without effect, files that are shared.
+"""
 
 from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any, NamedTuple
 
-from policyctx.definitions.items import PlainValue
+from policyctx.definitions.items import MEDIA_TYPES, WITH_TOOL, WITHOUT_TOOL, PlainValue
+from policyctx.definitions.names import (
+    BUILT_IN_SUMMARIZERS,
+    MODEL_SUMMARIZERS,
+    PATH_FIELDS,
+    PROMPT_FIELDS,
+    is_url,
+)
+from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
+from policyctx.policy import reach
+from policyctx.policy.diagnosing import hint
+from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import Step
+from policyctx.policy.models.compaction import Restore
 from policyctx.policy.models.gates import (
     COMPARISONS,
     GATES,
@@ -19,7 +35,7 @@ from policyctx.policy.models.gates import (
 )
 from policyctx.policy.nodes import Path
 from policyctx.policy.reach import Checked
-from policyctx.policy.values import Duration
+from policyctx.policy.values import Duration, parsed_template
 
 
 class Bound(NamedTuple):
@@ -196,3 +212,225 @@ def lowest(checked: Checked, gate: TokensGate | None) -> tuple[int, str] | None:
         if bound.is_lower
     ]
     return max(bounds, default=None)
+
+
+def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
+    """PC304, for a `compact` whose result can be large enough to open its own gate.
+
+    Only what is limited in tokens is added up: a tail given in tokens, and the restored files.
+    The summary, the system prompt and the pins come on top.
+    """
+    if checked.compact is None:
+        return
+    path, step = checked.compact
+    kept, restored = _tail(checked, step), _restored(checked, step)
+    if kept >= checked.policy.model.context_window:
+        return  # reported as PC324
+    for i, given in enumerate(step.when):
+        opening = lowest(checked, given.tokens)
+        is_alone = given.model_fields_set == {"tokens"}
+        if is_alone and opening is not None and kept + restored >= opening[0]:
+            sentence = (
+                f"`compact` may leave {kept} tokens that it keeps and {restored} that it restores, "
+                f"{kept + restored} with no word of the summary, and runs again from "
+                f"{opening[0]} on"
+            )
+            hint = "raise the gate, or lower `keep_recent` or `restore`"
+            yield checked.warning("PC304", (*path, "when", i, "tokens"), sentence, hint)
+
+
+def compactions_without_gate(checked: Checked) -> Iterator[Diagnostic]:
+    """PC327, for a `compact` without `when`, which summarises however short the list is."""
+    if checked.compact is None or checked.compact[1].when:
+        return
+    path, step = checked.compact
+    share = float(100 * compaction_of(checked.policy, step).min_new)
+    again = f"when {share:g}% of what it replaces is new" if share else "at every one after it"
+    sentence = (
+        f"`compact` has no gate: it summarises before the first model call, and again {again}"
+    )
+    hint = "add a gate, such as `when: {tokens: {at_least: 80%}}`"
+    yield checked.warning("PC327", (*path, "do"), sentence, hint)
+
+
+def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
+    """PC307, for a `restore` that was written although no tool works on files."""
+    if checked.compact is None:
+        return
+    path, step = checked.compact
+    restore = compaction_of(checked.policy, step).restore
+    if _uses_files(checked, restore):
+        return
+    for written in ((*path, "compaction", "restore"), ("compaction", "restore")):
+        if checked.is_written(written) and restore.max_files > 0:
+            sentence = (
+                f"up to {restore.max_files} files are to be restored, but no tool says which file "
+                "it reads"
+            )
+            hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
+            yield checked.warning("PC307", written, sentence, hint)
+            return
+
+
+def unknown_summarizers(checked: Checked) -> Iterator[Diagnostic]:
+    """PC330, for a `summary.by` that names no built-in summarizer; code may register one."""
+    if checked.compact is None:
+        return
+    path, step = checked.compact
+    by = compaction_of(checked.policy, step).summary.by
+    if by in BUILT_IN_SUMMARIZERS:
+        return
+    keys = ("compaction", "summary", "by")
+    written = next(found for found in ((*path, *keys), keys) if checked.is_written(found))
+    sentence = (
+        f"no built-in summarizer is named {by!r}; without "
+        f"`policyctx.register_summarizer({by!r}, …)` no session can be made"
+    )
+    likely = hint(by, BUILT_IN_SUMMARIZERS) or f"built in: {', '.join(BUILT_IN_SUMMARIZERS)}"
+    yield checked.warning("PC330", written, sentence, likely)
+
+
+def prompts_without_use(checked: Checked) -> Iterator[Diagnostic]:
+    """PC332, for a `prompt` that no model reads, and for `rules` that are not in the prompt."""
+    if checked.compact is None:
+        return
+    path, step = checked.compact
+    summary = compaction_of(checked.policy, step).summary
+    if summary.prompt is None:
+        return
+    key, sentence, hint_ = "prompt", "", ""
+    if summary.by == "extractive":
+        sentence = "`prompt` does nothing: the summary is extractive, and no model is asked"
+        hint_ = f"name a summarizer that asks one, such as `by: {MODEL_SUMMARIZERS[0]}`"
+    elif summary.rules and "rules" not in parsed_template(summary.prompt, PROMPT_FIELDS).fields:
+        key, sentence = "rules", "`rules` do nothing: the `prompt` has no `{rules}`"
+        hint_ = "put it into the prompt, or remove the key"
+    keys = ("compaction", "summary", key)
+    written = [found for found in ((*path, *keys), keys) if checked.is_written(found)]
+    if sentence and written:
+        yield checked.warning("PC332", written[0], sentence, hint_)
+
+
+def _uses_files(checked: Checked, restore: Restore) -> bool:
+    """Return whether a tool accesses files in one of the ways that restoration asks for."""
+    return any(
+        fields is not None and source in restore.sources
+        for rule in checked.policy.tools.values()
+        for source, fields in (
+            ("read", rule.reads_file),
+            ("edited", rule.edits_file),
+            ("written", rule.writes_file),
+        )
+    )
+
+
+def _tail(checked: Checked, step: Step) -> int:
+    tokens = compaction_of(checked.policy, step).keep_recent.tokens
+    return 0 if tokens is None else checked.tokens(tokens)
+
+
+def _restored(checked: Checked, step: Step) -> int:
+    restore = compaction_of(checked.policy, step).restore
+    if not _uses_files(checked, restore):
+        return 0
+    return min(restore.max_tokens_total, restore.max_files * restore.max_tokens_per_file)
+
+
+_WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
+_OF_FOLDERS = {
+    "sync": "an object is durable when the service says so",
+    "mode": "the service decides who may read an object",
+}
+
+
+def unknown_tokenizers(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC331, for a `model.tokenizer` that names no built-in one; code may register one."""
+    name = checked.policy.model.tokenizer
+    if not isinstance(name, str) or name in TOKENIZERS:
+        return
+    sentence = (
+        f"no built-in tokenizer is named {name!r}; without "
+        f"`policyctx.register_tokenizer({name!r}, …)` no session can be made"
+    )
+    likely = hint(name, TOKENIZERS) or f"built in: {', '.join(TOKENIZERS)}"
+    yield checked.warning("PC331", ("model", "tokenizer"), sentence, likely)
+
+
+def shared_files(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC311, for a `path` that does not tell items apart, where files overwrite one another."""
+    store = checked.policy.store
+    if store.on_conflict != "overwrite":
+        return
+    fields = parsed_template(store.path, PATH_FIELDS).fields
+    if (shared := _shared(checked, fields)) is not None:
+        which, missing = shared
+        overwritten = (
+            "different items share a file, and `on_conflict: overwrite` keeps only the last"
+        )
+        hint = f"put `{{{missing}}}` into the path, or use `on_conflict: suffix`"
+        yield checked.warning("PC311", ("store", "path"), f"{overwritten}: {which}", hint)
+    elif store.escape == "_" and _saved_types(checked):
+        sentence = "ids that differ in other signs alone share a file, and `on_conflict: overwrite`"
+        hint = "use `escape: percent` or `on_conflict: suffix`"
+        yield checked.warning("PC311", ("store", "escape"), f"{sentence} keeps only the last", hint)
+
+
+def _shared(checked: reach.Checked, fields: frozenset[str]) -> tuple[str, str] | None:
+    """Say which items share a file, and name the field that would tell them apart."""
+    saved = _saved_types(checked)
+    if fields.isdisjoint({"item_id", "tool_use_id"}):
+        types = reach.outermost(checked, saved)
+        return (f"{', '.join(types)} with no id in the path", "item_id") if types else None
+    if "item_id" not in fields:
+        types = reach.outermost(checked, [t for t in saved if checked.kind(t) in _WITHOUT_OWN_CALL])
+        if types:
+            return f"{', '.join(types)} with no tool_use_id", "item_id"
+    if "item_type" not in fields and WITH_TOOL.issubset(map(checked.kind, saved)):
+        return "a call and its result, which have one id", "item_type"
+    return None
+
+
+def _saved_types(checked: reach.Checked) -> list[str]:
+    """The types of which a file may be written, those that go along with others included."""
+    saved: dict[str, None] = {}
+    for _, step in checked.steps:
+        if step.action.saves:
+            types = reach.taken_types(checked, step)
+            kinds = WITH_TOOL.intersection(map(checked.kind, types))
+            saved |= dict.fromkeys(types)
+            if kinds and step.action.leaves_nothing:
+                saved |= dict.fromkeys(sorted(WITH_TOOL))
+            inputs = step.select.with_input
+            if "tool_result" in kinds and inputs is not None and inputs.tools:
+                saved["tool_call"] = None
+    return list(saved)
+
+
+def keys_of_another_root(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC342, for keys that only folders know in a store at a URL, and the other way round."""
+    if is_url(checked.policy.store.root):
+        for key, why in _OF_FOLDERS.items():
+            if checked.is_written(("store", key)):
+                sentence = f"`{key}` has no effect in a store at a URL: {why}"
+                yield checked.warning("PC342", ("store", key), sentence, "remove it")
+        return
+    if checked.is_written(("store", "timeout")):
+        sentence = "`timeout` has no effect in a folder: it is for a store at a URL"
+        yield checked.warning("PC342", ("store", "timeout"), sentence, "remove it")
+
+
+def useless_spilling(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC350, for a `spill_to` that nothing uses, and PC351, for one that changes names."""
+    store = checked.policy.store
+    if store.spill_to is None:
+        return
+    if not is_url(store.root):
+        sentence = "`spill_to` has no effect in a folder: it is for a store at a URL"
+        yield checked.warning("PC350", ("store", "spill_to"), sentence, "remove it")
+    elif store.on_conflict == "error":
+        sentence = (
+            "`on_conflict: error` does not hold for texts that wait in `spill_to`: each gets a name"
+            " of its own, since what is taken cannot be asked"
+        )
+        hint = "remove `spill_to`, or let conflicts get a suffix"
+        yield checked.warning("PC351", ("store", "spill_to"), sentence, hint)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, islice
 
 from policyctx.definitions import tokenizers
-from policyctx.definitions.fields import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import NEVER_REPLACED, NEVER_TAKEN, WITHOUT_TOOL
+from policyctx.definitions.names import FIELDS, PLACEHOLDER_FIELDS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.lookup import parent, widest_wording
@@ -15,8 +15,7 @@ from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
 from policyctx.policy.models.rules import Globs, Match, Placeholder, TextMatch
 from policyctx.policy.nodes import Node, Path, sections
-from policyctx.policy.templates import parsed_template
-from policyctx.policy.values import Share, amount
+from policyctx.policy.values import Share, amount, parsed_template
 
 
 def caught_types(checked: reach.Checked) -> Iterator[Diagnostic]:

@@ -4,15 +4,14 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Literal
 
-from policyctx.definitions.fields import EXTENT_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import MEDIA_TYPES
+from policyctx.definitions.names import EXTENT_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.models import Step, Threshold
 from policyctx.policy.models.rules import KeepRecent, Placeholder
 from policyctx.policy.nodes import Path, sections
-from policyctx.policy.templates import parsed_template
-from policyctx.policy.values import Share
+from policyctx.policy.values import Share, parsed_template
 
 _SHOWN = 4
 _SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})

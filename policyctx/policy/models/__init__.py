@@ -7,7 +7,7 @@ from pydantic import Field, Strict
 from policyctx.definitions.names import DEFAULT
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Rounding
 from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
-from policyctx.policy.models.compaction import Compaction
+from policyctx.policy.models.compaction import Carry, Compaction
 from policyctx.policy.models.rules import (
     ItemRule,
     KeepRecent,
@@ -128,6 +128,9 @@ class Policy(Threshold):
     """Where offloaded content goes, and how it is written."""
     compaction: Compaction = Compaction()
     """How history is replaced by a summary."""
+    carry: Annotated[Carry | None, Field(examples=[{"max_tokens": 2000, "files": 10}])] = None
+    """What the hook of Claude Code adds at a compaction that the host makes by itself. Default:
+    nothing."""
     steps: Annotated[
         tuple[Step, ...],
         Strict(strict=False),

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from policyctx.definitions.fields import PROMPT_FIELDS, RESTORED_FIELDS, SUMMARY_FIELDS
+from policyctx.definitions.names import PROMPT_FIELDS, RESTORED_FIELDS, SUMMARY_FIELDS
 from policyctx.policy.models.base import (
     Amount,
     Count,
@@ -193,6 +193,18 @@ class CompactionWording(Section):
     """The message with a restored file."""
     restored_reply: str = "Noted, file content restored."
     """The assistant's reply to it; empty for none."""
+
+
+class Carry(Section):
+    """What of the user's orders, exact values, open tasks and edited files a host's own compaction
+    must not lose.
+    """
+
+    max_tokens: Annotated[int, Field(ge=1)] = 2000
+    """Tokens of what is delivered after a summary that lacks it. Prohibitions come first, then
+    orders, exact values, tasks and files, of each the newest."""
+    files: Count = 10
+    """The newest so many edited files are delivered."""
 
 
 class Compaction(Section):

@@ -4,9 +4,14 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from policyctx.definitions.fields import GAP_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.items import Author, BuiltInType
-from policyctx.definitions.names import CUT_MARK, DEFAULT, NUMBER_SEPARATOR
+from policyctx.definitions.names import (
+    CUT_MARK,
+    DEFAULT,
+    GAP_FIELDS,
+    NUMBER_SEPARATOR,
+    PLACEHOLDER_FIELDS,
+)
 from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
 from policyctx.policy.values import flag_or_map, short_form, template_of
 
@@ -78,7 +83,6 @@ Wording = Annotated[
         short_form("text", str, "a string"), json_schema_input_type=_Text | Placeholder
     ),
 ]
-
 
 Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
 

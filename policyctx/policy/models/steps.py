@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from policyctx.definitions.actions import STEP_ACTIONS, Action, Do
-from policyctx.definitions.fields import SESSION_FIELDS
+from policyctx.definitions.names import SESSION_FIELDS
 from policyctx.policy import values
 from policyctx.policy.models.base import ByteSize, Duration, Names, Section
 from policyctx.policy.models.compaction import Compaction

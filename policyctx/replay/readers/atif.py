@@ -1,8 +1,9 @@
-"""Trajectories in ATIF 1.4 to 1.7, as Harbor and Terminal-Bench write them for any agent.
+"""Trajectories in ATIF up to 1.8, as Harbor and Terminal-Bench write them for any agent.
 
 A document, or one a line. A step of the agent is a reply, with its calls and their results. Where
 some steps have metrics, only these are model calls, since some agents write each call of a reply as
-a step. A sub-agent is a recording of its own.
+a step. A sub-agent is a recording of its own. A step may say that a compaction took place; else it
+shows in a prompt that is much shorter than the one before.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,7 @@ _OF_STEP = frozenset({
     "llm_call_count", "extra",
 })  # fmt: skip
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
-# A prompt that has less than this share of the one before, after words of a program, is another.
+# A prompt that has less than this share of the one before is of another context.
 _SHRUNK = 0.5
 
 
@@ -78,15 +79,18 @@ def _read(
     """Yield a trajectory, and what a sub-agent of Claude Code did in steps of the same list."""
     agent = mapping(trajectory.get("agent"))
     is_billed = any(_billed(mapping(mapping(step).get("metrics"))) for step in steps())
-    own, side = (_Trajectory(agent, is_billed=is_billed) for _ in range(2))
+    agents = {"": _Trajectory(agent, is_billed=is_billed)}
     for step in steps():
-        is_side = mapping(mapping(step).get("extra")).get("is_sidechain") is True
-        (side if is_side else own).read(step)
+        extra = mapping(mapping(step).get("extra"))
+        is_side = extra.get("is_sidechain") is True
+        of = word(extra.get("agent_id")) or "sidechain" if is_side else ""
+        agents.setdefault(of, _Trajectory(agent, is_billed=is_billed)).read(step)
+    own = agents.pop("").builder
     if not is_billed and (total := _sum(mapping(trajectory.get("final_metrics")))) is not None:
-        own.builder.bill_together(total)
-    yield own.builder.recording(name, FORMAT)
-    if not side.builder.is_empty:
-        yield side.builder.recording(names.after("sidechain"), FORMAT)
+        own.bill_together(total)
+    yield from own.found(name, FORMAT)
+    for of, one in agents.items():
+        yield from one.builder.found(names.after(of), FORMAT)
 
 
 class _Trajectory:
@@ -100,6 +104,10 @@ class _Trajectory:
         self._prompt = 0
         self._said: list[Message] = []
         """What others than the agent said since it was called."""
+        self._open: list[str] = []
+        """The ids of calls without a result."""
+        self._is_compacted = False
+        """Whether a step after the last call says that the context was replaced."""
 
     def read(self, value: object) -> None:
         """Take a step."""
@@ -112,6 +120,11 @@ class _Trajectory:
         for field in sorted(step.keys() - _OF_STEP):
             if step[field] and isinstance(step[field], dict | list):
                 builder.miss(f"field {field} of a step", step[field])
+        managed = mapping(mapping(step.get("extra")).get("context_management"))
+        if managed.get("type") == "compaction":
+            self._is_compacted, self._said = True, []
+            builder.pass_over("notice of a compaction")
+            return
         calls = [
             function_call(one.get("tool_call_id"), one.get("function_name"), one.get("arguments"))
             for one in builder.objects(step.get("tool_calls"), "record that is not a call")
@@ -125,11 +138,18 @@ class _Trajectory:
             self._call(step)
         if message["content"] or calls:
             self._add(message)
-        self._observe(mapping(step.get("observation")).get("results"), calls)
+        self._open += [call["id"] for call in calls]
+        self._observe(mapping(step.get("observation")).get("results"))
 
     def _add(self, message: Message) -> None:
         if self.builder.add(message) and message["role"] in {"system", "user"}:
             self._said.append(message)
+
+    def _answer(self, call_id: str, content: object, *, failed: bool = False) -> None:
+        if call_id in self._open:
+            self._open.remove(call_id)
+        result = {"role": "tool", "tool_call_id": call_id, "content": content}
+        self._add(result | ({"is_error": True} if failed else {}))
 
     def _call(self, step: Record) -> None:
         metrics, count = mapping(step.get("metrics")), step.get("llm_call_count")
@@ -141,47 +161,52 @@ class _Trajectory:
         if number(count) > 1 and metrics:
             self.builder.miss("sum of several calls", metrics)
             billed = None
+        for call_id in [*self._open]:
+            self._answer(call_id, "")  # what came back was empty; no API takes a call without it
         prompt = billed.prompt if billed else 0
-        if self._said and 0 < prompt < self._prompt * _SHRUNK:
+        if self._is_compacted or 0 < prompt < self._prompt * _SHRUNK:
             first = [one for one in self.builder.context if one not in self._said][:2]
             heads = [one for one in first if one["role"] in {"system", "user"}]
             self.builder.begin_anew([*heads, *self._said], why="compaction")
         model = word(step.get("model_name")) or self._model
         self.builder.called(billed, model, seconds(step.get("timestamp")), tools=self._tools)
-        self._prompt, self._said = prompt or self._prompt, []
+        self._prompt, self._said, self._is_compacted = prompt or self._prompt, [], False
 
-    def _observe(self, values: PlainValue, calls: list[Record]) -> None:
+    def _observe(self, values: PlainValue) -> None:
         """Add results; of those that name no call, the last goes to the last call without one.
 
-        Some agents have one result for all calls of a step: it is that of the last call, and those
-        of the others are empty. A result beside calls is a message to the agent.
+        Some agents have one result for all calls of a step: it is that of the last call. A result
+        beside calls is a message to the agent.
         """
         results = [*self.builder.objects(values, "record that is not a result")]
         named = {word(one.get("source_call_id")) for one in results}
-        open_ids = [call["id"] for call in calls if call["id"] not in named]
         loose = [one for one in results if not word(one.get("source_call_id"))]
-        for call_id in open_ids[: -len(loose)] if loose else ():
-            self._add({"role": "tool", "tool_call_id": call_id, "content": ""})
+        open_ids = [one for one in self._open if one not in named]
         open_ids = open_ids[-len(loose) :] if loose else []
         for result in results:
-            content = self._content(result.get("content"))
+            extra = mapping(result.get("extra"))
+            # Harbor shows results of Claude Code together with what its screen has of them.
+            beside = mapping(extra.get("tool_result_metadata"))
+            content = mapping(beside.get("raw_tool_result")).get("content")
+            if not isinstance(content, str | list):
+                content = self._content(result.get("content"))
             call_id = word(result.get("source_call_id")) or (open_ids.pop(0) if open_ids else "")
             if call_id:
-                shown = {"role": "tool", "tool_call_id": call_id, "content": content}
-                failed = mapping(result.get("extra")).get("is_error") is True
-                self._add(shown | ({"is_error": True} if failed else {}))
+                failed = True in (extra.get("is_error"), extra.get("tool_result_is_error"))
+                self._answer(call_id, content, failed=failed)
             elif content:
                 self._add({"role": "user", "content": content})
 
     def _content(self, value: PlainValue) -> str | list[Record]:
-        """Return a text, or parts of which the images are files beside the trajectory."""
+        """Return a text, or parts; images and sounds are files beside the trajectory."""
         if not isinstance(value, list):
             return word(value)
         parts: list[Record] = []
         for part in self.builder.objects(value, "record that is not a part"):
             kind, source = part.get("type"), mapping(part.get("source"))
-            if kind == "image":
-                parts.append({"type": "image_url", "image_url": {"url": word(source.get("path"))}})
+            if kind in ("image", "audio"):
+                shown = f"{kind}_url"
+                parts.append({"type": shown, shown: {"url": word(source.get("path"))}})
             else:
                 parts.append({"type": "text", "text": word(part.get("text"))})
                 if kind != "text":

@@ -69,6 +69,8 @@ class RecordingBuilder:
         self._new: list[Message] = []
         self._left: list[Message] = []
         """What was in a context that no call was made with, when it was begun anew."""
+        self._left_since: list[Message] = []
+        """What of these came after the last call and before a compaction."""
         self._anew = True
         self._why_anew: Anew | None = None
         self._sum: SummedBill | None = None
@@ -146,15 +148,20 @@ class RecordingBuilder:
                 self.add(message)
             return
         self._left += self._new
+        self._left_since = [*self._left_since, *self._new] if why == "compaction" else []
         self._new, self.context = [], []
         self.mark_anew(why)
         for message in kept:
             self.add(message)
 
     def mark_anew(self, why: Anew) -> None:
-        """Say why the next call has another context, where no message is read."""
+        """Say why the next call has another context, where no message is read.
+
+        A change after a compaction and before a call is a part of it.
+        """
         self._anew = True
-        self._why_anew = why if self._calls else None
+        if self._calls and self._why_anew != "compaction":
+            self._why_anew = why
 
     def leave(self, message: Message) -> None:
         """Count a message that is not in the context, as one that no call was made with."""
@@ -176,9 +183,10 @@ class RecordingBuilder:
         new = tuple(self._new)
         anew = self._anew
         why = self._why_anew
-        beside = marks, why, window, call_id
+        beside = marks, why, window, call_id, tuple(self._left_since)
         call = ModelCall(new, anew, usage, language_model, at, system, tools, *beside)
         self._calls.append(call)
+        self._left_since = []
         self._new, self._anew, self._why_anew = [], False, None
         return len(self._calls) - 1
 

@@ -29,7 +29,7 @@ from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder, usage
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
-from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
+from policyctx.replay.readers.values import Record, mapping, objects, seconds, texts, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Usage
@@ -161,6 +161,8 @@ class ClaudeAgent:
         """What that branch holds so far; the builder does not have it yet."""
         self._is_compacted = False
         """Whether the next root follows a compaction."""
+        self._kept: list[str] = []
+        """The uuids of what a compaction leaves behind its summary, which comes next."""
         self._newest = _Link()
         self._by_uuid: dict[str, _Link] = {}
         self._said: dict[tuple[str, ...], str] = {}
@@ -183,7 +185,10 @@ class ClaudeAgent:
     def pass_over(self, record: Record, what: str, *, known: bool = True) -> None:
         """Count a record that is not a message, which may be a link between others all the same."""
         self.builder.pass_over(what, known=known, record=record)
-        self._is_compacted |= record.get("subtype") == "compact_boundary"
+        if record.get("subtype") == "compact_boundary":
+            self._is_compacted = True
+            kept = mapping(mapping(record.get("compactMetadata")).get("preservedMessages"))
+            self._kept = texts(kept.get("uuids"))
         if "uuid" in record:
             self._remember(record, self._link(record))
 
@@ -199,7 +204,20 @@ class ClaudeAgent:
             node = self._appended(record, message, link)
         self._bill(node, message)
         self._learn_calls(node, message)
+        if record.get("isCompactSummary") is True:
+            node = self._keep(node)
         self._remember(record, _Link(node, word(record.get("uuid"))))
+
+    def _keep(self, node: _Node) -> _Node:
+        """Put behind a summary what its compaction kept, and return the newest message."""
+        found = (self._by_uuid[one].node for one in self._kept if one in self._by_uuid)
+        self._kept = []
+        for old in {id(one): one for one in found}.values():
+            if old is not None and node is self._tip:
+                node = self._tip = _Node(old.message, node, old.after, is_said=old.is_said)
+                self._learn_calls(node, node.message)
+                self.builder.add(node.message)
+        return node
 
     def attach(self, record: Record, text: str, *, is_said: bool = False) -> None:
         """Add an attachment to the user message that it follows, or as a message of its own.

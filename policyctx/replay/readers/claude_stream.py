@@ -15,7 +15,16 @@ from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder, usage
 from policyctx.replay.readers.chat import miss_unknown
 from policyctx.replay.readers.source import Source
-from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, size_of, word
+from policyctx.replay.readers.values import (
+    Record,
+    mapping,
+    number,
+    objects,
+    seconds,
+    size_of,
+    texts,
+    word,
+)
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -72,6 +81,9 @@ class _Agent:
         """How many of them have their part of a sum, or get none."""
         self._sums = [0, 0]
         """The prompts and the outputs of all of them."""
+        self._by_uuid: dict[str, Message] = {}
+        self._kept: list[Message] | None = None
+        """What a compaction leaves behind its summary, which comes next."""
 
     def read(self, record: Record) -> None:
         self.builder.records += 1
@@ -85,9 +97,13 @@ class _Agent:
                 self.builder.pass_over("API error")
             else:
                 self._say(message, record)
+            self._by_uuid[word(record.get("uuid"))] = (self.builder.context or [shown])[-1]
             return
         subtype = word(record.get("subtype"))
         if subtype == "compact_boundary":
+            preserved = mapping(mapping(record.get("compact_metadata")).get("preserved_messages"))
+            kept = preserved.get("uuids")
+            self._kept = [self._by_uuid[one] for one in texts(kept) if one in self._by_uuid]
             self.builder.begin_anew(why="compaction")
         elif kind == "result":
             self._share(usage(record.get("usage")))
@@ -97,7 +113,12 @@ class _Agent:
     def _hear(self, shown: Message, record: Record) -> None:
         self._is_open = False
         blocks = objects(shown["content"])
-        if record.get("isSynthetic") is True:
+        if self._kept is not None:
+            self.builder.add(written_by("summary", shown))
+            for one in {id(one): one for one in self._kept}.values():
+                self.builder.add(one)
+            self._kept = None
+        elif record.get("isSynthetic") is True:
             self.builder.add(written_by("program", shown))
         elif any(block.get("type") == "tool_result" for block in blocks):
             self.builder.extend("user", blocks)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from policyctx.definitions.items import Message, written_by
+from policyctx.definitions.items import Message, author_of, written_by
 from policyctx.messages.json_text import compact_json
 from policyctx.replay.readers.building import RecordingBuilder, tool_result, tool_use
 from policyctx.replay.readers.home import Home
@@ -127,6 +127,8 @@ _HEAD = {"sessionId", "projectHash"}
 _MESSAGES = ("user", "gemini")
 # What the program says of the project, before the first prompt.
 _CONTEXT = "<session_context>"
+# How a summary begins that a compaction leaves.
+_SNAPSHOT = "<state_snapshot>"
 _FOLDER = re.compile(r"Workspace Directories:\*\*\s+- (.+)")
 # What the program tells its user.
 _NOT_PROMPT = ("info", "error", "warning")
@@ -218,7 +220,8 @@ class _GeminiSession:
             for message in new[len(old) :]:
                 self.builder.add(message)
         else:
-            self.builder.begin_anew(new, why="change")
+            new_summary = any(author_of(one) == "summary" and one not in old for one in new)
+            self.builder.begin_anew(new, why="compaction" if new_summary else "change")
 
     def _key(self, record: Record) -> str:
         return word(record.get("id")) or f"#{len(self._turns)}"
@@ -234,10 +237,12 @@ class _GeminiSession:
         return [self._marked(message) for message in said]
 
     def _marked(self, message: Message) -> Message:
-        """Return a message, which says if the program wrote it, and learn the folder from it."""
+        """Return a message, which says who wrote it, and learn the folder from it."""
         content = message["content"]
         first = next(iter(objects(content)), {})
         text = content if isinstance(content, str) else word(first.get("text"))
+        if text.startswith(_SNAPSHOT):
+            return written_by("summary", message)
         if not text.startswith(_CONTEXT):
             return message
         folder = _FOLDER.search(text)

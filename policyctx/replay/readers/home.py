@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where an agent keeps its sessions, unless it is told otherwise."""
+    """The default place of an agent's sessions."""
 
     folder: str
     """Such as `~/.claude/projects`."""
@@ -24,6 +24,8 @@ class Home:
     """The beginning of `folder` that the variable replaces, such as `~/.claude`."""
     agent: str = ""
     """Whose folder it is, where the reader's format is named after another agent."""
+    editor: str = ""
+    """The folder of an editor in it, where each editor has one alike."""
 
     def path(self, environment: Mapping[str, str] = os.environ) -> Path:
         """Return the folder, as the environment has it."""
@@ -48,7 +50,7 @@ def editor_homes(folder: str, files: str, *, agent: str = "") -> tuple[Home, ...
     """
     settings, variable = _SETTINGS.get(sys.platform, ("~/.config", "XDG_CONFIG_HOME"))
     return tuple(
-        Home(f"{settings}/{editor}/User/{folder}", files, variable, settings, agent)
+        Home(f"{settings}/{editor}/User/{folder}", files, variable, settings, agent, editor)
         for editor in _EDITORS
     )
 

@@ -1,4 +1,4 @@
-"""Sessions of OpenCode: its database, or what `opencode export` writes of one.
+"""Sessions of OpenCode and of Kilo's command line, which is made of it: its database, or an export.
 
 Both hold messages and their parts.
 
@@ -19,7 +19,11 @@ from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
 FORMAT = "opencode"
-HOMES = (Home("~/.local/share/opencode", "opencode*.db", "XDG_DATA_HOME", "~/.local/share"),)
+_DATA = "XDG_DATA_HOME", "~/.local/share"
+HOMES = (
+    Home("~/.local/share/opencode", "opencode*.db", *_DATA),
+    Home("~/.local/share/kilo", "kilo*.db", *_DATA, agent="kilo-code"),
+)
 
 _CLEARED = "[Old tool result content cleared]"
 _INTERRUPTED = "[Tool execution was interrupted]"

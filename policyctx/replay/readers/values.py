@@ -27,6 +27,11 @@ def objects(value: object) -> list[Record]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
+def texts(value: object) -> list[str]:
+    """Return the texts of a list; anything else is an empty one."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
 def number(value: object) -> int:
     """Return a count from 0 to `MOST_TOKENS`; anything else is 0."""
     if isinstance(value, bool) or not isinstance(value, int):

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import IO, Self, cast
 
 from policyctx.store.backend import FileStatus
-from policyctx.store.local.folder import NEW_FILE, READING, check_regular
-from policyctx.store.local.lock import Lock, is_held
+from policyctx.store.local.folder import NEW_FILE, READING, Lock, check_regular, is_held
 from policyctx.store.local.write import (
     Batch,
     LogFile,

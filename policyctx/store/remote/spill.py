@@ -14,11 +14,10 @@ from threading import RLock
 from typing import Protocol
 
 from policyctx.errors import StoreError
-from policyctx.store.backend import AwayError, Backend, StoreUrl, random_name
+from policyctx.store.backend import AwayError, Backend, StoreUrl, is_temporary, random_name
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.index import GRACE_S
 from policyctx.store.journal import JOURNAL
-from policyctx.store.naming import is_temporary
 from policyctx.store.remote.client import ObjectClient, ObjectInfo
 
 # Segments that can no longer be uploaded.

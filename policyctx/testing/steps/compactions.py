@@ -7,17 +7,22 @@ from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 
-from policyctx.compaction.assembly import ITEM_TYPE, CompactStats, SummaryRequest
+from policyctx.compaction.assembly import ITEM_TYPE, CompactStats, History, SummaryRequest
+from policyctx.compaction.carrying import carried
+from policyctx.compaction.points import points_of
 from policyctx.compaction.prompt import instructions, recorded_parts, transcript
 from policyctx.messages.shapes.responses import OUTPUT_TYPES
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.policy.models.compaction import Carry
 from policyctx.testing.contents import Message, ToolResult, compact, filler
 from policyctx.testing.failures import OutcomeError, WordingError
+from policyctx.testing.faults import ScriptedModel, ScriptedSummarizer
 from policyctx.testing.kinds import Amount, Size, amount
 from policyctx.testing.selecting import Returned
 from policyctx.testing.step_definitions import given, then, when
 from policyctx.testing.steps.files import bytes_of
-from policyctx.testing.world import ScriptedModel, ScriptedSummarizer, World
+from policyctx.testing.world import World
+from policyctx.tokens.counter import counter_for
 from policyctx.turns.compacting import Compacted
 from policyctx.turns.result import Result
 
@@ -71,6 +76,36 @@ def _(
     scripted = policyctx_world.script_summarizer()
     scripted.failures, scripted.why = times, why
     scripted.status, scripted.retry_after = status, seconds
+
+
+@when(
+    "the host compacts to {text:text}",
+    'the host compacts to "The parser is done."',
+)
+def _(policyctx_world: World, text: str) -> None:
+    """The host itself replaces the whole context by this summary, as Claude Code does. What the
+    policy's `carry` delivers behind it is compared with it; the context stays as it is.
+    """
+    policyctx_world.host_summary = text
+
+
+@then(
+    "(only {texts:names}|nothing) is carried",
+    'only "Never push to main." is carried',
+    "nothing is carried",
+)
+def _(policyctx_world: World, texts: tuple[str, ...] = ()) -> None:
+    """Exactly these orders, exact values, tasks and files are delivered behind the host's summary,
+    in their order.
+    """
+    summary, policy = policyctx_world.host_summary, policyctx_world.policy
+    if summary is None:
+        raise WordingError('no compaction was made; write `When the host compacts to "…"`')
+    settings, count = policy.policy.carry, counter_for(policy.model.tokenizer).count
+    points = points_of(History(policyctx_world.messages)) if settings else []
+    found = [one.text for one in carried(points, summary, settings or Carry(), count)]
+    if found != list(texts):
+        raise OutcomeError(", ".join(texts) or "nothing", ", ".join(found) or "nothing")
 
 
 @given("each try is billed {tokens:number} tokens", "each try is billed 1000 tokens")

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from policyctx.testing.failures import WordingError
+from policyctx.testing.faults import FORBIDDEN, FULL
 from policyctx.testing.functions import yaml_values
 from policyctx.testing.policies import named_source, written_source
-from policyctx.testing.reporting import shown_path
-from policyctx.testing.running import running_step
+from policyctx.testing.reporting import running_step, shown_path
 from policyctx.testing.step_definitions import given, when
-from policyctx.testing.world import FORBIDDEN, FULL, World
+from policyctx.testing.world import World
 
 if TYPE_CHECKING:
     import pytest

@@ -6,13 +6,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
-from policyctx.definitions.gates import Gate, Kind
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyError, present
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import metadata_of
-from policyctx.policy.models.gates import COMPARISONS, Gates, Limits
+from policyctx.policy.models.gates import COMPARISONS, Gate, Gates, Kind, Limits
 from policyctx.policy.nodes import model_in
 from policyctx.policy.sources import PolicySource
 
@@ -84,7 +83,6 @@ _NUMBERS: dict[Kind, st.SearchStrategy[Any]] = {
     "seconds": st.sampled_from(["0s", "5m", "cache_ttl"]),
 }
 
-
 # The keys of a gate that are not comparisons.
 _OWN_KEYS: dict[str, st.SearchStrategy[Any]] = {
     "types": st.lists(_TYPES),
@@ -149,7 +147,6 @@ _SELECTS = st.builds(
     ),
 )
 
-
 _UNIT = st.sampled_from(["item", "message", "group", "turn"])
 _DROPPED = st.builds(
     lambda select, unit: select | unit,
@@ -199,7 +196,6 @@ def _without_batches(value: PlainValue) -> PlainValue:
 
 
 _PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
-
 
 _SUMMARIES = st.fixed_dictionaries(
     {"by": st.just("anthropic")},

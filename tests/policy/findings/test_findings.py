@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import Diagnostic
-from policyctx.policy.codes import FINDINGS
 from policyctx.policy.consistency import inconsistencies, path_in_inherited
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import extended, resolved
@@ -13,6 +12,7 @@ from policyctx.policy.models import Policy
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource, policy_source, preset_names
 from tests.policies import HEAD
+from tests.policy.codes import FINDINGS
 
 
 def cases() -> list[tuple[str, list[str]]]:

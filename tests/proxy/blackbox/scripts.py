@@ -18,7 +18,8 @@ Call: TypeAlias = tuple[str, str, dict[str, Any]]
 class Reply:
     """One scripted answer: a text, calls, or both, after thinking if wanted.
 
-    Another `status` than 200 answers with an error. The rest are faults of a stream: `cut_after`
+    `tokens` are what its prompt is billed, in place of what its bytes say. Another `status` than
+    200 answers with an error. The rest are faults of a stream: `cut_after`
     ends the connection after so many events, `pause` waits before each event but the first
     (seconds), `gzip` compresses, `events` repeats the text in so many events.
     """
@@ -26,6 +27,7 @@ class Reply:
     text: str = ""
     calls: tuple[Call, ...] = ()
     thinks: bool = False
+    tokens: int | None = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     cut_after: int | None = None

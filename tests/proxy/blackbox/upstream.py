@@ -272,7 +272,7 @@ def _message(server: Upstream, body: Body, reply: Reply) -> Body:
         "stop_reason": "tool_use" if reply.calls else "end_turn",
         "stop_sequence": None,
         "usage": {
-            "input_tokens": tokens_of(body),
+            "input_tokens": reply.tokens or tokens_of(body),
             "output_tokens": max(1, len(json.dumps(content)) // BYTES_PER_TOKEN),
         },
     }

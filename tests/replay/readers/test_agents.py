@@ -133,6 +133,18 @@ def test_a_session_of_gemini_may_get_a_new_list_of_messages() -> None:
     assert len(recording.calls[1].new) == 2
 
 
+def test_a_new_list_of_gemini_with_a_snapshot_is_a_compaction() -> None:
+    reply = {"id": "2", "type": "gemini", "content": "so"}
+    snapshot = {"id": "4", "type": "user", "content": [{"text": "<state_snapshot>All is read."}]}
+    small = [GO, snapshot, {"id": "5", "type": "gemini", "content": "Got it."}]
+    longer = {**small[2], "content": "Got it. So:"}
+    ending = [{"$set": {"messages": small}}, longer, {**reply, "id": "6"}]
+    masked = {"$set": {"messages": [{**GO, "content": "in short"}, snapshot, longer]}}
+    recording = read_one([LINES_HEAD, GO, reply, *ending, masked, {**reply, "id": "7"}])
+    assert [call.why_anew for call in recording.calls] == [None, "compaction", "change"]
+    assert author_of(recording.calls[1].new[1]) == "summary"
+
+
 def test_a_new_list_of_gemini_that_says_the_same_changes_nothing() -> None:
     response = {"functionResponse": {**SHOWN["functionResponse"], "id": "a"}}
     reply = {

@@ -49,11 +49,15 @@ def results_of(recording: Recording) -> list[tuple[str | None, str]]:
 HEAD = (said("Be brief.", "system"), said("List."))
 
 
-@pytest.mark.parametrize("version", ["1.4", "1.5", "1.6", "1.7"])
+@pytest.mark.parametrize("version", ["1.4", "1.7", "1.8"])
 def test_a_step_of_the_agent_is_a_call_with_its_results_and_its_bill(version: str) -> None:
     metrics = {
         "prompt_tokens": 900, "completion_tokens": 7, "cached_tokens": 500, "cost_usd": 0.1,
-        "extra": {"cache_creation_input_tokens": 300}, "prompt_token_ids": [1, 2],
+        "extra": {
+            "cache_creation_input_tokens": 300,
+            "cache_creation": {"ephemeral_1h_input_tokens": 200, "ephemeral_5m_input_tokens": 100},
+        },
+        "prompt_token_ids": [1, 2],
     }  # fmt: skip
     recording = document_of(
         trajectory(
@@ -67,7 +71,7 @@ def test_a_step_of_the_agent_is_a_call_with_its_results_and_its_bill(version: st
     assert roles(recording) == ["system", "user", "assistant", "tool", "tool", "assistant"]
     assert lengths(recording) == [2, 5]
     first, second = recording.calls
-    assert first.usage == Usage(100, 500, 300, 7)
+    assert first.usage == Usage(100, 500, 300, 7, 200)
     assert (first.language_model, second.language_model) == ("gpt-x", "gpt-y")
     assert (first.at, first.tools) == (1_767_225_600.0, TOOLS)
     assert results_of(recording) == [("a", "a.txt"), ("b", "b.txt")]
@@ -114,7 +118,7 @@ def test_a_sum_of_several_calls_is_no_bill_of_one() -> None:
     ("names", "results", "expected"),
     [
         pytest.param(["a"], [{"content": "x"}], [("a", "x")], id="one"),
-        pytest.param(["a", "b"], [{"content": "x"}], [("a", ""), ("b", "x")], id="for all"),
+        pytest.param(["a", "b"], [{"content": "x"}], [("b", "x"), ("a", "")], id="for all"),
         pytest.param(
             ["a", "b"],
             [{"content": "x"}, {"source_call_id": "a", "content": "y"}],
@@ -128,18 +132,43 @@ def test_a_sum_of_several_calls_is_no_bill_of_one() -> None:
             [("a", "x")],
             id="parts",
         ),
-        pytest.param(["a"], [], [], id="none"),
+        pytest.param(["a", "b"], [], [("a", ""), ("b", "")], id="none"),
     ],
 )
 def test_each_result_belongs_to_a_call(
     names: list[str], results: list[Any], expected: list[tuple[str, str]]
 ) -> None:
-    recording = document_of(trajectory(*HEAD, agent("So.", *names, results=results)))
+    recording = document_of(
+        trajectory(*HEAD, agent("So.", *names, results=results), agent("Done."))
+    )
     assert results_of(recording) == expected
 
 
-def test_a_result_that_failed_is_known() -> None:
-    results = [{"source_call_id": "a", "content": "no file", "extra": {"is_error": True}}]
+def test_a_call_that_waits_at_the_end_has_no_result() -> None:
+    recording = document_of(trajectory(*HEAD, agent("", "a", results=[])))
+    assert results_of(recording) == []
+
+
+def test_a_result_is_what_the_model_was_shown_and_not_the_screen() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iA"}}
+    results = [
+        {
+            "source_call_id": name,
+            "content": "x\n\n[stdout]\nx",
+            "extra": {"tool_result_metadata": {"raw_tool_result": {"content": content}}},
+        }
+        for name, content in (("a", "x\n"), ("b", [{"type": "text", "text": "y"}, image]))
+    ]
+    recording = document_of(trajectory(*HEAD, agent("", "a", "b", results=results)))
+    kinds = [(item.kind, item.text) for item in items_of(recording.messages())][-3:]
+    assert kinds[:2] == [("tool_result", "x\n"), ("tool_result", "y")]
+    assert kinds[2][0] == "image"
+    assert recording.not_understood == {}
+
+
+@pytest.mark.parametrize("field", ["is_error", "tool_result_is_error"])
+def test_a_result_that_failed_is_known(field: str) -> None:
+    results = [{"source_call_id": "a", "content": "no file", "extra": {field: True}}]
     recording = document_of(trajectory(*HEAD, agent("", "a", results=results)))
     assert recording.messages()[-1]["is_error"] is True
 
@@ -152,36 +181,59 @@ def test_what_is_observed_without_a_call_is_said_to_the_agent() -> None:
     assert recording.messages()[-2]["content"] == "not JSON"
 
 
-def test_images_are_named_by_their_file() -> None:
+def test_images_and_sounds_are_named_by_their_file() -> None:
     image = {"type": "image", "source": {"media_type": "image/png", "path": "images/1.png"}}
-    recording = document_of(trajectory(said([{"type": "text", "text": "See."}, image]), agent("A")))  # type: ignore[arg-type]
+    sound = {"type": "audio", "source": {"media_type": "audio/wav", "path": "sounds/1.wav"}}
+    shown: Any = [{"type": "text", "text": "See."}, image, sound]
+    recording = document_of(trajectory(said(shown), agent("A"), version="1.8"))
     kinds = [item.kind for item in items_of(recording.messages())]
-    assert kinds == ["user_message", "image", "assistant_message"]
+    assert kinds == ["user_message", "image", "unknown", "assistant_message"]
+    assert recording.not_understood == {}
 
 
 def test_sub_agents_are_recordings_of_their_own() -> None:
     inner = trajectory(said("Look."), agent("Found.", prompt=50), session_id="", trajectory_id="t1")
-    side = agent("Side.", prompt=30, extra={"is_sidechain": True})
+    sides = [
+        agent("Side.", prompt=30, extra={"is_sidechain": True, **more})
+        for more in ({}, {"agent_id": "a1"}, {"agent_id": "a2"}, {"agent_id": "a1"})
+    ]
     recordings = read_document(
-        trajectory(*HEAD, agent("", "a", prompt=90), side, subagent_trajectories=[inner])
+        trajectory(*HEAD, agent("", "a", prompt=90), *sides, subagent_trajectories=[inner])
     )
     assert [(one.name, lengths(one)) for one in recordings] == [
-        ("s", [2]), ("s#sidechain", [0]), ("s#s-t1", [1]),
+        ("s", [2]), ("s#sidechain", [0]), ("s#a1", [0, 1]), ("s#a2", [0]), ("s#s-t1", [1]),
     ]  # fmt: skip
 
 
-def test_a_prompt_that_shrinks_after_a_handoff_begins_the_list_anew() -> None:
-    recording = document_of(
-        trajectory(
-            *HEAD,
-            agent("", "a", prompt=9_000),
-            said("The context was summarised.", "system"),
-            said("Go on: a is read."),
-            agent("Done.", prompt=900),
-        )
-    )
+def test_a_trajectory_of_a_sub_agent_alone_is_one_recording() -> None:
+    steps = said("Look.", extra={"is_sidechain": True, "agent_id": "a1"})
+    assert [one.name for one in read_document(trajectory(steps))] == ["s#a1"]
+
+
+COMPACTED = {"context_management": {"type": "compaction", "boundary": "replace"}}
+
+
+@pytest.mark.parametrize(
+    ("notices", "prompt", "expected"),
+    [
+        pytest.param([said("It was summarised.", "system")], 900, "susu", id="by words alone"),
+        pytest.param([said("By rule.", "system", extra=COMPACTED)], 8_000, "suu", id="by a mark"),
+        pytest.param([said("Older."), said("", "system", extra=COMPACTED)], 900, "suu", id="late"),
+    ],
+)
+def test_a_compaction_begins_the_list_anew(notices: list[Step], prompt: int, expected: str) -> None:
+    steps = agent("", "a", prompt=9_000), *notices, said("Go on: a is read.")
+    recording = document_of(trajectory(*HEAD, *steps, agent("Done.", prompt=prompt)))
     assert [call.why_anew for call in recording.calls] == [None, "compaction"]
-    assert roles(list(recording.contexts())[-1]) == ["system", "user", "system", "user"]
+    sent = roles(list(recording.contexts())[-1])
+    assert sent == [{"s": "system", "u": "user"}[letter] for letter in expected]
+
+
+def test_a_prompt_that_shrinks_without_a_word_is_of_another_list() -> None:
+    steps = agent("", "a", prompt=9_000), agent("", "b", prompt=900), agent("Done.", prompt=990)
+    recording = document_of(trajectory(*HEAD, *steps))
+    assert [call.why_anew for call in recording.calls] == [None, "compaction", None]
+    assert lengths(recording) == [2, 2, 4]
 
 
 def test_trajectories_may_be_lines_or_a_list() -> None:

@@ -13,6 +13,7 @@ from tests.replay.readers.claude_records import (
     Record,
     aside,
     call,
+    calls_of,
     context_of,
     contexts_of,
     record,
@@ -103,6 +104,25 @@ def test_a_compaction_boundary_is_a_new_root() -> None:
         reply("5", "4", "m2", text("going on")),
     ]
     assert said(context_of(records)) == ["the summary", ["going on"]]
+
+
+def test_messages_that_a_compaction_keeps_stand_behind_its_summary() -> None:
+    kept = {"preservedMessages": {"uuids": ["2", "3", "4", "gone"]}}
+    edge = record("5", None, "system", subtype="compact_boundary", compactMetadata=kept)
+    records = [
+        *CALLED,
+        reply("3", "2", "m1", call("b")),
+        user("4", "2", [result("a"), result("b")]),
+        edge,
+        user("6", "5", "the summary", isCompactSummary=True),
+        user("7", "6", "/compact"),
+        reply("8", "7", "m2", text("going on")),
+    ]
+    context = context_of(records)
+    assert said(context) == [
+        "the summary", ["a", "b"], ["a", "b"], "/compact", ["going on"],
+    ]  # fmt: skip
+    assert [call.why_anew for call in calls_of(records)] == [None, "compaction"]
 
 
 def test_an_older_compaction_is_a_root_without_a_boundary() -> None:

@@ -143,7 +143,22 @@ def test_a_compaction_begins_the_list_anew() -> None:
     recording = read_one([INIT, *lines])
     assert [one.why_anew for one in recording.calls] == [None, "compaction"]
     assert lengths(recording) == [0, 1]
-    assert [one.author for one in items_of(recording.messages())][:1] == ["program"]
+    assert [one.author for one in items_of(recording.messages())][:1] == ["summary"]
+
+
+def test_messages_that_a_compaction_keeps_stand_behind_its_summary() -> None:
+    kept = {"preserved_messages": {"uuids": ["u2", "u3", "gone"]}}
+    edge = {"type": "system", "subtype": "compact_boundary", "session_id": "s"}
+    summary = line("user", content="All was listed.") | {"isSynthetic": True}
+    parts = [
+        block("m1", text("so")) | {"uuid": "u2"},
+        block("m1", call("a")) | {"uuid": "u3"},
+        result("a") | {"uuid": "u4"},
+    ]
+    ending = [edge | {"compact_metadata": kept}, summary, block("m2", text("done"))]
+    recording = read_one([INIT, *parts, *ending])
+    assert roles(recording) == ["user", "assistant", "assistant"]
+    assert lengths(recording) == [0, 2]
 
 
 def test_errors_and_parts_of_lines_are_no_prompt_and_the_rest_is_counted() -> None:

@@ -1,0 +1,223 @@
+"""`policyctx audit`: what the compactions of recorded sessions lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from policyctx.cli.output import Json, Partial, console, counted, json_text, shortened, table
+from policyctx.cli.progress import Progressed, gathered, interruptible, tell
+from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_files
+from policyctx.cli.replay_output import outcome_report
+from policyctx.compaction.points import PointKind
+from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession, Finding, audited
+from policyctx.replay.executing.processes import executor
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MISSING = 3
+"""The exit code where something is missing."""
+_KINDS = {
+    PointKind.ORDER: "orders",
+    PointKind.VALUE: "values",
+    PointKind.TASK: "tasks",
+    PointKind.FILE: "files",
+}
+_COLUMNS = ("session", "before call", "replaced", *_KINDS.values(), "shown later")
+_NAME, _QUOTE, _FEW, _FEW_LATER = 44, 300, 12, 3
+
+
+def _summary(by: str) -> str:
+    """Return the text of the file that `--by` names, or `extractive`."""
+    if by in {"", EXTRACTIVE}:
+        return by
+    try:
+        return Path(by).read_text(encoding="utf-8") or "\n"
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise typer.BadParameter(
+            f"expected `{EXTRACTIVE}` or a file with a summary: {why}"
+        ) from None
+
+
+@interruptible()
+def audit(
+    paths: Recordings = None,
+    agent: Agents = None,
+    since: Since = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="extractive|FILE",
+            help="Compare another summary in place of the recorded ones: the extractive summary of"
+            " the same messages, or the text of a file.",
+            show_default=False,
+            parser=_summary,
+        ),
+    ] = "",
+    every: Annotated[
+        bool, typer.Option("--all", help=f"Quote all that is missing, not only {_FEW} for each.")
+    ] = False,
+    jobs: Jobs = 1,
+    in_part: Partial = False,
+    as_json: Json = False,
+) -> None:
+    """Show what the compactions of recorded sessions lost, and what later turns show of it.
+
+    Compares the messages before each compaction with all that the first request after it held.
+    Quotes the user's orders, limits and exact values that are missing there, and names open tasks
+    and edited files, with later statements on the same thing: whether one still holds is not
+    judged. An encrypted summary is unreadable, and nothing counts as lost there. Sends nothing.
+
+    Exit codes: 0 nothing is missing; 1 when a file could not be read, or no session was found; 3
+    when something is missing; 130 after Ctrl-C or SIGTERM, which show what is done so far.
+
+    Example: policyctx audit --agent claude-code --since 30d
+    """
+    found = recording_files(paths, agent, since, partial=in_part)
+    so_far: Progressed[AuditedSession]
+    with executor(jobs, None) as workers:
+        so_far = gathered(found, partial(audited, by=by), workers)
+    with_any = [one for one in so_far.results if one.compactions]
+    out = console()
+    if as_json:
+        out.out(json_text(_report(so_far)), highlight=False)
+    else:
+        _print(out, with_any, every=every)
+        for sentence in _totals(so_far.results):
+            out.print(sentence, soft_wrap=True)
+    tell(so_far)
+    is_missing = any(one.findings for session in with_any for one in session.compactions)
+    raise typer.Exit(so_far.exit_code or (MISSING if is_missing else 0))
+
+
+def _print(out: Console, sessions: Sequence[AuditedSession], *, every: bool) -> None:
+    if not sessions:
+        return
+    rows = [_row(of, one) for of in sessions for one in of.compactions]
+    out.print(table(_COLUMNS, rows, numeric={*_COLUMNS[1:]}))
+    out.print()
+    for of in sessions:
+        for one in of.compactions:
+            if one.findings:
+                out.print(f"{of.name}, compaction before call {one.call}{_time(one.at)}:")
+                for line in _quotes(one, every=every):
+                    out.print(line, soft_wrap=True)
+                out.print()
+
+
+def _row(of: AuditedSession, one: AuditedCompaction) -> tuple[object, ...]:
+    share = ("?" if one.is_unreadable else f"{one.missing(kind)}" for kind in _KINDS)
+    cells = (f"{lost}/{one.points.get(kind, 0)}" for kind, lost in zip(_KINDS, share, strict=True))
+    shown = "unreadable" if one.is_unreadable else one.missed
+    return shortened(of.name, _NAME), one.call, one.replaced, *cells, shown
+
+
+def _quotes(one: AuditedCompaction, *, every: bool) -> Iterator[str]:
+    """Yield what is missing in time order; of much the part that later turns show comes first."""
+    told = set(sorted(one.findings, key=lambda found: not found.is_missed)[:_FEW])
+    for found in one.findings:
+        if every or found in told:
+            yield from _quote(found)
+    if not every and len(one.findings) > _FEW:
+        yield f"  … {len(one.findings) - _FEW} more; --all quotes them"
+
+
+def _quote(one: Finding) -> Iterator[str]:
+    state = f" ({one.state})" if one.state else ""
+    values = f"; missing: {', '.join(one.values)}" if one.values else ""
+    yield shortened(f"  {one.kind}, call {one.call}{_time(one.at)}: {one.text}{state}", _QUOTE) + (
+        shortened(values, _QUOTE)
+    )
+    for later in one.later[:_FEW_LATER]:
+        how = "" if later.how == "before" else f", {later.how}"
+        yield shortened(f"    later, call {later.call}{how}: {later.text}", _QUOTE)
+    if len(one.later) > _FEW_LATER:
+        yield f"    … {len(one.later) - _FEW_LATER} more later"
+
+
+def _time(at: float | None) -> str:
+    """Return a time here, as in `, 2026-11-01 14:05`."""
+    try:
+        when = None if at is None else datetime.fromtimestamp(at, UTC).astimezone()
+    except (OverflowError, OSError, ValueError):
+        when = None
+    return "" if when is None else f", {when:%Y-%m-%d %H:%M}"
+
+
+def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
+    """Yield a sentence for each client, one more for its summaries that cannot be read.
+
+    Then one for all sessions without a compaction.
+    """
+    without = 0
+    for format_, of in _by_client(sessions):
+        sums = _sums(of)
+        made, sealed = sums["compactions"], sums["unreadable"]
+        without += sum(not one.compactions for one in of)
+        if made > sealed:
+            lost = ", ".join(
+                f"{sums['missing'][kind]:,} of {sums['points'][kind]:,} {name}"
+                for kind, name in _KINDS.items()
+            )
+            shown = f"later turns show {sums['missed']:,} of them"
+            yield f"{format_}: {counted(made - sealed, 'compaction')}; missing: {lost}; {shown}"
+        if sealed:
+            others = f"{sums['beside']:,} of {sums['unreadable_points']:,}"
+            yield (
+                f"{format_}: {counted(sealed, 'compaction')} with an unreadable summary; {others}"
+                " orders, values, tasks and files are in the request without it"
+            )
+    if without:
+        yield f"no compaction in {counted(without, 'session')}"
+
+
+def _by_client(
+    sessions: Iterable[AuditedSession],
+) -> Iterator[tuple[str, list[AuditedSession]]]:
+    ordered = sorted(sessions, key=lambda one: one.format)
+    for format_, of in groupby(ordered, key=lambda one: one.format):
+        yield format_, list(of)
+
+
+def _report(so_far: Progressed[AuditedSession]) -> dict[str, Any]:
+    return {
+        "sessions": [
+            {**asdict(one), "compactions": [*map(_values, one.compactions)]}
+            for one in so_far.results
+            if one.compactions
+        ],
+        "totals": {format_: _sums(of) for format_, of in _by_client(so_far.results)},
+        **outcome_report(so_far),
+    }
+
+
+def _values(one: AuditedCompaction) -> dict[str, Any]:
+    findings = [{**asdict(found), "missed": found.is_missed} for found in one.findings]
+    return {**asdict(one), "findings": findings}
+
+
+def _sums(of: Sequence[AuditedSession]) -> dict[str, Any]:
+    made = [one for session in of for one in session.compactions]
+    readable = [one for one in made if not one.is_unreadable]
+    sealed = [one for one in made if one.is_unreadable]
+    points = sum((Counter(one.points) for one in readable), Counter[str]())
+    return {
+        "sessions": len(of),
+        "compactions": len(made),
+        "unreadable": len(sealed),
+        "unreadable_points": sum(sum(one.points.values()) for one in sealed),
+        "beside": sum(one.beside for one in sealed),
+        "points": {kind: points[kind] for kind in _KINDS},
+        "missing": {kind: sum(one.missing(kind) for one in readable) for kind in _KINDS},
+        "missed": sum(one.missed for one in readable),
+    }

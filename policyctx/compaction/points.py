@@ -1,0 +1,172 @@
+"""The points of a history that a summary should hold, and which of them a text lacks.
+
+A point is an order or a limit of the user, an exact value in the user's words, an open task of the
+agent's list, or a changed file. Nothing is concluded: a point quotes, or names what a call did. A
+text has a point if two lines in a row have half of the words that it is about, a prohibition beside
+a negation, and exact values to the letter; of a path its last name is enough. So what a text says
+in other words seldom counts as missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive.files import FileState
+from policyctx.compaction.extractive.languages import SHIPPED, cues_of
+from policyctx.compaction.extractive.said import ASKED, Quote
+from policyctx.compaction.extractive.summary import gathered
+from policyctx.compaction.extractive.texts import values_in
+from policyctx.compaction.extractive.writing import Group
+from policyctx.compaction.verification import Said, negates
+
+# The share of the words of a point that lines must have to say it.
+_ENOUGH = 0.5
+_GONE = frozenset(("deleted", "moved"))
+_QUESTION = ("?", "？")
+# A command of the agent's client, such as `/compact`.
+_COMMAND = re.compile(r"/[\w:-]+")
+_TASK = re.compile(r"\[(?P<state>[^\]]*)\] (?P<text>.*)")
+_ENDED = frozenset(("completed", "complete", "done", "finished", "closed", "cancelled", "canceled"))
+# A value that says something without the words around it.
+_TELLING = re.compile(r"(?=.*[^\W\d_]).{4,}|(?=.*\d)\d[\d.,:]{2,}\d?")
+# A name that is hardly a word of another sentence.
+_COMPOUND = re.compile(r"\w[_-]\w|[a-z][A-Z]")
+# A quotation of more words is a sentence.
+_WORDS_OF_VALUE = 3
+
+
+class PointKind(StrEnum):
+    """What a point is."""
+
+    ORDER = "order"
+    VALUE = "exact value"
+    TASK = "open task"
+    FILE = "edited file"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPoint:
+    """One thing that a summary should hold."""
+
+    kind: PointKind
+    text: str
+    """One line: a quotation of the user, the task, or the path."""
+    message: int
+    """0-based position of its message in the history."""
+    values: tuple[str, ...] = ()
+    """The exact values in a quotation."""
+    state: str = ""
+    """Of a task as its list says it; of a file what was done with it last."""
+
+    @property
+    def forbids(self) -> bool:
+        """Whether it is a prohibition."""
+        return self.kind is PointKind.ORDER and negates(self.text)
+
+
+def points_of(history: History) -> list[HistoryPoint]:
+    """Return the points of a history, in order; what an earlier summary says is none.
+
+    Raises `MessagesError` for what is no message list.
+    """
+    contents = gathered(history, cues_of(SHIPPED))
+    found = [
+        *filter(None, map(quoted, contents.said.get(Group.USER, ()))),
+        *_tasks(contents.said.get(Group.TASKS, ())),
+        *_files(contents.files),
+    ]
+    return sorted(found, key=lambda point: point.message)
+
+
+def quoted(one: Quote) -> HistoryPoint | None:
+    """Return the point that the user's words are; None if they neither bind nor hold a value."""
+    text = one.text.partition(ASKED)[0]
+    if one.pasted or one.message < 0 or text.endswith(_QUESTION):
+        return None
+    if _COMMAND.fullmatch(text):
+        return None
+    cues = cues_of()
+    values = tuple(value for value in dict.fromkeys(values_in(text)) if _is_exact(value))
+    if cues.standing.found_in(cues.remarks.removed_from(text)):
+        return HistoryPoint(PointKind.ORDER, text, one.message, values)
+    values = tuple(filter(_TELLING.fullmatch, values))
+    return HistoryPoint(PointKind.VALUE, text, one.message, values) if values else None
+
+
+def _is_exact(value: str) -> bool:
+    return len(value.split()) <= _WORDS_OF_VALUE and not value.startswith("[")
+
+
+def _tasks(said: Iterable[Quote]) -> Iterator[HistoryPoint]:
+    for one in said:
+        found = _TASK.fullmatch(one.text)
+        if found is not None and found["state"] not in _ENDED and one.message >= 0:
+            yield HistoryPoint(PointKind.TASK, found["text"], one.message, state=found["state"])
+
+
+def _files(states: Iterable[FileState]) -> Iterator[HistoryPoint]:
+    for file in states:
+        if file.is_changed and file.state not in _GONE and file.message >= 0:
+            yield HistoryPoint(PointKind.FILE, file.path, file.message, state=file.state)
+
+
+class Seen:
+    """What a model was given, compared with points."""
+
+    def __init__(self, text: str) -> None:
+        self._said = Said.of(text)
+
+    def lacks(self, point: HistoryPoint) -> bool:
+        """Return whether the point is not in it."""
+        if point.kind is PointKind.FILE:
+            return not (self._has(point.text) or self._names(point.text))
+        if point.kind is PointKind.TASK:
+            return not self._said.tells(point.text, negated=None, enough=_ENOUGH)
+        if point.kind is PointKind.VALUE or self.lacked_values(point):
+            return bool(self.lacked_values(point))
+        # Several exact values say what a long sentence is about.
+        has_values = len(point.values) > 1 and not point.forbids
+        return not (has_values or self.says(point.text))
+
+    def lacked_values(self, point: HistoryPoint) -> tuple[str, ...]:
+        """Return the exact values of a point that are not in it."""
+        return tuple(value for value in point.values if not self._has(value))
+
+    def says(self, text: str) -> bool:
+        """Return whether it says what a quotation says; a prohibition needs a negation."""
+        return self._said.tells(text, negated=negates(text) or None, enough=_ENOUGH)
+
+    def is_about(self, text: str) -> bool:
+        """Return whether it has most of the words of a text, whatever it says of them."""
+        return self._said.tells(text, negated=None, enough=_SAME)
+
+    def _names(self, path: str) -> bool:
+        """Return whether it has the name of a file without its suffix, as in `a_b.h and .c`."""
+        name = path.rpartition("/")[2].rpartition(".")[0]
+        return _COMPOUND.search(name) is not None and self._said.has(name)
+
+    def _has(self, value: str) -> bool:
+        name = value.rstrip("/").rpartition("/")[2] if "/" in value else value
+        return self._said.has(value.removeprefix("@")) or (bool(name) and self._said.has(name))
+
+
+def missing(points: Iterable[HistoryPoint], text: str) -> list[HistoryPoint]:
+    """Return the points that a text lacks, in their order."""
+    seen = Seen(text)
+    return [point for point in points if seen.lacks(point)]
+
+
+# A text is on the same thing as a point with this share of its words.
+_SAME = 0.6
+
+
+def is_on_the_same(point: HistoryPoint, text: str) -> bool:
+    """Return whether a text is on what a point is about: it has its words, or a value of it."""
+    seen = Seen(text)
+    if point.kind is PointKind.VALUE:
+        return len(seen.lacked_values(point)) < len(point.values)
+    return not seen.lacks(point) if point.kind is PointKind.FILE else seen.is_about(point.text)

@@ -1,0 +1,292 @@
+"""What the compactions of a recorded session lost, and what later turns show of it.
+
+The points of all messages before a compaction are compared with everything that the first request
+after it held, which is more than the summary: messages that were kept, files that came back. A
+point that an earlier compaction lost counts there alone. What only its provider can read is never
+counted as lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive import extractive_summary
+from policyctx.compaction.extractive.files import Call, calls_in, command_parts, files_of
+from policyctx.compaction.extractive.languages import cues_of
+from policyctx.compaction.extractive.said import is_unreadable, quotes_in
+from policyctx.compaction.extractive.texts import one_line, shortened
+from policyctx.compaction.points import HistoryPoint, PointKind, Seen, is_on_the_same, points_of
+from policyctx.definitions.items import Item, Message, author_of
+from policyctx.messages.reading import Reading
+from policyctx.policy.models.compaction import Summary
+from policyctx.replay.recording import Recording
+
+EXTRACTIVE = "extractive"
+# Characters of a call that is shown.
+_LONGEST = 160
+
+How: TypeAlias = Literal["before", "said again", "read again", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What the user said or the agent did later on what a point is about."""
+
+    how: How
+    """`before` is said before the compaction; all others come after it."""
+    call: int
+    """The first call, from 1, whose request has it."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A point that the first request after a compaction lacks."""
+
+    kind: PointKind
+    text: str
+    """The quotation, the task, or the path."""
+    call: int
+    """The first call, from 1, whose request had it."""
+    at: float | None
+    """When that call was made, in seconds since 1970."""
+    values: tuple[str, ...] = ()
+    """The exact values that are missing."""
+    state: str = ""
+    later: tuple[Later, ...] = ()
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether a later turn shows that it was missed."""
+        return any(one.how != "before" for one in self.later)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedCompaction:
+    """One compaction, compared with what was before it."""
+
+    call: int
+    """The first call after it, from 1."""
+    at: float | None
+    replaced: int
+    """The messages that were there before and not after it."""
+    points: Mapping[str, int]
+    """How many points of each kind there were before it."""
+    findings: tuple[Finding, ...]
+    """Those that are missing, in their order; none if the summary cannot be read."""
+    is_unreadable: bool = False
+    beside: int = 0
+    """Points that are there beside a summary that cannot be read."""
+
+    def missing(self, kind: str) -> int:
+        """Return how many points of a kind are missing."""
+        return sum(one.kind == kind for one in self.findings)
+
+    @property
+    def missed(self) -> int:
+        """How many of them a later turn shows."""
+        return sum(one.is_missed for one in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedSession:
+    """The compactions of one recorded session."""
+
+    name: str
+    format: str
+    path: str
+    project: str
+    calls: int
+    compactions: tuple[AuditedCompaction, ...]
+
+
+def audited(recording: Recording, path: str, *, by: str = "") -> AuditedSession:
+    """Return what the compactions of the recording at `path` lost.
+
+    `by` is a text that is compared in place of each summary, or `extractive` for the summary that
+    needs no model; empty for what the host wrote.
+    """
+    session = _AllMessages(recording)
+    found = tuple(session.compaction(cut, by) for cut in session.cuts)
+    calls = len(recording.calls)
+    return AuditedSession(recording.name, recording.format, path, recording.project, calls, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Where a compaction is in the order of all messages."""
+
+    call: int
+    """Its position among the calls."""
+    before: tuple[int, ...]
+    """The positions of all messages before it that were not taken back."""
+    since: int
+    """How many of these were there at the compaction before."""
+    end: int
+    """The position of the first message that came later than the request after it."""
+
+
+class _AllMessages:
+    """All messages of a recording, each once, in the order in which they came."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._calls = recording.calls
+        self._messages: list[Message] = []
+        self._at: list[int] = []
+        """By message, the number of the first call with it."""
+        self._known: set[int] = set()
+        self._alive: list[int] = []
+        self.cuts: list[_Cut] = []
+        since = 0
+        for number, call in enumerate(recording.calls, 1):
+            if call.why_anew == "compaction":
+                self._take(call.left, number)
+                before, earlier, since = tuple(self._alive), since, len(self._alive)
+                self._take(call.new, number)
+                self.cuts.append(_Cut(number - 1, before, earlier, len(self._messages)))
+                continue
+            if call.anew:
+                del self._alive[since:]
+            self._take(call.new, number)
+        self._take(recording.after, len(recording.calls) + 1)
+        self._later: _LaterTurns | None = None
+        self._lost: set[str] = set()
+        """The texts of the points that the compactions so far lost."""
+
+    def _take(self, new: Iterable[Message], call: int) -> None:
+        for message in new:
+            if id(message) not in self._known:
+                self._known.add(id(message))
+                self._alive.append(len(self._messages))
+                self._messages.append(message)
+                self._at.append(call)
+
+    def compaction(self, cut: _Cut, by: str) -> AuditedCompaction:
+        """Return what a compaction lost."""
+        call = self._calls[cut.call]
+        said = [position for position in cut.before if not _is_summary(self._messages[position])]
+        points = points_of(History([self._messages[position] for position in said]))
+        if self._lost:
+            since = [self._messages[one] for one in said if one in {*cut.before[cut.since :]}]
+            again = {point.text for point in points_of(History(since))}
+            points = [one for one in points if one.text in again or one.text not in self._lost]
+        after = _read(call.new)
+        text = _text(after, call.system)
+        unreadable = not by and any(map(is_unreadable, after))
+        if by:
+            kept = (one for one in after if one.author != "summary" and not is_unreadable(one))
+            text = f"{self._other(cut, by)}\n{_text(kept, call.system)}"
+        seen = Seen(text)
+        missing = [point for point in points if seen.lacks(point)]
+        self._lost = (self._lost - {point.text for point in points}) | {
+            point.text for point in missing if not unreadable
+        }
+        new = {id(message) for message in call.new}
+        return AuditedCompaction(
+            cut.call + 1,
+            call.at,
+            sum(id(self._messages[one]) not in new for one in cut.before[cut.since :]),
+            dict(Counter(str(point.kind) for point in points)),
+            () if unreadable else tuple(self._finding(one, said, seen, cut) for one in missing),
+            unreadable,
+            len(points) - len(missing) if unreadable else 0,
+        )
+
+    def _other(self, cut: _Cut, by: str) -> str:
+        if by != EXTRACTIVE:
+            return by
+        return extractive_summary(History([self._messages[one] for one in cut.before]), Summary())
+
+    def _finding(self, point: HistoryPoint, said: Sequence[int], seen: Seen, cut: _Cut) -> Finding:
+        position = said[point.message]
+        call = self._at[position]
+        if self._later is None:
+            self._later = _LaterTurns(self._messages, self._at)
+        lacked = seen.lacked_values(point)
+        at = self._calls[call - 1].at if call <= len(self._calls) else None
+        later = tuple(self._later.of(point, lacked, position, cut.end))
+        return Finding(point.kind, point.text, call, at, lacked, point.state, later)
+
+
+class _LaterTurns:
+    """What the user said and the agent called in a whole session."""
+
+    def __init__(self, messages: Sequence[Message], at: Sequence[int]) -> None:
+        reading = Reading()
+        reading.extend(messages)
+        summaries = frozenset(i for i, one in enumerate(messages) if _is_summary(one))
+        quotes = quotes_in(History(messages), reading, summaries, 1)
+        self._said = [one for one in quotes if one.user and not one.pasted]
+        self._calls = list(calls_in(reading, summaries, cues_of()))
+        self._at = at
+
+    def of(
+        self, point: HistoryPoint, lacked: Sequence[str], position: int, end: int
+    ) -> Iterator[Later]:
+        """Yield what came later on what a point at a position is about.
+
+        From `end` on it came after the compaction.
+        """
+        about = (
+            point
+            if not lacked
+            else HistoryPoint(PointKind.VALUE, point.text, point.message, (*lacked,))
+        )
+        for one in self._said:
+            is_later = one.message > position and one.text != point.text
+            if is_later and (is_on_the_same(about, one.text) or is_on_the_same(point, one.text)):
+                how: How = "before" if one.message < end else "said again"
+                yield Later(how, self._at[one.message], one.text)
+        calls = (call for call in self._calls if call.message >= end)
+        if point.kind is PointKind.FILE:
+            found = (call for call in calls if _reads(call, point.text))
+            how = "read again"
+        else:
+            found = (call for call in calls if point.forbids and _does(call, point))
+            how = "done"
+        for call in found:
+            subject = shortened(one_line(call.path or call.command or ""), _LONGEST)
+            yield Later(how, self._at[call.message], f"{call.tool} {subject}")
+            return
+
+
+def _reads(call: Call, path: str) -> bool:
+    return any(file.state == "read" and file.path == path for file in files_of((), [call], {}))
+
+
+def _does(call: Call, point: HistoryPoint) -> bool:
+    """Whether a call changes a file, or runs a command, that a prohibition names."""
+    if call.failed:
+        return False
+    changed = [file.path for file in files_of((), [call], {}) if file.is_changed]
+    ran = command_parts(call.command or "")
+    return any(
+        f"/{path}".endswith(f"/{value}") for value in point.values for path in changed
+    ) or any(one.startswith(value) for value in point.values if " " in value for one in ran)
+
+
+def _is_summary(message: Message) -> bool:
+    return author_of(message) == "summary"
+
+
+def _read(messages: Sequence[Message]) -> list[Item]:
+    reading = Reading()
+    reading.extend(messages)
+    return reading.items
+
+
+def _text(items: Iterable[Item], system: object) -> str:
+    texts = [item.text for item in items]
+    return "\n".join([*texts, *_system(system)])
+
+
+def _system(system: object) -> Iterator[str]:
+    if isinstance(system, str):
+        yield system
+    for block in system if isinstance(system, list) else ():
+        if isinstance(block, dict) and isinstance(block.get("text"), str):
+            yield block["text"]

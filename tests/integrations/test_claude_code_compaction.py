@@ -1,0 +1,270 @@
+"""The hook of Claude Code around a compaction that Claude Code makes by itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policyctx.integrations.arrival_bounds import is_compacted
+from tests.cli.running import policyctx
+from tests.integrations.claude_code import bash, event, hook, started
+
+pytestmark = pytest.mark.slow
+
+ORDER, VALUE, LATER = "Never push to main.", "The staging port is 8081.", "Go on with the parser."
+
+
+class Session:
+    """A session of Claude Code: its transcript, and the events of its hooks."""
+
+    def __init__(self, folder: Path, session_id: str = "s1") -> None:
+        self.folder, self.session_id = folder, session_id
+        self.path = folder / f"{session_id}.jsonl"
+        self._number = 0
+        self._parent: str | None = None
+
+    def add(self, kind: str, content: object, **fields: Any) -> str:
+        """Write a record behind the newest one; return its uuid."""
+        self._number += 1
+        uuid = f"{self.session_id}-{self._number}"
+        record = {
+            "type": kind, "uuid": uuid, "parentUuid": self._parent, "sessionId": self.session_id,
+            "message": {"role": kind, "content": content}, **fields,
+        }  # fmt: skip
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        self._parent = uuid
+        return uuid
+
+    def say(self, *texts: str) -> None:
+        for text in texts:
+            self.add("user", text)
+            self.add("assistant", [{"type": "text", "text": "ok"}])
+
+    def edit(self, path: str) -> None:
+        given = {"file_path": path, "old_string": "a\nb", "new_string": "b\nc"}
+        self.add("assistant", [{"type": "tool_use", "id": "t1", "name": "Edit", "input": given}])
+        self.add("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}])
+
+    def rewind(self, uuid: str | None) -> None:
+        self._parent = uuid
+
+    def summarise(self, text: str) -> None:
+        self._parent = None
+        self.add("system", "", subtype="compact_boundary")
+        self.add("user", text, isCompactSummary=True)
+
+    def event(self, name: str, **fields: object) -> dict[str, object]:
+        return {
+            "session_id": self.session_id,
+            "transcript_path": str(self.path),
+            "cwd": str(self.folder),
+            "hook_event_name": name,
+            **fields,
+        }
+
+    def hook(self, name: str, *arguments: str, **fields: object) -> str:
+        """Run the hook for an event; return what it prints."""
+        run = hook(self.event(name, **fields), *arguments)
+        assert (run.returncode, run.stderr) == (0, "")
+        return run.stdout
+
+    def context(self, name: str, *arguments: str, **fields: object) -> str:
+        """Run the hook; return the text that it adds, empty for none."""
+        printed = self.hook(name, *arguments, **fields)
+        if not printed:
+            return ""
+        said = json.loads(printed)["hookSpecificOutput"]
+        assert said.keys() == {"hookEventName", "additionalContext"}
+        assert said["hookEventName"] == name
+        text: str = said["additionalContext"]
+        return text
+
+    def tool(self, **fields: object) -> str:
+        """Run the hook for the result of a tool; return the text that it adds."""
+        return self.context(
+            "PostToolUse", tool_name="Bash", tool_input={}, tool_response=bash("ok"),
+            tool_use_id="t9", **fields,
+        )  # fmt: skip
+
+    def compact(self, summary: str) -> str:
+        """Compact as Claude Code does: the summary is written after the session's new start."""
+        reminded = self.context("SessionStart", source="compact")
+        self.summarise(summary)
+        return reminded
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    made = Session(tmp_path)
+    made.say(ORDER, VALUE)
+    made.edit("src/limits.py")
+    made.say(LATER)
+    return made
+
+
+def test_the_instructions_of_a_summary_quote_orders_and_values(session: Session) -> None:
+    assert session.hook("PreCompact", trigger="auto").split("\n")[1:] == [
+        f"- order: {ORDER}",
+        f"- exact value: {VALUE}",
+    ]
+
+
+def test_right_after_it_come_prohibitions_the_newest_message_and_the_path(session: Session) -> None:
+    assert session.context("SessionStart", source="compact").split("\n")[1:] == [
+        f"- order: {ORDER}",
+        f"The user's newest message: {LATER}",
+        f"The whole conversation is in {session.path}",
+    ]
+
+
+def test_the_next_result_delivers_what_the_summary_lacks_once(session: Session) -> None:
+    session.compact("The parser was begun.")
+    assert session.tool().split("\n")[1:-1] == [
+        f"- exact value: {VALUE} [line 3]",
+        "- edited file: src/limits.py (edited) [line 5]",
+    ]
+    assert session.tool() == ""
+
+
+def test_the_next_prompt_delivers_it_as_well(session: Session) -> None:
+    session.compact("The parser was begun in limits.py.")
+    assert VALUE in session.context("UserPromptSubmit", prompt="Go on.")
+    assert session.context("UserPromptSubmit", prompt="Go on.") == ""
+
+
+def test_what_the_prompt_itself_says_is_not_delivered(session: Session) -> None:
+    session.compact("The parser was begun in limits.py.")
+    assert session.context("UserPromptSubmit", prompt="Use port 8081.") == ""
+
+
+def test_nothing_is_added_where_nothing_is_missing(session: Session) -> None:
+    session.compact("limits.py was edited for port 8081. Pushing to main is never allowed.")
+    assert session.tool() == ""
+    assert not is_compacted(session.session_id)
+
+
+def test_nothing_is_added_without_a_compaction(session: Session) -> None:
+    assert session.tool() == session.context("UserPromptSubmit", prompt="Go on.") == ""
+    assert session.context("SessionStart", source="startup") == ""
+    assert session.context("SessionStart", source="resume") == ""
+
+
+def test_a_resumed_session_is_reminded_of_what_a_summary_replaced(session: Session) -> None:
+    session.summarise("The parser was begun.")
+    assert ORDER in session.context("SessionStart", source="resume")
+    assert session.tool() == ""
+
+
+def test_a_summary_that_is_not_written_yet_is_waited_for(session: Session) -> None:
+    session.context("SessionStart", source="compact")
+    assert session.tool() == ""
+    session.summarise("The parser was begun.")
+    assert VALUE in session.tool()
+
+
+def test_what_an_earlier_compaction_replaced_is_compared_again(session: Session) -> None:
+    session.compact("The parser was begun.")
+    session.tool()
+    session.say("Use at most 3 retries.", "Go on with the lexer.")
+    session.compact("The lexer was begun.")
+    text = session.tool()
+    assert VALUE in text
+    assert "- order: Use at most 3 retries. [line " in text
+
+
+def test_words_that_were_taken_back_are_not_quoted(session: Session) -> None:
+    kept = session.add("user", "Write the docs.")
+    session.say("Never touch the tables.")
+    session.rewind(kept)
+    session.say("Write them in English.")
+    assert "tables" not in session.hook("PreCompact", trigger="manual")
+
+
+def test_a_large_result_and_what_is_missing_come_together(session: Session) -> None:
+    session.compact("The parser was begun.")
+    large = "\n".join(f"line {number} of the output" for number in range(2_000))
+    run = hook(event("Bash", bash(large), cwd=session.folder, transcript_path=str(session.path)))
+    said = json.loads(run.stdout)["hookSpecificOutput"]
+    assert VALUE in said["additionalContext"]
+    assert "2000 lines" in said["updatedToolOutput"]["stdout"]
+
+
+def test_a_sub_agent_and_another_session_get_nothing(session: Session) -> None:
+    session.compact("The parser was begun.")
+    assert session.tool(agent_id="a1") == ""
+    other = Session(session.folder, "s2")
+    other.say(ORDER)
+    assert other.tool() == ""
+    assert VALUE in session.tool()
+
+
+def test_a_policy_without_carry_adds_nothing(session: Session, tmp_path: Path) -> None:
+    policy = tmp_path / "mine.yaml"
+    policy.write_text("apiVersion: policyctx/v1\nname: mine\n")
+    option = f"--policy={policy}"
+    assert session.hook("PreCompact", option, trigger="auto") == ""
+    assert session.context("SessionStart", option, source="compact") == ""
+
+
+@pytest.mark.parametrize("name", ["PreCompact", "SessionStart"])
+def test_a_transcript_that_cannot_be_read_fails_nothing(session: Session, name: str) -> None:
+    given = session.event(name, source="compact") | {"transcript_path": "/nowhere/t.jsonl"}
+    run = hook(given)
+    assert (run.returncode, run.stdout) == (0, "")
+    assert "nothing is added" in run.stderr
+
+
+def test_lines_that_are_no_records_are_skipped(session: Session) -> None:
+    with session.path.open("a", encoding="utf-8") as file:
+        file.write('[1]\nnull\n{"type": "user", "message": 3}\n{"type": "user", "mess')
+    assert ORDER in session.hook("PreCompact", trigger="auto")
+
+
+def test_a_folder_that_takes_no_mark_loses_the_delivery_alone(
+    session: Session, tmp_path: Path
+) -> None:
+    (tmp_path / "home").write_text("no folder")
+    run = hook(session.event("SessionStart", source="compact"))
+    assert run.returncode == 0
+    assert ORDER in run.stdout
+    assert "what the summary lacks is not added" in run.stderr
+
+
+def test_of_many_hooks_at_once_one_delivers(session: Session) -> None:
+    session.compact("The parser was begun.")
+    given = session.event(
+        "PostToolUse", tool_name="Bash", tool_input={}, tool_response=bash("ok"), tool_use_id="t9"
+    )
+    processes = [started(given) for _ in range(4)]
+    printed = [process.communicate()[0] for process in processes]
+    assert sum(VALUE.encode() in one for one in printed) == 1
+
+
+def test_uninstalling_leaves_nothing(session: Session, tmp_path: Path) -> None:
+    settings = tmp_path / "home/.claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("{}\n")
+    policyctx("hook", "claude-code", "--install", "--yes")
+    hooks = json.loads(settings.read_text())["hooks"]
+    assert set(hooks) == {"PostToolUse", "PreCompact", "SessionStart", "UserPromptSubmit"}
+    assert hooks["SessionStart"][0]["matcher"] == "compact|resume"
+    session.context("SessionStart", source="compact")
+    assert is_compacted(session.session_id)
+    policyctx("hook", "claude-code", "--uninstall", "--yes")
+    assert settings.read_text() == "{}\n"
+    assert not is_compacted(session.session_id)
+
+
+@pytest.mark.usefixtures("session")
+def test_the_hook_may_be_installed_for_results_alone(tmp_path: Path) -> None:
+    settings = tmp_path / "home/.claude/settings.json"
+    policyctx("hook", "claude-code", "--install", "--yes")
+    policyctx("hook", "claude-code", "--install", "--yes", "--without", "compaction")
+    assert [*json.loads(settings.read_text())["hooks"]] == ["PostToolUse"]

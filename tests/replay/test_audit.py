@@ -1,0 +1,180 @@
+"""What the compactions of a recorded session lost, and what later turns show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from policyctx.compaction.points import PointKind
+from policyctx.definitions.items import written_by
+from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession, audited
+from policyctx.replay.recording import Anew, Recording
+from tests.compaction.extractive.summaries import edited, said
+from tests.conversations import Message, call, results, user
+from tests.replay.sessions import recording
+
+ORDER = "Never push to main."
+NEW_ORDER = "Always write the tests first."
+
+
+def summary(text: str = "The work went on.") -> Message:
+    return written_by("summary", user(text))
+
+
+def compacted(*groups: Sequence[Message], at: int = 1, **fields: Any) -> Recording:
+    """A recording whose group at a position is the context after a compaction."""
+    made = recording(*groups, anew=[at], **fields)
+    calls = [
+        replace(one, why_anew="compaction" if i == at else None) for i, one in enumerate(made.calls)
+    ]
+    return replace(made, calls=tuple(calls))
+
+
+def audit(made: Recording, **options: Any) -> AuditedSession:
+    return audited(made, "session.jsonl", **options)
+
+
+def only(made: Recording, **options: Any) -> AuditedCompaction:
+    [found] = audit(made, **options).compactions
+    return found
+
+
+def texts(found: AuditedCompaction) -> list[str]:
+    return [one.text for one in found.findings]
+
+
+def test_a_session_without_a_compaction_has_nothing_to_audit() -> None:
+    assert audit(recording([user(ORDER)], [said("ok"), user("more")])).compactions == ()
+
+
+def test_what_the_request_after_a_compaction_lacks_is_a_finding_with_its_place() -> None:
+    first = [user("The port is 8081."), said("ok")]
+    found = only(
+        compacted(
+            first,
+            [user(ORDER), *edited("c1", "src/limits.py")],
+            [summary("The port is 8081.")],
+            at=2,
+            times=[10.0, 20.0, 30.0],
+        )
+    )
+    assert [(one.kind, one.text, one.call, one.at) for one in found.findings] == [
+        (PointKind.ORDER, ORDER, 2, 20.0),
+        (PointKind.FILE, "src/limits.py", 2, 20.0),
+    ]
+    assert (found.call, found.at, found.replaced) == (3, 30.0, 5)
+    assert found.points == {"exact value": 1, "order": 1, "edited file": 1}
+
+
+def test_only_the_exact_values_that_are_missing_are_named() -> None:
+    [found] = only(
+        compacted([user("The ports are 8081 and 8082.")], [summary("Port 8081 is open.")])
+    ).findings
+    assert found.values == ("8082",)
+
+
+@pytest.mark.parametrize("kept", [user(ORDER), said("I shall never push to main.")])
+def test_what_stands_beside_the_summary_is_not_lost(kept: Message) -> None:
+    assert texts(only(compacted([user(ORDER), kept], [summary(), kept]))) == []
+
+
+def test_what_the_system_prompt_says_is_not_lost() -> None:
+    made = compacted([user(ORDER)], [summary()])
+    calls = [
+        replace(one, system=[{"type": "text", "text": f"# Rules\n{ORDER}"}]) for one in made.calls
+    ]
+    assert texts(only(replace(made, calls=tuple(calls)))) == []
+
+
+def test_what_came_after_the_last_call_before_a_compaction_counts() -> None:
+    made = compacted([user("Hello.")], [summary()])
+    calls = (made.calls[0], replace(made.calls[1], left=(said("Hi."), user(ORDER))))
+    assert texts(only(replace(made, calls=calls))) == [ORDER]
+
+
+def test_what_was_taken_back_is_not_lost() -> None:
+    made = recording([user(ORDER)], [user("Hello.")], [summary()], anew=[1, 2])
+    reasons: list[Anew | None] = [None, "rewind", "compaction"]
+    calls = [replace(one, why_anew=why) for one, why in zip(made.calls, reasons, strict=True)]
+    assert texts(only(replace(made, calls=tuple(calls)))) == []
+
+
+def twice(*between: Message) -> list[list[str]]:
+    made = recording([user(ORDER)], [summary()], [*between], [summary()], anew=[1, 3])
+    reasons: list[Anew | None] = [None, "compaction", None, "compaction"]
+    calls = [replace(one, why_anew=why) for one, why in zip(made.calls, reasons, strict=True)]
+    return [texts(one) for one in audit(replace(made, calls=tuple(calls))).compactions]
+
+
+def test_what_an_earlier_compaction_lost_counts_there_alone() -> None:
+    assert twice(user(NEW_ORDER)) == [[ORDER], [NEW_ORDER]]
+
+
+def test_what_is_said_again_can_be_lost_again() -> None:
+    assert twice(user(ORDER)) == [[ORDER], [ORDER]]
+
+
+def test_a_user_who_says_it_again_shows_that_it_was_missed() -> None:
+    again = "I said that main must never be pushed to!"
+    found = only(compacted([user(ORDER)], [summary()], [said("Pushed."), user(again)]))
+    [finding] = found.findings
+    assert [(one.how, one.call, one.text) for one in finding.later] == [("said again", 3, again)]
+    assert found.missed == 1
+
+
+def test_a_later_statement_before_the_compaction_stands_beside_it_but_shows_nothing() -> None:
+    later = "You may push to main now."
+    found = only(compacted([user(ORDER), said("ok"), user(later)], [summary()]))
+    [finding] = found.findings
+    assert [(one.how, one.text) for one in finding.later] == [("before", later)]
+    assert found.missed == 0
+
+
+def test_a_file_that_is_read_again_was_missed() -> None:
+    read = call("c2", "Read", {"file_path": "src/limits.py"})
+    found = only(
+        compacted(edited("c1", "src/limits.py"), [summary()], [read, results(("c2", "x"))])
+    )
+    [finding] = found.findings
+    assert [(one.how, one.call) for one in finding.later] == [("read again", 3)]
+
+
+@pytest.mark.parametrize(
+    ("order", "doing"),
+    [
+        ("Never edit `src/limits.py`.", edited("c2", "/work/src/limits.py")),
+        (
+            "Never run `git push origin`.",
+            [call("c2", "Bash", {"command": "git push origin main"}), results(("c2", "ok"))],
+        ),
+    ],
+)
+def test_an_agent_that_does_what_was_forbidden_is_shown(order: str, doing: list[Message]) -> None:
+    [finding] = only(compacted([user(order)], [summary()], doing)).findings
+    assert [(one.how, one.call) for one in finding.later] == [("done", 3)]
+
+
+def test_an_encrypted_summary_is_unreadable_and_nothing_is_lost() -> None:
+    sealed = {"type": "compaction", "encrypted_content": "gAAAA"}
+    kept = {"type": "message", "role": "user", "content": "The port is 8081."}
+    order = {"type": "message", "role": "user", "content": ORDER}
+    found = only(compacted([kept, order], [dict(kept), sealed]))
+    assert (found.is_unreadable, found.findings, found.beside) == (True, (), 1)
+    assert texts(only(compacted([kept, order], [dict(kept), sealed]), by="None.")) == [ORDER]
+
+
+def test_another_summary_is_measured_in_place_of_the_hosts() -> None:
+    made = compacted([user(ORDER)], [summary(), user("The port is 8081.")])
+    assert texts(only(made)) == [ORDER]
+    assert texts(only(made, by=EXTRACTIVE)) == []
+    assert texts(only(made, by="Never push to main!")) == []
+    assert texts(only(compacted([user(ORDER)], [summary(ORDER)]), by="Nothing.")) == [ORDER]
+
+
+def test_the_words_of_a_later_summary_are_no_later_statement() -> None:
+    made = compacted([user(ORDER)], [summary()], [summary("It pushed to main, never mind.")])
+    [finding] = only(made).findings
+    assert finding.later == ()
