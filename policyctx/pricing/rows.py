@@ -64,19 +64,16 @@ class ModelRow:
     tiers: tuple[tuple[str, str, CallPrices], ...] = ()
     """Service tiers, the first day on which their prices are known, and these."""
 
-    def at_tier(self, tier: str, *, at: float | None) -> CallPrices | None:
-        """Return the prices of a service tier at a time, None if nobody publishes them."""
-        at = _now() if at is None else at
-        known = (one for one in self.tiers if one[0] == tier)
-        return next((p for _, since, p in known if not since or _seconds(since) <= at), None)
-
     def billed(self, tier: str, *, at: float | None = None) -> tuple[CallPrices, bool]:
         """Return the prices of a call at a service tier, empty for the standard one.
 
-        The second value says that those of the tier are not known, and the standard ones stand in.
+        The second value says that nobody publishes those of that time, and the standard ones
+        stand in.
         """
-        of_tier = self.at_tier(tier, at=at) if tier else self.prices
-        return (self.prices, True) if of_tier is None else (of_tier, False)
+        at = _now() if at is None else at
+        known = (p for name, since, p in self.tiers if name == tier and _seconds(since) <= at)
+        of_tier = next(known, None)
+        return of_tier or self.prices, bool(tier) and of_tier is None
 
 
 _ANTHROPIC_DOCS = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
@@ -382,7 +379,7 @@ def _tiers(model: HostObject, standard: HostObject) -> Iterator[tuple[str, str, 
         own = {key: price for key, price in vars(one.prices).items() if price is not None}
         if own and len(one.when) == 1 and one.when.keys() <= _TIER_KEYS:
             start = getattr(one.constraint, "start_date", None)
-            since = "" if start is None else start.isoformat()
+            since = "1970-01-01" if start is None else start.isoformat()
             yield next(iter(one.when.values())), since, _prices(vars(standard) | own)
 
 

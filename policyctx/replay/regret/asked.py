@@ -57,7 +57,7 @@ _OLD_IN_PATCH = re.compile(r"^[- ](?!-- ).+", re.MULTILINE)
 _PATCHED = re.compile(r"^\*\*\* \w+ File: (.+)", re.MULTILINE)
 _SLASHES = re.compile(r"[/\\]+")
 # As `cat -n`, tools that read files and `grep -n` write them before a line.
-NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
+_NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
 # A tool that gave a file before may say so instead of giving it again.
 _UNCHANGED = re.compile(r"(?i)\b(?:unchanged|not (?:been )?(?:changed|modified))\b")
 _SHORT = 400
@@ -354,14 +354,14 @@ class _Shown:
 
     @cached_property
     def _is_numbered(self) -> bool:
-        numbered = sum(NUMBERED.match(line) is not None for line in self._said)
+        numbered = sum(_NUMBERED.match(line) is not None for line in self._said)
         return numbered >= _HALF * len(self._said)
 
     @cached_property
     def _unnumbered(self) -> _Shown:
         found = _Shown("")
         found.lines, found._is_inside = self.lines, self._is_inside
-        found._said = [NUMBERED.sub("", line, count=1) for line in self._said]
+        found._said = [_NUMBERED.sub("", line, count=1) for line in self._said]
         return found
 
     def shared(

@@ -1,11 +1,11 @@
-"""Lines that a reply takes from a removed item: numbers, what it replaces or copies, options."""
+"""Lines that a reply takes from a removed item: numbers, what it replaces, options."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from policyctx.replay.regret.asked import NUMBERED, Input
+from policyctx.replay.regret.asked import Input
 from policyctx.replay.regret.holders import SMALL, Knowledge, Texts
 from policyctx.replay.regret.strings import SURE, Distinct, Lines, Memo, stands_in, starts_of
 from policyctx.replay.timeline import SessionPart
@@ -22,12 +22,9 @@ _ROUND = 5
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@|\+\+\+ (.+)")
 # An edit shows a need by a line with so many letters and digits; so many lines are looked at.
 _TELLING, _REPLACED = 6, 20
-# So many lines in a row are copied, and this many of them stand nowhere else.
-_COPIED, _UNKNOWN = 3, 2
 # What a program says of its options is asked for by one of these words.
 _HELP = re.compile(r"(?:^|\s)(?:--?h(?:elp)?|\S*help)(?=\s|$)")
 _OPTION = re.compile(r"(?<=\s)--\w[\w-]+")
-_DIFF_MARK = re.compile(r"^[-+]")
 
 
 class Cited(NamedTuple):
@@ -42,20 +39,13 @@ class Cited(NamedTuple):
     end: int
 
 
-class _CodeLine(NamedTuple):
-    """A line with enough letters and digits, without its number, mark of a diff, and indent."""
-
-    said: str
-    start: int
-
-
 class Citations:
     """The lines of files in the replies of a part."""
 
     def __init__(self, part: SessionPart, texts: Texts, knowledge: Knowledge, memo: Memo) -> None:
         self._part, self._texts, self._knowledge = part, texts, knowledge
         self._numbers_in, self._input = memo.of(_numbers_in), memo.of(Input)
-        self._telling, self._in_diff = memo.of(_telling), memo.of(_in_diff)
+        self._in_diff = memo.of(_in_diff)
         self._of_file: dict[str, Sequence[int]] = {}
 
     def of(self, reply: int, call: int) -> Iterator[Cited]:
@@ -70,10 +60,7 @@ class Citations:
         given = self._input(item.tool, item.text)
         for line in given.replaced[:_REPLACED]:
             yield from self._replaced(line, given.files, call)
-        if given.command is not None:
-            yield from self._options(given.command, call)
-        if given.may_write:
-            yield from self._copied(self._telling(self._texts.written(reply)), call)
+        yield from self._options(given.command or "", call)
 
     def numbers(self, reply: int) -> frozenset[str]:
         """Return the numbers of lines in a reply."""
@@ -111,7 +98,7 @@ class Citations:
 
     def _replaced(self, line: str, files: Iterable[str], call: int) -> Iterator[Cited]:
         """Yield the newest result that showed a line of these files, if nothing else does."""
-        if not _tells(line):
+        if sum(map(str.isalnum, line)) < _TELLING:
             return
         gone = {position for file in files for position in self._gone(file, call)}
         for position in sorted(gone, reverse=True):
@@ -119,32 +106,6 @@ class Citations:
                 if not self._knowledge.has(Distinct(line, SURE, ()), call):
                     yield Cited(position, line, start, start + len(line))
                 return
-
-    def _copied(self, written: Sequence[_CodeLine], call: int) -> Iterator[Cited]:
-        """Yield the lines in a row that a removed result has in a row too, if nothing else does."""
-        end = 0
-        for i, line in enumerate(written):
-            if i < end:
-                continue
-            for position, at in self._lines.get(line.said, ()):
-                if position >= self._part.had(call) or self._part.absence(position, call) is None:
-                    continue
-                shown = self._telling(self._texts.shown(position))[at:]
-                pairs = zip(written[i:], shown, strict=False)
-                rows = []
-                for one, other in pairs:
-                    if one.said != other.said:
-                        break
-                    rows.append(other)
-                if len(rows) < _COPIED:
-                    continue
-                end = i + len(rows)
-                known = self._knowledge.has
-                new = [one for one in rows if not known(Distinct(one.said, SURE, ()), call)]
-                if len(new) >= _UNKNOWN:
-                    for one in new:
-                        yield Cited(position, one.said, one.start, one.start + len(one.said))
-                break
 
     def _options(self, command: str, call: int) -> Iterator[Cited]:
         """Yield the options of a program that only its help shows, which the call did not have."""
@@ -167,15 +128,6 @@ class Citations:
             for position, command in asked.items()
             if _HELP.search(command)
         }
-
-    @cached_property
-    def _lines(self) -> Mapping[str, Sequence[tuple[int, int]]]:
-        """By what they say: the lines of results that were out at any time, the newest first."""
-        found: dict[str, list[tuple[int, int]]] = {}
-        for position in self._results:
-            for at, line in enumerate(self._telling(self._texts.shown(position))):
-                found.setdefault(line.said, []).append((position, at))
-        return found
 
     def _gone(self, file: str, call: int) -> Iterator[int]:
         """Yield the results about a file that a call did not have, newest first."""
@@ -214,24 +166,6 @@ def _numbers_in(text: str) -> tuple[tuple[str, int], ...]:
 
 def _is_round(number: int) -> bool:
     return number < SMALL or number % _ROUND == 0 or number % (2 * _ROUND) == 1
-
-
-def _tells(line: str) -> bool:
-    return sum(map(str.isalnum, line)) >= _TELLING
-
-
-def _telling(text: str) -> tuple[_CodeLine, ...]:
-    """Return the lines of a text that tell something, without numbers and marks of a diff."""
-    found: list[_CodeLine] = []
-    at = 0
-    for line in text.split("\n"):
-        mark = NUMBERED.match(line) or _DIFF_MARK.match(line)
-        start = 0 if mark is None else mark.end()
-        said = line[start:].strip()
-        if _tells(said):
-            found.append(_CodeLine(said, at + line.index(said, start)))
-        at += len(line) + 1
-    return tuple(found)
 
 
 def _in_diff(text: str) -> Mapping[tuple[str, int], tuple[int, int]]:

@@ -269,41 +269,6 @@ def test_a_small_number_that_a_visible_text_has_as_a_line_is_known(known: str) -
     assert simulated(turn_by_turn(messages), CLEARS_ALL_BUT_ONE).regrets == ()
 
 
-COPIED = ["def settle(a, b):", "    total = fee(a) + fee(b)", "    pay(total)", "    log(total)"]
-SHOWN_COPIED: tuple[dict[str, Any], str] = (
-    {"path": "src/ledger.py"},
-    "\n".join(f"{number:>6}\t{line}" for number, line in enumerate([*CODE, *COPIED], 1)),
-)
-WRITES: list[dict[str, Any]] = [
-    {"file_path": "src/new.py", "content": "\n".join(["import fee", *COPIED, "# end"])},
-    {"command": "cat > src/new.py <<'EOF'\n" + "\n".join(COPIED) + "\nEOF"},
-    {"input": "*** Begin Patch\n*** Add File: src/new.py\n+" + "\n+".join(COPIED)},
-]
-
-
-@pytest.mark.parametrize("write", WRITES)
-def test_lines_in_a_row_that_a_new_file_has_from_a_removed_result(write: dict[str, Any]) -> None:
-    [found] = needed(SHOWN_COPIED, OTHER, (write, "done"))
-    assert set(found) <= {line.strip() for line in COPIED}
-    assert len(found) > 1
-
-
-@pytest.mark.parametrize(
-    "lines", [COPIED[:2], [COPIED[0], "x = 1", COPIED[2], "y = 2", COPIED[1]], COPIED[::-1]]
-)
-def test_lines_apart_or_in_another_order_are_not_copied(lines: list[str]) -> None:
-    write = {"file_path": "src/new.py", "content": "\n".join(lines)}
-    assert needed(SHOWN_COPIED, OTHER, (write, "done")) == []
-
-
-@pytest.mark.parametrize("write", WRITES)
-def test_lines_in_a_row_that_the_call_was_sent_too_are_not_copied_from_a_removed_result(
-    write: dict[str, Any],
-) -> None:
-    again = {"path": "src/copy.py"}, "\n".join([*COPIED, WORDS])
-    assert needed(SHOWN_COPIED, again, (write, "done")) == []
-
-
 def test_an_edit_of_a_line_that_a_removed_search_or_diff_showed_of_the_file() -> None:
     search = {"pattern": "total", "path": "src"}, f"src/ledger.py:31:{OLD}\n{WORDS}"
     for shown in (search, ({"command": "git diff"}, DIFF)):
