@@ -18,6 +18,10 @@ one that can be reached, and no bound: a local search over all sets of edits sav
 It has no summaries, and keeps the client's breakpoints. Needs are found twice: first with all items
 out, which overstates them, since two items that hold one text are both missed; then with those that
 leave.
+
+`--hide` adds columns with less knowledge of the future. In them an edit is made as soon as
+it pays, from the item on from which it pays best. `knows all` still knows the end and the needs.
+`no end` takes as many calls to come as there were so far, `no needs` takes nothing to be needed.
 """
 
 from __future__ import annotations
@@ -26,12 +30,12 @@ import argparse
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -190,6 +194,46 @@ def _edits(
                 best, cut = taken - rewritten, item.offset
 
 
+def paying_edits(
+    items: Sequence[Removable], rates: Sequence[Rates], calls: range, *, knows_end: bool
+) -> tuple[float, dict[int, int]]:
+    """Return the $ that edits save if each is made as soon as it pays, and when each item leaves.
+
+    Without the end, as many calls are expected to come as there were so far.
+    """
+    total, leaves = 0.0, dict[int, int]()
+    since = calls.start
+    for call in calls:
+        there = [one for one in items if since <= one.first <= call]
+        best, chosen = 0.0, list[Removable]()
+        gained, taken = 0.0, list[Removable]()
+        for item in sorted(there, key=lambda one: -one.offset):
+            gain = item.at(call, rates).saved
+            if not knows_end:
+                gain += item.freed * rates[call].read * (2 * call + 1 - calls.start - calls.stop)
+            if gain > 0:
+                gained += gain
+                taken.append(item)
+                rewritten = max(0.0, rates[call].cached - item.offset) * rates[call].anew
+                if gained - rewritten > best:
+                    best, chosen = gained - rewritten, [*taken]
+        if chosen:
+            cut = chosen[-1].offset
+            total -= max(0.0, rates[call].cached - cut) * rates[call].anew
+            total += sum(item.at(call, rates).saved for item in chosen)
+            leaves |= {item.position: call for item in chosen}
+            since = call + 1
+    return total, leaves
+
+
+HIDDEN = {
+    "knows all": {"knows_end": True, "knows_needs": True},
+    "no end": {"knows_end": False, "knows_needs": True},
+    "no needs": {"knows_end": True, "knows_needs": False},
+    "neither": {"knows_end": False, "knows_needs": False},
+}
+
+
 class _Parts(Common):
     """Keeps the parts of a session, in which needs can be found again."""
 
@@ -200,6 +244,11 @@ class _Parts(Common):
     def needs(self, part: SessionPart, facts: Facts) -> Mapping[Lost, Sequence[Need]]:
         self.parts.append((part, facts))
         return super().needs(part, facts)
+
+
+Edits: TypeAlias = Callable[
+    [Sequence[Removable], Sequence[Rates], range], tuple[float, dict[int, int]]
+]
 
 
 class Oracle:
@@ -220,9 +269,16 @@ class Oracle:
 
     def saved(self) -> float:
         """Return the $ that the best edits save."""
-        return sum(self._saved(number) for number in range(len(self._parts)))
+        parts = range(len(self._parts))
+        return sum(max(0.0, self._saved(number, best_edits)) for number in parts)
 
-    def _saved(self, number: int) -> float:
+    def saved_hiding(self, *, knows_end: bool, knows_needs: bool) -> float:
+        """Return the $ that edits save which do not know all of the future."""
+        edits = partial(paying_edits, knows_end=knows_end)
+        parts = range(len(self._parts))
+        return sum(self._saved(number, edits, knows_needs=knows_needs) for number in parts)
+
+    def _saved(self, number: int, edits: Edits, *, knows_needs: bool = True) -> float:
         part, facts = self._parts[number]
         calls = range(part.first_call - 1, part.last_call)
         regrets = {
@@ -238,10 +294,10 @@ class Oracle:
             if first in calls and part.items[position].inside is None:
                 scale = self._scales[first]
                 offset, freed = scale(before[position]), scale.factor * removal.freed
-                charges = self._charges(*regrets.get(position, ()))
+                charges = self._charges(*regrets.get(position, ())) if knows_needs else []
                 saved = list(_saved(offset, freed, self._rates, range(first, calls.stop), charges))
                 items.append(Removable(position, first, offset, freed, saved))
-        best, leaves = best_edits(items, self._rates, calls)
+        best, leaves = edits(items, self._rates, calls)
         if not leaves:
             return 0.0
         # What was charged because all was out is given back, and what is needed now is charged.
@@ -249,9 +305,9 @@ class Oracle:
             charge
             for position, call in leaves.items()
             for at, charge in self._charges(*regrets.get(position, ()))
-            if at >= call
+            if at >= call and knows_needs
         )
-        return max(0.0, best + charged - self._needed(number, leaves, removals))
+        return best + charged - self._needed(number, leaves, removals)
 
     def _needed(
         self, number: int, leaves: Mapping[int, int], removals: Mapping[int, Removal]
@@ -302,11 +358,15 @@ class Found(NamedTuple):
     client: str
     without: float
     oracle: float
+    hiding: tuple[float, ...]
+    """What is saved with each of `HIDDEN`, in their order; empty without `--hide`."""
     outcomes: tuple[SessionOutcome, ...]
     """Under each policy, in their order."""
 
 
-def found_in(recording: Recording, path: str, policies: Sequence[str]) -> Found | None:
+def found_in(
+    recording: Recording, path: str, policies: Sequence[str], *, hide: bool = False
+) -> Found | None:
     """Return the figures of a recording; None for one without calls or without prices."""
     if not recording.calls:
         return None
@@ -316,7 +376,10 @@ def found_in(recording: Recording, path: str, policies: Sequence[str]) -> Found 
     known = tuple(one for one in outcomes if isinstance(one, SessionOutcome))
     if not known:
         return None
-    return Found(path, client_of(recording), known[0].without, Oracle(recording).saved(), known)
+    oracle = Oracle(recording)
+    hiding = tuple(oracle.saved_hiding(**known) for known in HIDDEN.values()) if hide else ()
+    client = client_of(recording)
+    return Found(path, client, known[0].without, oracle.saved(), hiding, known)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -324,16 +387,18 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.oracle", description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, default=FOLDERS, metavar="FOLDER")
     parser.add_argument("--policy", action="append", metavar="NAME", help="coding-agent by default")
+    parser.add_argument("--hide", action="store_true", help="add columns that know less")
     given = parser.parse_args(arguments)
     policies = given.policy or ["coding-agent"]
     owners = {k: v for folder in given.folders for k, v in repositories(folder).items()}
-    work = partial(found_in, policies=policies)
+    work = partial(found_in, policies=policies, hide=given.hide)
     found = [one for one in worked(files(given.folders), work) if isinstance(one, Found)]
     groups: defaultdict[str, list[Found]] = defaultdict(list)
     for one in found:
         for name in ("all", one.client, owners.get(one.path, "unknown").partition("/")[0]):
             groups[name].append(one)
-    table = Table("sessions of", "sessions", "without, $", *policies, "oracle", box=None)
+    hidden = HIDDEN if given.hide else ()
+    table = Table("sessions of", "sessions", "without, $", *policies, *hidden, "oracle", box=None)
     for name, group in sorted(groups.items(), key=lambda pair: -sum(o.without for o in pair[1])):
         table.add_row(name, *_cells(group, len(policies)))
     Console(width=140).print(table)
@@ -347,6 +412,8 @@ def _cells(group: Sequence[Found], policies: int) -> Iterator[str]:
     for number in range(policies):
         total = sums(one.outcomes[number] for one in group)
         yield f"{total.saved:.1%}, {total.dearer} dearer"
+    for saved in map(math.fsum, zip(*(one.hiding for one in group), strict=True)):
+        yield f"{saved / without if without else 0:.1%}"
     yield f"{oracle / without if without else 0:.1%}"
 
 

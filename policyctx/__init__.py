@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from policyctx.session import Session
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.tokens.counter import register_tokenizer
-    from policyctx.turns.before_compaction import BeforeCompaction, CompactionAhead
+    from policyctx.turns.effects import BeforeCompaction, CompactionAhead
     from policyctx.turns.request import Request
     from policyctx.turns.result import ContextItem, Result
 
@@ -68,11 +68,11 @@ _HOMES = {
     "AgentOptions": "policyctx.policy.agent_options",
     "AmbiguousSessionError": "policyctx.errors",
     "AsyncFileWriter": "policyctx.recipes.offloading",
-    "BeforeCompaction": "policyctx.turns.before_compaction",
+    "BeforeCompaction": "policyctx.turns.effects",
     "CompactOptions": "policyctx.recipes.compacting",
     "CompactResult": "policyctx.recipes.compacting",
     "CompactStats": "policyctx.compaction.assembly",
-    "CompactionAhead": "policyctx.turns.before_compaction",
+    "CompactionAhead": "policyctx.turns.effects",
     "ContextFileSystem": "policyctx.store.filesystem",
     "ContextItem": "policyctx.turns.result",
     "CorruptContentError": "policyctx.errors",

@@ -9,7 +9,7 @@ from policyctx.policy.agents import policy_for, read_agents
 from policyctx.policy.sources import agents_source
 from policyctx.session import Session
 from policyctx.tokens.counter import TokenCounter
-from policyctx.turns.before_compaction import BeforeCompaction
+from policyctx.turns.effects import BeforeCompaction
 
 
 @checks_options

@@ -28,10 +28,9 @@ from policyctx.store.opening import new_session_id, path_of, session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.usage import Correction, usage_of
-from policyctx.turns.before_compaction import BeforeCompaction
 from policyctx.turns.calls import Calls
 from policyctx.turns.driving import Driver, finished, in_async, stepwise, verb
-from policyctx.turns.effects import SessionStore, Turn
+from policyctx.turns.effects import BeforeCompaction, SessionStore, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.memory import Memory, Totals
 from policyctx.turns.recorder import Recorder

@@ -25,8 +25,7 @@ from policyctx.messages.reading import items_of
 from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
 from policyctx.replay.recording import ModelCall
 from policyctx.tokens.counter import TokenCounter, counter_for
-from policyctx.tokens.provider_models import ProviderModel, provider_model
-from policyctx.tokens.sizes import media_tokens
+from policyctx.tokens.sizes import ProviderModel, media_tokens, provider_model
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -476,7 +476,7 @@ def _studied(
     found = zip(so_far.results, so_far.origins, strict=True)
     with_calls = [(one, origin) for one, origin in found if one.calls]
     recordings = [one for one, _ in with_calls]
-    with _Batches() as bar:
+    with _Batches(options.most_batches) as bar:
         evaluator = Evaluator(
             [origin for _, origin in with_calls],
             [one.calls for one in recordings],
@@ -524,12 +524,13 @@ def _written(shown: ShownStudy, output: Path | None, report: Path | None) -> Ite
 class _Batches(Bar):
     """The batches of settings, by the model calls that are replayed; implements `Progress`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__("settings")
-        self._batch = 0
+        self._batch, self._most = 0, most
 
     def begin(self, total: float | None, what: str = "") -> None:
         """Begin the next batch of settings."""
         if total:
             self._batch += 1
-            super().begin(total, what or f"settings, batch {self._batch}")
+            of = f"batch {self._batch} of at most {self._most}"
+            super().begin(total, what or f"settings, {of}")

@@ -73,7 +73,7 @@ def points_of(history: History) -> list[HistoryPoint]:
 
     Raises `MessagesError` for what is no message list.
     """
-    contents = gathered(history, cues_of(SHIPPED), plenty=True)
+    contents = gathered(history, cues_of(SHIPPED))
     found = [
         *filter(None, map(quoted, contents.said.get(Group.USER, ()))),
         *_tasks(contents.said.get(Group.TASKS, ())),
@@ -85,7 +85,7 @@ def points_of(history: History) -> list[HistoryPoint]:
 def quoted(one: Quote) -> HistoryPoint | None:
     """Return the point that the user's words are; None if they neither bind nor hold a value."""
     text = one.text.partition(ASKED)[0]
-    if one.pasted or one.minor or one.message < 0 or text.endswith(_QUESTION):
+    if one.pasted or one.message < 0 or text.endswith(_QUESTION):
         return None
     if _COMMAND.fullmatch(text):
         return None

@@ -20,6 +20,7 @@ from policyctx.compaction.summarizers import ModelSummarizer, in_thread
 from policyctx.definitions.items import HostObject
 from policyctx.errors import MissingExtraError, SummaryError, UsageError
 from policyctx.messages.editing import in_place_anthropic, in_place_chat
+from policyctx.planning.facts import ASSUMED_WINDOWS
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.values import Share
 from policyctx.pricing.rows import row_of
@@ -367,8 +368,8 @@ def _anthropic_room(settings: Summary) -> int:
     return int(tokens / (_TOKENS_PER_COUNTED_BEFORE if is_older else _ANTHROPIC_TOKENS_PER_COUNTED))
 
 
-# The window of a model that has no row, and the tokens of its own for each that is counted here.
-_OPENAI_WINDOW, _OPENAI_TOKENS_PER_COUNTED = 128_000, 1.25
+# A model's own tokens for each that is counted here.
+_OPENAI_TOKENS_PER_COUNTED = 1.25
 # OpenAI's own models take the limit under this name; most compatible endpoints know the older one.
 _OWN_HOSTS, _OWN_LIMIT, _LIMIT = ("openai.com", "azure.com"), "max_completion_tokens", "max_tokens"
 
@@ -445,7 +446,7 @@ def _limit_at(base_url: str) -> str:
 def _openai_room(settings: Summary) -> int:
     """Return how many tokens, as they are counted here, the conversation may have."""
     row = row_of(settings.model)
-    window = _OPENAI_WINDOW if row is None else row.context_window
+    window = ASSUMED_WINDOWS["openai"] if row is None else row.context_window
     most = settings.max_input
     tokens = most.of(window) if isinstance(most, Share) else min(most, window)
     return int(tokens / _OPENAI_TOKENS_PER_COUNTED)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from policyctx.definitions.gates import Comparison
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
 from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.errors import Location
@@ -21,7 +20,7 @@ from policyctx.policy.agent_options import tree_of, with_options
 from policyctx.policy.loading import loaded, validated
 from policyctx.policy.models import KeepRecent, Policy, Step
 from policyctx.policy.models.compaction import Compaction, FileSource
-from policyctx.policy.models.gates import gates_in
+from policyctx.policy.models.gates import Comparison, gates_in
 from policyctx.policy.models.rules import LineFields, ToolRule
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicyName, policy_source

@@ -12,6 +12,8 @@ from policyctx.definitions.items import FileLines, Item
 from policyctx.errors import MessagesError
 from policyctx.messages.json_text import compact_json
 from policyctx.policy.models import Model
+from policyctx.policy.models.compaction import Summary
+from policyctx.policy.values import Share
 from policyctx.pricing.dollars import CallPrices, prices_of
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Correction
@@ -40,6 +42,22 @@ def has_unknown_window(model: Model, called: str | None) -> bool:
     return (
         bool(name) and "context_window" not in model.model_fields_set and _row(name, None) is None
     )
+
+
+# Tokens, by who asks for a summary: the window of a model that is in no table.
+ASSUMED_WINDOWS = {"anthropic": 200_000, "openai": 128_000}
+
+
+def assumed_window(settings: Summary) -> int | None:
+    """Return the tokens of the window that is assumed for the model of a summary.
+
+    None where it is known, or where `max_input` does not depend on it.
+    """
+    assumed, most = ASSUMED_WINDOWS.get(settings.by), settings.max_input
+    if assumed is None or (not isinstance(most, Share) and most <= assumed):
+        return None
+    is_known = "claude" in settings.model or _row(settings.model) is not None
+    return None if is_known else assumed
 
 
 def takes_markers_of(name: str | None) -> bool | None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from policyctx.definitions.gates import Comparison, Kind, Nothing
 from policyctx.definitions.items import PlainValue
 from policyctx.planning.facts import Added, Unit
 from policyctx.planning.outlook import Outlook
@@ -16,10 +15,13 @@ from policyctx.policy.models import Step
 from policyctx.policy.models.gates import (
     COMPARISONS,
     CallsGate,
+    Comparison,
     CountGate,
     IdleGate,
     ItemsGate,
+    Kind,
     Limits,
+    Nothing,
     RatioGate,
     TokensGate,
     gates_in,

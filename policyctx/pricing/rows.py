@@ -7,7 +7,7 @@ lacks is here, with its source: how each prompt cache works, and some windows.
 
 import re
 from calendar import timegm
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -61,6 +61,22 @@ class ModelRow:
     """The first day of the period, `2026-03-13`; empty where no earlier price is known."""
     until: str = ""
     """The day on which the next period begins; empty for the one in force."""
+    tiers: tuple[tuple[str, str, CallPrices], ...] = ()
+    """Service tiers, the first day on which their prices are known, and these."""
+
+    def at_tier(self, tier: str, *, at: float | None) -> CallPrices | None:
+        """Return the prices of a service tier at a time, None if nobody publishes them."""
+        at = _now() if at is None else at
+        known = (one for one in self.tiers if one[0] == tier)
+        return next((p for _, since, p in known if not since or _seconds(since) <= at), None)
+
+    def billed(self, tier: str, *, at: float | None = None) -> tuple[CallPrices, bool]:
+        """Return the prices of a call at a service tier, empty for the standard one.
+
+        The second value says that those of the tier are not known, and the standard ones stand in.
+        """
+        of_tier = self.at_tier(tier, at=at) if tier else self.prices
+        return (self.prices, True) if of_tier is None else (of_tier, False)
 
 
 _ANTHROPIC_DOCS = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
@@ -207,7 +223,7 @@ class _Known:
     rows: tuple[ModelRow, ...]
 
     def row(self, at: float | None) -> ModelRow:
-        at = datetime.now(UTC).timestamp() if at is None else at
+        at = _now() if at is None else at
         return next(row for row in self.rows if not row.until or at < _seconds(row.until))
 
 
@@ -306,7 +322,7 @@ def _known(provider: str, model: HostObject) -> _Known | None:
     also = {_bare(one) for one in [*_names(model.match), *_ALSO.get(model.id, [])]}
     rules = _RULES.get(provider, _OTHERS)
     cached = next(_CACHES[rule] for pattern, rule in rules if re.search(pattern, name))
-    rows = _rows(ModelRow(name, provider, (), window, cached, _FREE), model.prices)
+    rows = _rows(ModelRow(name, provider, (), window, cached, _FREE), model)
     until, earlier = _EARLIER_WINDOWS.get(model.id, ("", 0))
     rows = [replace(r, context_window=earlier) if "" < r.until <= until else r for r in rows]
     hosts = frozenset(_PROVIDERS[provider]["hosts"])
@@ -320,26 +336,27 @@ def _add_regional(model: HostObject, found: dict[str, _Known]) -> None:
     if base is None:
         return
     name, common = f"regional.anthropic.{bare}", base.rows[-1]
-    rows = _rows(replace(common, name=name, provider="aws"), model.prices)
+    rows = _rows(replace(common, name=name, provider="aws"), model)
     if rows[-1].prices.base.input == common.prices.base.input:
         found[base.names[0]] = replace(base, names=(*base.names, name))
     else:
         found[name] = _Known((name,), frozenset(_PROVIDERS["aws"]["hosts"]), tuple(rows))
 
 
-def _rows(row: ModelRow, published: HostObject) -> list[ModelRow]:
+def _rows(row: ModelRow, model: HostObject) -> list[ModelRow]:
     """Return a row for each period in which its price was another one."""
-    prices: dict[str, CallPrices] = {}
+    published = model.prices
+    prices: dict[str, tuple[CallPrices, HostObject]] = {}
     for one in published if isinstance(published, list) else [None]:
         start = getattr(one and one.constraint, "start_date", None)
         price = published if one is None else one.prices
         hours = None if one is None else _hours(one.constraint)
         # Of prices by the hour, the one of most hours of the day is taken.
         if price.input_mtok is not None and (hours is None or hours > _HALF_A_DAY):
-            prices["" if start is None else start.isoformat()] = _prices(price)
-    periods = sorted(prices.items())
+            prices["" if start is None else start.isoformat()] = _prices(vars(price)), price
+    periods = sorted((begins, *of_period) for begins, of_period in prices.items())
     first = [one for i, one in enumerate(periods) if not i or one[1] != periods[i - 1][1]]
-    ends = [begins for begins, _ in first[1:]]
+    ends = [begins for begins, *_ in first[1:]]
     sources = tuple(_PROVIDERS[row.provider]["sources"])
     return [
         replace(
@@ -349,9 +366,24 @@ def _rows(row: ModelRow, published: HostObject) -> list[ModelRow]:
             cache=row.cache if price.base.read < price.base.input else None,
             since=begins,
             until=end,
+            tiers=tuple(_tiers(model, standard)),
         )
-        for (begins, price), end in zip(first, [*ends, ""], strict=False)
+        for (begins, price, standard), end in zip(first, [*ends, ""], strict=False)
     ]
+
+
+# What a price is published for beside the standard one; a route or a kind of search is none.
+_TIER_KEYS = frozenset({"service_tier", "speed", "processing"})
+
+
+def _tiers(model: HostObject, standard: HostObject) -> Iterator[tuple[str, str, CallPrices]]:
+    """Yield the service tiers of a model; what one does not price has the standard price."""
+    for one in model.price_variants or ():
+        own = {key: price for key, price in vars(one.prices).items() if price is not None}
+        if own and len(one.when) == 1 and one.when.keys() <= _TIER_KEYS:
+            start = getattr(one.constraint, "start_date", None)
+            since = "" if start is None else start.isoformat()
+            yield next(iter(one.when.values())), since, _prices(vars(standard) | own)
 
 
 def _hours(constraint: HostObject) -> float | None:
@@ -366,10 +398,10 @@ _HALF_A_DAY = 12
 _FREE = CallPrices(Rates(0, 0, 0, 0, 0))
 
 
-def _prices(published: HostObject) -> CallPrices:
+def _prices(published: Mapping[str, HostObject]) -> CallPrices:
     """Return all prices of one period; where nothing is cached apart it costs what input costs."""
     names = ("input", "cache_write", "cache_write_1h", "cache_read", "output")
-    given = {name: getattr(published, f"{name}_mtok", None) for name in names}
+    given = {name: published.get(f"{name}_mtok") for name in names}
     plain, write, hour, read, output = given.values()
     write = plain if write is None else write
     kinds = plain, write, write if hour is None else hour, plain if read is None else read, output
@@ -403,6 +435,10 @@ def _bare(name: str) -> str:
 
 
 @cache
+def _now() -> float:
+    return datetime.now(UTC).timestamp()
+
+
 def _seconds(day: str) -> int:
     """Return when a day begins, in UTC, in seconds since 1970."""
     year, month, date = map(int, day.split("-"))

@@ -25,7 +25,7 @@ class Spent:
     priced: int = 0
     """Calls of models with a known price; the dollars are theirs."""
     tiered: int = 0
-    """Calls of these at another service tier, whose dollars are standard prices all the same."""
+    """Calls of these at a service tier without known prices, whose dollars are standard prices."""
     billed: float = 0.0
     without: float = 0.0
     """An estimate; see `without_policy`."""
@@ -79,9 +79,9 @@ class Meter:
         self._held, self._at = other.prompt, at
         one = Spent(1, usage, spared)
         if row is not None:
-            bill, instead = (dollars(each, row.prices).prompt for each in (usage, other))
-            is_tiered = int(bool(usage.tier))
-            one = replace(one, priced=1, tiered=is_tiered, billed=bill, without=instead)
+            prices, is_standard = row.billed(usage.tier)
+            bill, instead = (dollars(each, prices).prompt for each in (usage, other))
+            one = replace(one, priced=1, tiered=int(is_standard), billed=bill, without=instead)
         self.spent += one
         return one
 

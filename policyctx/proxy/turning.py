@@ -237,7 +237,7 @@ class Turning:
         model, at = conversation.model, self._clock()
         spent = conversation.meter.observe(read, spared=spared, model=model, at=at)
         self.counts.spend(spent)
-        if read.tier or not spent.priced:
+        if spent.tiered or not spent.priced:
             self._name_unpriced(model, read.tier if spent.priced else "")
 
     def _name_unpriced(self, model: str, tier: str) -> None:

@@ -14,7 +14,7 @@ from policyctx.messages.editing import request_content
 from policyctx.replay.cost import BilledCall, Cost
 from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import TokenCounter
-from policyctx.tokens.provider_models import provider_model
+from policyctx.tokens.sizes import provider_model
 from policyctx.tokens.usage import HOUR, Correction, Usage
 
 # Before this call a session has hardly anything to learn from.

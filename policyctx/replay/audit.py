@@ -220,7 +220,7 @@ class _LaterTurns:
         reading.extend(messages)
         summaries = frozenset(i for i, one in enumerate(messages) if _is_summary(one))
         quotes = quotes_in(History(messages), reading, summaries, 1)
-        self._said = [one for one in quotes if one.user and not (one.pasted or one.minor)]
+        self._said = [one for one in quotes if one.user and not one.pasted]
         self._calls = list(calls_in(reading, summaries, cues_of()))
         self._at = at
 

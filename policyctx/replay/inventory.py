@@ -145,7 +145,10 @@ def _used(agent: str, file: HomeFile, recording: Recording) -> UsedSession:
 def _call(call: ModelCall) -> UsedCall:
     name, usage = call.language_model or UNNAMED, call.usage
     row = row_of(name, at=call.at) if usage is not None else None
-    cost = None if row is None or usage is None else dollars(usage, row.prices).total
+    cost = None
+    if row is not None and usage is not None:
+        prices, _ = row.billed(usage.tier, at=call.at)
+        cost = dollars(usage, prices).total
     return UsedCall(call.id, usage, cost, name, call.at, call.why_anew == "compaction")
 
 

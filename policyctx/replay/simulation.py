@@ -20,7 +20,7 @@ from policyctx.planning.anchors import Removable
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.facts import Facts
+from policyctx.planning.facts import Facts, assumed_window
 from policyctx.planning.plan import Plan
 from policyctx.policy.models import Step
 from policyctx.policy.models.compaction import Compaction, Summary
@@ -121,7 +121,7 @@ def summary_call(
         output = facts.length(summary, "tokens")
         return SummaryCall(number, prompt, output, prices, read=read, written=written)
     row = row_of(settings.model, at=at) if settings.by in BUILT_IN_SUMMARIZERS else None
-    window = terms.window if row is None else row.context_window
+    window = (assumed_window(settings) or terms.window) if row is None else row.context_window
     most = settings.max_input
     room = most.of(window) if isinstance(most, Share) else most
     prompt = facts.length(instructions(settings), "tokens") + min(replaced.tokens, int(room))

@@ -436,11 +436,13 @@ class Figures:
     unpriced: Mapping[str, int] = _figure(lambda s: _unpriced(s.session), _counts, none=dict)
     """Calls without prices, by language model."""
     tiers: Mapping[str, int] = _figure(
-        lambda s: Counter(c.usage.tier for c in s.session.calls if c.usage and c.usage.tier),
+        lambda s: Counter(
+            c.usage.tier for c in s.session.calls if c.usage and c.terms.tier_is_assumed
+        ),
         _counts,
         none=dict,
     )
-    """Calls that were billed at other than standard prices, by service tier."""
+    """Calls at service tiers whose prices are not known, which have the standard prices here."""
     bill: Dollars = _figure(lambda s: _bill(s.session), none=Dollars)  # noqa: RUF009 - makes a field
     """What the usage of these sessions' calls comes to, as it was recorded."""
     writes: int = _figure(

@@ -59,6 +59,8 @@ class CallTerms:
     """The recording does not say how long: the TTL is the last known one, or five minutes."""
     prices: CallPrices | None = None
     """None if neither the policy nor a row of the language model has them."""
+    tier_is_assumed: bool = False
+    """The prices are the standard ones, since those of the call's service tier are not known."""
     row: ModelRow | None = None
     """What is known of the language model."""
 
@@ -90,6 +92,8 @@ def terms_of(
         ttl, is_assumed = _ttl(call, model, row, last.get(name))
         if call.usage is not None and (told := call.usage.write_ttl) is not None:
             last[name] = told
+        tier = "" if call.usage is None else call.usage.tier
+        of_row, is_standard = (None, False) if row is None else row.billed(tier, at=at)
         terms.append(
             CallTerms(
                 language_model=name or UNNAMED,
@@ -98,7 +102,8 @@ def terms_of(
                 cache=cache,
                 ttl=ttl,
                 ttl_is_assumed=is_assumed,
-                prices=written or (None if row is None else row.prices),
+                prices=written or of_row,
+                tier_is_assumed=is_standard and written is None,
                 row=row,
             )
         )

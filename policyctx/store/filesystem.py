@@ -27,7 +27,7 @@ from policyctx.store.collector import (
 from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.journal import Event, events
+from policyctx.store.journal import Event, StateFolder, events, session_ids, state_folders
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.read import (
     ContentReader,
@@ -38,7 +38,6 @@ from policyctx.store.read import (
 )
 from policyctx.store.remote.backend import RemoteBackend
 from policyctx.store.save import Saver, SaveRules
-from policyctx.store.sessions import StateFolder, session_ids, state_folders
 from policyctx.store.state import Rebuilt, State
 
 __all__ = ["Content", "ContextFileSystem"]

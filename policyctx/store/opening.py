@@ -21,9 +21,8 @@ from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, failing_as, reading_at
 from policyctx.store.index import Index
-from policyctx.store.journal import JOURNAL
+from policyctx.store.journal import INDEX, JOURNAL, lines_in, session_of, state_folders
 from policyctx.store.local.backend import LocalBackend
-from policyctx.store.sessions import INDEX, lines_in, session_of, state_folders
 
 SESSION_FIELD = "{session_id}"
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"

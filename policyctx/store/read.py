@@ -26,8 +26,8 @@ from policyctx.store.files import (
 )
 from policyctx.store.hollow import Hollow
 from policyctx.store.index import Index, IndexEntry
+from policyctx.store.journal import all_indexes
 from policyctx.store.rebuild import is_named_after, stray_files
-from policyctx.store.sessions import all_indexes
 
 # Objects that are read at the same time.
 _READING_THREADS = 16

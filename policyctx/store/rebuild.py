@@ -10,7 +10,7 @@ from policyctx.store.backend import Backend, is_temporary
 from policyctx.store.content import PACKED, STATE_FOLDER, Origin, decoded, encoded, sha256_of
 from policyctx.store.files import Format, is_rest, origin_in, stored_bytes, stored_status, text_of
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.sessions import INDEX, all_indexes
+from policyctx.store.journal import INDEX, all_indexes
 from policyctx.store.snapshot import is_snapshot
 
 # Written beside the contents where the root is in a repository.

@@ -18,6 +18,7 @@ from policyctx.store.backend import NOT_A_STORE_FILE, Backend
 from policyctx.store.content import encoded
 from policyctx.store.index import Index
 from policyctx.store.journal import (
+    INDEX,
     JOURNAL,
     KINDS,
     Fold,
@@ -26,9 +27,9 @@ from policyctx.store.journal import (
     head_ids,
     line_start,
     open_journal,
+    state_folders,
     values_of_kind,
 )
-from policyctx.store.sessions import INDEX, state_folders
 
 _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()

@@ -20,7 +20,7 @@ from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, Exclus
 from policyctx.store.files import is_stored
 from policyctx.store.in_flight import OpenBatches, announcement, is_living, remove_dead_locks
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.sessions import StateFolder, lines_in
+from policyctx.store.journal import StateFolder, lines_in
 from policyctx.store.snapshot import IndexSnapshot, Snapshots, recalled_records
 
 _LOCK = "lock"

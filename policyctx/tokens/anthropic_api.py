@@ -17,8 +17,7 @@ from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.errors import MissingExtraError
 from policyctx.tokens import counter
 from policyctx.tokens.encoders import measure_for
-from policyctx.tokens.provider_models import ProviderModel
-from policyctx.tokens.sizes import schemas_of
+from policyctx.tokens.sizes import ProviderModel, schemas_of
 
 if TYPE_CHECKING:
     import anthropic

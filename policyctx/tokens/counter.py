@@ -13,8 +13,7 @@ from policyctx.definitions.items import RequestContent
 from policyctx.definitions.tokenizers import TOKENIZERS, ByChars, CharRule
 from policyctx.errors import UnknownTokenizerError, nearest
 from policyctx.tokens.encoders import Measure, approximate, measure_for, pieces
-from policyctx.tokens.provider_models import ProviderModel, provider_model
-from policyctx.tokens.sizes import request_tokens
+from policyctx.tokens.sizes import ProviderModel, provider_model, request_tokens
 
 # The longest token of o200k_base and of cl100k_base, in bytes.
 LONGEST_TOKEN = 128

@@ -134,7 +134,7 @@ class Outcomes(Protocol):
 class Effort:
     """How much a search tries."""
 
-    shares: tuple[float, ...] = (0.25, 0.5, 1.0)
+    shares: tuple[float, ...] = (1 / 9, 1 / 3, 1.0)
     """Of the sessions: what the settings of each rung are judged by."""
     kept: float = 1 / 3
     """The share of the settings that goes to the next rung."""

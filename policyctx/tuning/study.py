@@ -39,6 +39,12 @@ class StudyOptions:
     constraints: search.Constraints = field(default_factory=search.Constraints)
     effort: search.Effort = field(default_factory=search.Effort)
 
+    @property
+    def most_batches(self) -> int:
+        """How many batches of settings are replayed at most: in each search, and around it."""
+        of_search = len(self.effort.shares) * (1 + self.effort.rounds)
+        return 2 + of_search + self.folds * (of_search + 2)
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateComparison:

@@ -23,10 +23,9 @@ from policyctx.planning.facts import Added, Attempt
 from policyctx.planning.plan import Plan
 from policyctx.policy.models.steps import Store
 from policyctx.tokens.usage import Usage
-from policyctx.turns.before_compaction import BeforeCompaction
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
-from policyctx.turns.effects import Holds, Remember, Save, Turn
+from policyctx.turns.effects import BeforeCompaction, Holds, Remember, Save, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory

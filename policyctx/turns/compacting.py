@@ -28,8 +28,15 @@ from policyctx.planning.placeholders import content_hash
 from policyctx.policy.models import Policy
 from policyctx.policy.models.compaction import Summary
 from policyctx.store.content import Content, Origin
-from policyctx.turns.before_compaction import AskBefore, BeforeCompaction, CompactionAhead
-from policyctx.turns.effects import ReadFiles, Remember, Save, Turn
+from policyctx.turns.effects import (
+    AskBefore,
+    BeforeCompaction,
+    CompactionAhead,
+    ReadFiles,
+    Remember,
+    Save,
+    Turn,
+)
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.replacement import Replaced, Replacement, digest_of_traces
 from policyctx.turns.replacements import Replacements

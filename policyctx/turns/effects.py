@@ -6,16 +6,20 @@ synchronously and asynchronously, by the driver that runs it:
     files = yield from Save(contents, recorded=True).ask()
 
 The driver raises whatever a failed effect raises at this expression, so a turn handles a failure
-with an ordinary `try` and `except`.
+with an ordinary `try` and `except`. One effect calls the hook that may decline a compaction.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
@@ -24,9 +28,11 @@ from policyctx.compaction.assembly import History, SummaryRequest, Verified
 from policyctx.compaction.file_access import FileAccess
 from policyctx.compaction.restoration import FileReader, Restoration, restore
 from policyctx.compaction.summarizers import Summarizer, asked, asked_async
-from policyctx.errors import StoreError
+from policyctx.definitions.items import Message
+from policyctx.errors import StoreError, in_words
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File
+from policyctx.planning.decisions import Reason
 from policyctx.policy.models.compaction import Restore
 from policyctx.policy.models.compaction import Summary as SummarySettings
 from policyctx.store.backend import Root
@@ -264,3 +270,111 @@ class ReadFiles(Effect["Restoration"]):
         return restore(
             self.accessed, self.settings, self.reader, self.counter, visible=self.visible
         )
+
+
+_LOG = logging.getLogger("policyctx")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionAhead:
+    """A compaction that a session is about to make.
+
+    `messages` are the objects of the list, not copies: the hook must not change them.
+    """
+
+    session_id: str
+    step: str
+    """The name of the policy's step."""
+    messages: tuple[Message, ...]
+    """The messages that a summary would replace, as the turn's other steps have left them."""
+    tokens: int
+    """Tokens of `messages`."""
+    first: int
+    """Position of the first of them in the list after earlier compactions."""
+    last: int
+    """Position of the last of them; messages between the two may stay."""
+
+
+Answer: TypeAlias = bool | str | None
+
+
+class BeforeCompaction(Protocol):
+    """A hook that is called before a compaction: a function of a `CompactionAhead`, or a coroutine.
+
+    It returns None or True to let the compaction be made. False declines it, and so does a text,
+    which says why. A hook that raises an exception, or returns anything else, declines it too: what
+    could have declined a compaction must not be skipped. The reason is in the plan and in
+    `Result.warnings`, and the traceback of an exception is in the log. As long as the gates are
+    open, the hook is called in each turn. It must not call `apply` of its session.
+    """
+
+    def __call__(self, ahead: CompactionAhead, /) -> Answer | Awaitable[Answer]:
+        """Return whether the compaction may be made."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AskBefore(Effect["Reason | None"]):
+    """Ask a caller's hook, and return why the compaction is not made; None if it may be made."""
+
+    hook: BeforeCompaction
+    ahead: CompactionAhead
+
+    def perform(self, store: SessionStore) -> Reason | None:
+        """Call the hook in this thread; what it returns to be awaited gets a loop of its own."""
+        del store
+        answer = self._called()
+        if not inspect.isawaitable(answer):
+            return _declined(answer)
+        context = copy_context()
+        # This thread may run an event loop already.
+        with ThreadPoolExecutor(1, "policyctx-hook") as pool:
+            return pool.submit(context.run, asyncio.run, self._awaited(answer)).result()
+
+    async def perform_async(self, store: SessionStore) -> Reason | None:
+        """Await an asynchronous hook, or call a synchronous one in a thread."""
+        del store
+        if inspect.iscoroutinefunction(self.hook):
+            return await self._awaited(self.hook(self.ahead))
+        answer = await asyncio.to_thread(self._called)
+        return await self._awaited(answer) if inspect.isawaitable(answer) else _declined(answer)
+
+    def _called(self) -> object:
+        """Return what the hook returns, or the reason in place of an exception that it raises.
+
+        A future takes no `StopIteration`, so no exception leaves the thread.
+        """
+        try:
+            return self.hook(self.ahead)
+        except Exception as error:  # noqa: BLE001 - the hook's, which the reason names
+            return self._raised(error)
+
+    async def _awaited(self, answer: Awaitable[object]) -> Reason | None:
+        try:
+            return _declined(await answer)
+        except Exception as error:  # noqa: BLE001 - the hook's, which the reason names
+            return self._raised(error)
+
+    def _raised(self, error: Exception) -> Reason:
+        _LOG.error(
+            "session %s: the hook before a compaction raised an exception; the compaction of step"
+            " %s is not made",
+            self.ahead.session_id,
+            self.ahead.step,
+            exc_info=error,
+        )
+        return Reason("declined", {"why": f"it raised {in_words(error)}"})
+
+
+def _declined(answer: object) -> Reason | None:
+    """Return why an answer declines; None if it does not."""
+    if answer is None or answer is True:
+        return None
+    if isinstance(answer, Reason):
+        return answer
+    if answer is False:
+        return Reason("declined", {"why": "it gave no reason"})
+    if isinstance(answer, str):
+        return Reason("declined", {"why": " ".join(answer.split()) or "it gave no reason"})
+    kind = type(answer).__name__
+    return Reason("declined", {"why": f"it returned {kind}, not None, a bool or a text"})

@@ -312,12 +312,12 @@ class Replacements:
                 return replaced
             whole.extend(given)
             lone = {place for place, item in alone if item.is_answer and item.kind == UNKNOWN}
-            calls = {(place, item.tool_use_id) for place, item in alone if item.is_call}
+            calls = {(place, item.path) for place, item in alone if item.is_call}
             # Of the calls only those with a result in the given list: others wait for theirs.
             lone |= {
                 item.message
                 for i, item in enumerate(whole.items)
-                if i in whole.partners and (item.message, item.tool_use_id) in calls
+                if i in whole.partners and (item.message, item.path) in calls
             }
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced

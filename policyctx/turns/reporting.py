@@ -23,7 +23,7 @@ from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import IN_VAIN, Decision
-from policyctx.planning.facts import Facts, Unit, has_unknown_window
+from policyctx.planning.facts import Facts, Unit, assumed_window, has_unknown_window
 from policyctx.planning.plan import Plan, step_reports
 from policyctx.tokens.usage import Usage
 from policyctx.turns.compacting import Compacted, NotCompacted
@@ -220,8 +220,8 @@ class Notices:
         model = conversation.policy.model
         window = facts.window(model)
         if facts.called_model != self._called:
+            yield from self._unknown_windows(conversation.policy, facts)
             self._called = facts.called_model
-            yield from self._unknown_window(conversation.policy, facts)
         if not conversation.policy.asks_for_request_size:
             if isinstance(model.tokenizer, str) and model.tokenizer in _REMOTE:
                 return
@@ -244,9 +244,18 @@ class Notices:
             yield _over_window(tokens, window, conversation, fates, facts)
         self._is_over_window = tokens > window
 
-    def _unknown_window(self, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
+    def _unknown_windows(self, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
         """Yield a warning, once for each model, if shares are those of a window nobody knows."""
-        model = policy.policy.model
+        model, step = policy.policy.model, policy.compacting_step
+        summary = None if step is None else policy.compaction(step).summary
+        if summary is not None and (tokens := assumed_window(summary)):
+            what = f"summary.model {summary.model!r}"
+            if what not in self._unknown:
+                self._unknown.add(what)
+                yield (
+                    f"the context window of {what} is not known: {tokens:,} tokens are assumed;"
+                    " write summary.max_input in tokens"
+                )
         name = facts.called_model or model.name or ""
         is_told = facts.context_window is not None or name in self._unknown
         if is_told or not policy.asks_for_window or not has_unknown_window(model, name):

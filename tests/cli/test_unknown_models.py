@@ -62,16 +62,31 @@ def test_a_replay_says_what_it_assumes_of_a_model(
     unknown = policyctx(*command, policy, rollout(tmp_path, "unheard-of")).stdout
     assert "no price  for 1 session: 1 call to unheard-of" in unknown
     assert "window    200,000 tokens assumed for 1 call to unheard-of" in unknown
-    known = policyctx(*command, policy, rollout(tmp_path, "gpt-5.5")).stdout
-    assert "tier      1 call at the service tier priority have the standard prices here" in known
+    early = policyctx(*command, policy, rollout(tmp_path, "gpt-5.5")).stdout
+    assert "tier      1 call at the service tier priority have the standard prices here" in early
+    today = policyctx(*command, policy, rollout(tmp_path, "gpt-5.5"), "--prices", "today").stdout
+    assert "service tier" not in today
     told = rollout(tmp_path, "unheard-of", model_context_window=258_400)
     assert "assumed" not in policyctx(*command, policy, told).stdout
 
 
 def test_tune_says_what_it_assumes_of_a_model(policy: Path, tmp_path: Path) -> None:
+    run = policyctx("tune", rollout(tmp_path, "gpt-5.5"), "--policy", policy)
+    assert "assumed: standard prices for the service tier priority" in run.stdout
     price = "{input: 3, cache_write: 3, cache_read: 1, output: 9}"
     policy.write_text(f"{AT_HALF}model: {{price: {price}}}\n", encoding="utf-8")
     run = policyctx("tune", rollout(tmp_path, "unheard-of"), "--policy", policy)
-    assert "assumed: standard prices for the service tier priority, the window of unheard-of" in (
-        run.stdout
-    )
+    assert "assumed: the window of unheard-of" in run.stdout
+
+
+def test_a_replay_of_calls_at_a_service_tier_has_the_prices_of_the_tier(
+    policy: Path, tmp_path: Path
+) -> None:
+    path = rollout(tmp_path, "gpt-5.5")
+    command = ("replay", policy, path, "--prices", "today", "--json")
+    at_priority = json.loads(policyctx(*command).stdout)["total"]
+    path.write_text(path.read_text(encoding="utf-8").replace("priority", "default"))
+    standard = json.loads(policyctx(*command).stdout)["total"]
+    assert at_priority["calls_with_tier"] == {}
+    costs = [one["cost_without"]["dollars"] for one in (at_priority, standard)]
+    assert costs == pytest.approx([2.5 * 0.01021, 0.01021])

@@ -10,7 +10,6 @@ from typing import Any, get_args
 import pytest
 
 from policyctx.definitions.actions import BY_STATE, ITEM_ACTIONS, STEP_ACTIONS, Action, Do
-from policyctx.definitions.gates import Kind, Nothing
 from policyctx.definitions.items import BUILT_IN_TYPES, ITEM_TYPES, PlainValue
 from policyctx.definitions.names import EXCERPT_FIELDS, FIELDS, PLACEHOLDER_FIELDS
 from policyctx.definitions.tokenizers import TOKENIZERS, Tokenizer
@@ -18,7 +17,7 @@ from policyctx.planning.gates import Measures
 from policyctx.planning.placeholders import _VALUES
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import validated
-from policyctx.policy.models.gates import COMPARISONS, GATES, Gates, Limits
+from policyctx.policy.models.gates import COMPARISONS, GATES, Gates, Kind, Limits, Nothing
 from policyctx.policy.models.steps import Select, Step
 from policyctx.policy.nodes import model_in, read_yaml
 from policyctx.policy.sources import PolicySource

@@ -166,3 +166,40 @@ def test_openai_bills_writes_from_gpt_5_6_on() -> None:
     assert new is not None
     assert (old.kind, old.step, old.min_tokens, old.bills_writes) == ("prefix", 128, 1024, False)
     assert (new.kind, new.bills_writes) == ("breakpoints", True)
+
+
+def test_the_prices_of_a_service_tier_are_those_that_its_provider_publishes() -> None:
+    row = found("gpt-5.5", "2026-11-01")
+    now = at("2026-11-01")
+    for tier, factor in (("priority", 2.5), ("flex", 0.5), ("batch", 0.5)):
+        prices = row.at_tier(tier, at=now)
+        assert prices is not None, tier
+        assert prices.base.input == pytest.approx(factor * row.prices.base.input)
+        assert prices.base.read == pytest.approx(factor * row.prices.base.read)
+        assert prices.base.output == pytest.approx(factor * row.prices.base.output)
+    fast = found("claude-opus-4-8").at_tier("fast", at=None)
+    assert fast is not None
+    assert fast.base.write_1h == 20
+
+
+@pytest.mark.parametrize(
+    ("model", "tier", "day"),
+    [
+        ("claude-opus-4-8", "priority", "2026-11-01"),
+        ("gpt-5.5", "unheard-of", "2026-11-01"),
+        ("gpt-5.5", "priority", "2026-07-01"),
+        ("glm-4.6", "batch", "2026-11-01"),
+    ],
+)
+def test_a_service_tier_that_nobody_publishes_for_that_day_has_no_prices(
+    model: str, tier: str, day: str
+) -> None:
+    assert found(model, day).at_tier(tier, at=at(day)) is None
+
+
+def test_what_a_tier_does_not_price_costs_what_it_costs_at_the_standard_tier() -> None:
+    row = found("gpt-4.1", "2026-11-01")
+    batch = row.at_tier("batch", at=at("2026-11-01"))
+    assert batch is not None
+    assert batch.base.input == row.prices.base.input / 2
+    assert batch.base.read == row.prices.base.read

@@ -91,7 +91,7 @@ def test_the_page_says_what_the_dollars_leave_out(tmp_path: Path) -> None:
     proxied = Proxied(tmp_path)
     for model in ("claude-sonnet-4-5", "gpt-6.2-sol"):
         raw = json.dumps({"model": model, "messages": session_of(TEXTS[0])}).encode()
-        proxied.turning.observe(proxied.turned(raw, model), {**USAGE, "service_tier": "batch"})
+        proxied.turning.observe(proxied.turned(raw, model), {**USAGE, "service_tier": "priority"})
     text = Read(shown(pages_of(proxied))).text
     assert "1 call without a known price" in text
     assert "1 call of another service tier at standard prices" in text

@@ -361,17 +361,33 @@ def test_the_log_names_each_model_without_a_price_once(
     assert "\n" not in lines[1]
 
 
+def test_a_service_tier_with_prices_of_its_own_costs_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    billed = []
+    for tier in ("default", "priority", "flex"):
+        (tmp_path / tier).mkdir()
+        proxied = Proxied(tmp_path / tier)
+        usage = {"prompt_tokens": 5000, "completion_tokens": 1, "service_tier": tier}
+        raw = json.dumps({"model": "gpt-5.5", "messages": session_of(TEXTS[0])}).encode()
+        proxied.turning.observe(proxied.turned(raw), usage)
+        billed.append(proxied.turning.counts.spent.billed)
+        assert proxied.turning.counts.spent.tiered == 0
+    assert billed == pytest.approx([0.025, 0.0625, 0.0125])
+    assert "service tier" not in caplog.text
+
+
 def test_the_log_says_once_that_a_service_tier_counts_at_standard_prices(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxied = Proxied(tmp_path)
     usage = {"input_tokens": 5000, "output_tokens": 1, "service_tier": "priority"}
-    raw = json.dumps({"model": "gpt-5.5", "messages": session_of(TEXTS[0])}).encode()
+    raw = json.dumps({"model": "claude-opus-4-8", "messages": session_of(TEXTS[0])}).encode()
     for _ in range(2):
         proxied.turning.observe(proxied.turned(raw), usage)
     lines = [one.getMessage() for one in caplog.records if "service tier" in one.getMessage()]
     assert lines == [
-        "model 'gpt-5.5' at the service tier 'priority': the dollars are standard prices"
+        "model 'claude-opus-4-8' at the service tier 'priority': the dollars are standard prices"
     ]
     assert proxied.turning.counts.spent.tiered == 2
 

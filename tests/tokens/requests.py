@@ -7,7 +7,7 @@ from typing import Any
 
 from policyctx.messages.editing import request_content
 from policyctx.tokens.counter import TokenCounter, counter_for
-from policyctx.tokens.provider_models import ProviderModel
+from policyctx.tokens.sizes import ProviderModel
 
 COUNTER = counter_for("o200k_base")
 

@@ -11,7 +11,7 @@ import pytest
 from policyctx.errors import install_command
 from policyctx.tokens.anthropic_api import AnthropicCounter
 from policyctx.tokens.counter import counter_for
-from policyctx.tokens.provider_models import OPENAI
+from policyctx.tokens.sizes import OPENAI
 from tests.tokens.counting_server import AROUND, CountingServer, counting_server
 from tests.tokens.requests import request_tokens
 

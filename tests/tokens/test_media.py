@@ -9,14 +9,14 @@ import pytest
 from policyctx.definitions.items import Medium
 from policyctx.messages.editing import pieces_of, provider_of
 from policyctx.tokens.counter import counter_for
-from policyctx.tokens.provider_models import (
+from policyctx.tokens.sizes import (
     ANTHROPIC,
     ANTHROPIC_BEFORE_4_7,
     OPENAI,
     ProviderModel,
+    media_tokens,
     provider_model,
 )
-from policyctx.tokens.sizes import media_tokens
 from tests.tokens.test_image_sizes import jpeg, png, segment
 
 COUNTER = counter_for("approximate")

@@ -7,8 +7,7 @@ from hypothesis import given
 
 from policyctx.messages.editing import pieces_of, provider_of
 from policyctx.testing.strategies import message_lists
-from policyctx.tokens.provider_models import ANTHROPIC, OPENAI, provider_model
-from policyctx.tokens.sizes import piece_tokens
+from policyctx.tokens.sizes import ANTHROPIC, OPENAI, piece_tokens, provider_model
 from tests.tokens.requests import COUNTER, request_tokens
 from tests.tokens.test_image_sizes import png
 from tests.tokens.test_media import image, image_url

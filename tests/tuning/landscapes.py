@@ -49,6 +49,8 @@ class Landscape:
     """Replays after which Ctrl-C is pressed."""
     asked: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     """What was evaluated, in order."""
+    batches: int = 0
+    """How often something was evaluated that was not known."""
     known: dict[tuple[str, int], SessionOutcome] = field(default_factory=dict)
 
     @property
@@ -56,6 +58,8 @@ class Landscape:
         return len(self.known)
 
     def evaluate(self, policies: Iterable[Tried], sessions: Sequence[int]) -> None:
+        policies = list(policies)
+        self.batches += not all(self.knows(tried.digest, sessions) for tried in policies)
         for tried in policies:
             policy = _compiled(tried)
             self.asked.append((tried.digest, tuple(sessions)))

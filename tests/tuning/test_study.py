@@ -162,6 +162,13 @@ def test_the_most_regret_is_a_multiple_of_the_incumbents(incumbent: Incumbent) -
     assert len(tuned.front) > len(above)
 
 
+@pytest.mark.parametrize("count", [2, 5])
+def test_a_study_has_at_most_as_many_batches_as_it_says(incumbent: Incumbent, count: int) -> None:
+    landscape, options = Landscape(cheapest_at_1500), StudyOptions(folds=count)
+    Study(incumbent, sessions(10), landscape, options).tuned()
+    assert 0 < landscape.batches <= options.most_batches
+
+
 def test_an_interrupt_keeps_the_best_so_far(incumbent: Incumbent) -> None:
     landscape = Landscape(cheapest_at_1500)
     # The search is done, and a fold has begun.

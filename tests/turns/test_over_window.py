@@ -333,6 +333,44 @@ def test_a_compaction_is_made_where_most_of_the_list_can_be_replaced(tmp_path: P
     assert session(tmp_path, "coding-agent").plan(messages).compaction is not None
 
 
+SUMMARY = """\
+    model: {{tokenizer: approximate}}
+    compaction: {{summary: {{{summary}}}}}
+    steps: [{{name: summarise, do: compact, when: {{tokens: {{over: 900000}}}}}}]
+    """
+
+
+@pytest.mark.parametrize(
+    ("summary", "warned"),
+    [
+        ("by: openai, model: unheard-of", "128,000"),
+        ("by: anthropic, model: unheard-of", "200,000"),
+        ("by: openai, model: unheard-of, max_input: 150000", "128,000"),
+        ("by: openai, model: unheard-of, max_input: 100000", ""),
+        ("by: openai, model: gpt-5.5", ""),
+        ("by: anthropic, model: claude-unheard-of", ""),
+        ("by: extractive", ""),
+    ],
+)
+def test_the_model_of_a_summary_whose_window_is_not_known_gives_one_warning(
+    tmp_path: Path, summary: str, warned: str
+) -> None:
+    running, messages = (
+        session(tmp_path, policy(SUMMARY.format(summary=summary))),
+        session_of("short"),
+    )
+    warnings = running.apply(messages).warnings
+    assert warnings == (
+        (
+            f"the context window of summary.model 'unheard-of' is not known: {warned} tokens are"
+            " assumed; write summary.max_input in tokens",
+        )
+        if warned
+        else ()
+    )
+    assert running.apply([*messages, user("go on")], request=NAMED).warnings == ()
+
+
 SHARES = """\
     model: {tokenizer: approximate}
     steps: [{name: retire, do: offload, when: {tokens: {over: 80%}}, select: {keep_recent: 3}}]

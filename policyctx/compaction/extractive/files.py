@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from posixpath import normpath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.texts import one_line, shortened, words_of
+from policyctx.compaction.extractive.texts import one_line, words_of
 from policyctx.compaction.file_access import PathFields, path_in
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 
 # Of a result that says nothing about its success only the beginning and the end are looked at.
 _LOOKED_AT = 300
-_LONGEST_COMMAND, _LONGEST_PATH, _LONGEST_NAME = 4_000, 400, 100
+_LONGEST_COMMAND, _LONGEST_PATH = 4_000, 400
 _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
 _SAID = re.compile(
     r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false|\w+ verification failed)', re.IGNORECASE
@@ -31,8 +32,11 @@ REPORTED = re.compile(
     re.MULTILINE,
 )
 _PATH_FIELDS = re.compile(r"path|(?<!pro)file|uri|notebook", re.IGNORECASE)
-_SHELL_FIELDS = ("command", "cmd", "script")
+_SHELL_FIELDS = ("command", "cmd")
+_IN_SHELL = re.compile(r"(?:\S*/)?\w*sh -l?c\s+")
 _COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")')
+_OUTPUT = re.compile(r'"output": ?("(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*")')
+_OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
@@ -81,7 +85,7 @@ class Call(NamedTuple):
             if isinstance(command, list):
                 command = " ".join(part for part in command if isinstance(part, str))
             if isinstance(command, str) and (self.path is None or field != "command"):
-                return command[:_LONGEST_COMMAND]
+                return _IN_SHELL.sub("", command[:_LONGEST_COMMAND], count=1)
         # A call that is a program may run commands.
         found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
         return (
@@ -92,13 +96,6 @@ class Call(NamedTuple):
     def name_words(self) -> list[str]:
         """The words that the tool's name is put together from, in lower case."""
         return [word.lower() for word in _NAME_WORD.findall(self.tool)]
-
-    @property
-    def name(self) -> str:
-        """The tool and what it was called for, in one line."""
-        first = (value for value in self.fields.values() if isinstance(value, str) and value)
-        subject = self.path or next(first, self.text if self.text not in ("{}", "null") else "")
-        return f"{one_line(self.tool)} {shortened(one_line(subject), _LONGEST_NAME)}".strip()
 
 
 def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[Call]:
@@ -118,25 +115,12 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
 
 
 def _printed(text: str) -> str:
-    """Return a result; of lines that are objects with an output, the output and the exit code."""
-    if '"output":' not in text:
+    """Return a result; of one with objects that hold an output, the outputs and the codes."""
+    outputs = _OUTPUT.findall(text)
+    if not outputs:
         return text
-    lines: list[str] = []
-    for line in text.split("\n"):
-        one = _fields(line) if line.startswith("{") else {}
-        output = one.get("output")
-        lines.append(output if isinstance(output, str) else line)
-        named = (("exit code", one.get("exit_code")), ("session ID", one.get("session_id")))
-        lines += [f"{name} {value}" for name, value in named if isinstance(value, int)]
-    return "\n".join(lines)
-
-
-def _fields(text: str) -> dict[str, object]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    ids = (f"{name.replace('_', ' ')} {value}" for name, value in _OUTPUT_ID.findall(text))
+    return "\n".join([*(json.loads(one, strict=False) for one in outputs), *ids])
 
 
 def _failed(text: str, cues: Cues) -> bool:
@@ -195,6 +179,7 @@ _VERBS: Mapping[str, frozenset[str]] = {
     "read": frozenset(("cat", "load", "open", "read", "show", "view")),
 }
 
+_MOST_CHANGED, _MOST_READ = 12, 6
 # A field of an input that holds this many characters, or a line break, is text, not a name.
 _LONG = 80
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
@@ -203,7 +188,9 @@ _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
 # Folders of files outside the work.
-_SCRATCH = re.compile(r"^(?:/private)?/(?:tmp|var/folders|dev/shm)/|/scratchpad/|/\.claude/")
+_SCRATCH = re.compile(
+    r"^(?:/private)?/(?:tmp|var/folders|dev/shm)/|/scratchpad/|/\.claude/(?:plans|projects|todos)/"
+)
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
 _SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)(?![\w~./@+-])"
 _SHELL = (
@@ -285,6 +272,13 @@ def files_of(
             files[path] = new if before is None else before.then(new)
     left = _left(_each_once(files) if used else files)
     return tuple(sorted(left, key=lambda file: (not file.is_changed, file.state in _GONE)))
+
+
+def listed(files: Sequence[FileState]) -> Sequence[FileState]:
+    """Return those of the files of `files_of` that a summary lists."""
+    changed = [file for file in files if file.is_changed]
+    read = (file for file in files if not _SCRATCH.search(file.path))
+    return changed[:_MOST_CHANGED] or list(islice(read, _MOST_READ))
 
 
 def _left(files: Mapping[str, FileState]) -> list[FileState]:

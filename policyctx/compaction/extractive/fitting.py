@@ -15,7 +15,6 @@ from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import (
     Quote,
-    says_little,
     weight_of,
 )
 from policyctx.compaction.extractive.texts import CUT, NAME, values_in
@@ -50,18 +49,12 @@ class Unit(NamedTuple):
     """Among the units of its stream."""
     place: int
     """Its position in the order of writing."""
-    minor: bool = False
-    """Whether it is kept only where room is plentiful."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
     leads: bool = False
     """Whether it says what the next one is under, and nothing without it."""
 
 
-# Files that were only read, or are scratch, of which the newest are of use where none was changed.
-_MOST_OTHERS = 6
-# Changed files that are of use where room is short.
-_MOST_CHANGED = 12
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
@@ -82,24 +75,23 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
-    streams: dict[tuple[Group, float, bool], list[Unit]] = {}
+    streams: dict[tuple[Group, float], list[Unit]] = {}
     place = 0
     for group in Group:
         entries = contents.of(group)
-        others = 0
         for position, one in enumerate(entries):
-            at = (position, len(entries), others)
-            rate, unit = _rated(one, group, at, cues)
-            others += isinstance(one, FileState) and not one.is_changed
-            streams.setdefault((group, rate, unit.minor), []).append(unit._replace(place=place))
+            rate, unit = _rated(one, group, position, len(entries), cues)
+            streams.setdefault((group, rate), []).append(unit._replace(place=place))
             place += 1
-    order: list[tuple[bool, float, int, Unit]] = []
-    for (_, rate, minor), units in streams.items():
+    order: list[tuple[float, int, Unit]] = []
+    for (_, rate), units in streams.items():
         size = _ABOVE
         for unit in sorted(units, key=_by_weight):
             size += size_of(unit.text) + _AROUND
-            order.append((minor, size / rate, unit.place, unit))
-    return tuple(_framed([unit for *_, unit in sorted(order)]))
+            order.append((size / rate, unit.place, unit))
+    streams.clear()
+    order.sort()
+    return tuple(_framed([unit for *_, unit in order]))
 
 
 _TITLE = f"{ENTRY}#"
@@ -134,12 +126,7 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
         for at in (*over.get(last, ()), last, first):
             if not is_given[at]:
                 is_given[at] = True
-                is_same = units[at].minor == unit.minor and at not in leads
-                yield (
-                    units[at]
-                    if is_same
-                    else units[at]._replace(minor=unit.minor, leads=at in leads)
-                )
+                yield units[at]._replace(leads=True) if at in leads else units[at]
 
 
 def size_of(text: str) -> float:
@@ -152,43 +139,35 @@ def _by_weight(unit: Unit) -> tuple[float, int]:
     return -unit.weight, -unit.place
 
 
-def _rated(one: Entry, group: Group, at: tuple[int, int, int], cues: Cues) -> tuple[float, Unit]:
+def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> tuple[float, Unit]:
     """Return the rate of an entry's stream, and the entry as a unit.
 
-    `at` is its place in its group, the size of the group, and how many lesser files come before.
+    `position` is its place in its group of `count` entries.
     """
-    position, count, others = at
     of_user, weight = group is Group.USER, float(position)
     unit = Unit(written(one), group, one.message, of_user, hard=False, weight=weight, place=0)
     if isinstance(one, Quote):
         unit = unit._replace(depth=one.depth)
     if isinstance(one, FileState):
-        # Beside changed ones what was only read says little.
-        is_beside = position > others or others >= _MOST_OTHERS
         rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
-        minor = position >= _MOST_CHANGED if one.is_changed else is_beside
-        return rate, unit._replace(weight=-weight, minor=minor)
+        return rate, unit._replace(weight=-weight)
     if group in {Group.USER, Group.EARLIER}:
         return _weighed(one, unit, position / count, cues)
-    minor = one.minor
     if group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
         weight = _NEWS * min(cues.news.count_in(one.text), 2) + weight / count
-    elif group is Group.LAST:
-        minor = count > 1 and says_little(one.text)
-        # Of an earlier summary only the order of the pieces is known.
-        if one.last and position < count - END_OF_LAST:
-            weight = -one.last * _MUCH - weight
-    return _RATES[group], unit._replace(weight=weight, minor=minor)
+    # Of an earlier summary only the order of the pieces is known.
+    elif one.last and position < count - END_OF_LAST:
+        weight = -one.last * _MUCH - weight
+    return _RATES[group], unit._replace(weight=weight)
 
 
 def _weighed(one: Quote, unit: Unit, recency: float, cues: Cues) -> tuple[float, Unit]:
     if one.pasted:
-        user = unit.user and not one.minor
-        return _LITTLE, unit._replace(weight=recency, minor=one.minor, user=user)
+        return _LITTLE, unit._replace(weight=recency)
     weight, hard = weight_of(one.text, cues)
-    unit = unit._replace(weight=weight + recency, hard=hard, minor=one.minor)
+    unit = unit._replace(weight=weight + recency, hard=hard)
     if unit.group is Group.EARLIER:
         return _EARLIER, unit
     if hard:
@@ -208,9 +187,6 @@ _MESSAGES = (Group.USER, Group.EARLIER, Group.LAST)
 _QUOTES = (Group.USER, Group.AGENT, Group.LAST, Group.EARLIER)
 
 
-_PLENTY_OF_WORDS = 1_800
-
-
 class Limit(NamedTuple):
     """A number of words, tokens or characters that a summary may have at most."""
 
@@ -219,8 +195,6 @@ class Limit(NamedTuple):
     """The size of each text."""
     start: Callable[[str, int], str]
     """The start of a text that has at most this size."""
-    plenty: int
-    """What leaves room for more than is needed to go on."""
 
     def without(self, text: str) -> Limit:
         """Return what the text leaves of the limit, at least 1."""
@@ -233,29 +207,17 @@ class Limit(NamedTuple):
 
 def words_limit(most: int) -> Limit:
     """Return a limit of words; a CJK character is one."""
-    return Limit(
-        most, lambda texts: [words_in(text) for text in texts], first_words, _PLENTY_OF_WORDS
-    )
+    return Limit(most, lambda texts: [words_in(text) for text in texts], first_words)
 
 
 def chars_limit(most: int) -> Limit:
     """Return a limit of characters."""
-    return Limit(
-        most,
-        lambda texts: [len(text) for text in texts],
-        lambda text, most: text[:most],
-        _PLENTY_OF_WORDS * 6,
-    )
+    return Limit(most, lambda texts: [len(text) for text in texts], lambda text, most: text[:most])
 
 
 def tokens_limit(most: int, counter: TokenCounter) -> Limit:
     """Return a limit of tokens, as the counter counts them."""
-    return Limit(most, counter.count_many, counter.truncate, _PLENTY_OF_WORDS * 3 // 2)
-
-
-def has_plenty(limits: Sequence[Limit]) -> bool:
-    """Whether the limits leave room for minor entries."""
-    return all(limit.most >= limit.plenty for limit in limits)
+    return Limit(most, counter.count_many, counter.truncate)
 
 
 def first_words(text: str, most: int) -> str:
@@ -311,19 +273,12 @@ def fitted(
 
     The order is that of the contents; `archive` names what holds the messages.
     """
-    before, users = contents.left_out, sum(unit.user for unit in order)
+    users = sum(unit.user for unit in order)
     users += sum(one.more for one in contents.said.get(Group.USER, ()))
-    changed = {written(file) for file in contents.files if file.is_changed}
-    files = sum(unit.text in changed for unit in order)
-    if not has_plenty(limits):
-        order = [unit for unit in order if not unit.minor] or order
 
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
-        # Where room is so short that fewer stand, it is not for the count.
-        kept = sum(unit.text in changed for unit in units)
-        more = files - kept if kept >= _MOST_CHANGED else 0
-        left_out = before.with_more(users - sum(unit.user for unit in units), more, archive)
-        return list(lines_of((*units, *cut), layout, left_out))
+        more = users - sum(unit.user for unit in units)
+        return list(lines_of((*units, *cut), layout, contents.left_out.with_more(more, archive)))
 
     most = _TRIED_FIRST
     while most < len(order) and _fit(lines(order[:most]), limits):

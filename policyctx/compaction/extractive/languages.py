@@ -225,6 +225,6 @@ def _presence(cues: list[str]) -> Presence:
         re.escape(cue) for cue in ordered if not cue.isascii() and not cue[0].isascii()
     )
     return Presence(
-        re.compile(rf"(?<![\w'])(?:{words})(?![\w])" if words else "(?!)"),
+        re.compile(rf"(?<![\w'-])(?:{words})(?![\w-])" if words else "(?!)"),
         re.compile(parts or "(?!)"),
     )

@@ -34,10 +34,11 @@ from policyctx.tokens.encoders import words_in
 _LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
 _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
-# Characters of what a program put beside the user's words, and of names, that are shown.
-_SHOWN_OF_PROGRAM = 80
+# Characters of a name that are shown.
+_LONGEST_NAME = 80
 # Characters of an earlier answer that are quoted: of its beginning, and of its end.
-_BEGINNING, _END, _MOST_PIECES = 300, 500, 400
+_BEGINNING, _END, _MOST_PIECES = 80, 320, 400
+_TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
@@ -71,8 +72,6 @@ class Quote(NamedTuple):
     """Whether it only stands for what was pasted, attached, or added by a program."""
     last: int = 0
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
-    minor: bool = False
-    """Whether it is quoted only where room is plentiful."""
     working: bool = False
     """Whether the agent said it before its calls."""
     more: int = 0
@@ -85,9 +84,10 @@ def quotes_in(
     history: History, reading: Reading, skipped: frozenset[int], last_messages: int
 ) -> Iterator[Quote]:
     """Yield what was said, in order."""
-    spoken, working = _spoken(reading, skipped)
+    spoken, working, turn = _spoken(history, reading, skipped)
     # An answer says all; of a turn that goes on the last messages say what is in hand.
     newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
+    newest = [one for one in newest if one in turn] or newest[-1:]
     after = {message: len(newest) - i for i, message in enumerate(newest)}
     asked = ""
     for position, item in enumerate(reading.items):
@@ -95,16 +95,16 @@ def quotes_in(
             continue
         author = history.author_of(item)
         if item.kind == "assistant_message":
-            last = after.get(item.message, 0)
-            works = item.message in working
+            last, works = after.get(item.message, 0), item.message in working
             told = (
-                Quote(
-                    one.text, item.message, user=False, last=last, minor=works, working=works,
-                    depth=one.depth,
-                )
+                Quote(one.text, item.message, user=False, last=last, working=works, depth=one.depth)
                 for one in pieces_of(item.text, of_agent=True)
-            )  # fmt: skip
-            yield from told if last else as_one(told)
+            )
+            if last:
+                pieces = list(told)
+                yield from (one for one in pieces if tells(one.text) or pieces == [one])
+            elif not works:
+                yield from as_one(told)
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
         for one in _not_agents(item, author, reading, position):
@@ -117,7 +117,7 @@ def quotes_in(
 def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
     """Yield a message as one quote: of a long one the beginning and the end."""
     pieces = list(islice(quotes, _MOST_PIECES))
-    texts = [one.text for one in pieces]
+    texts = [one.text for one in pieces if not _TABLE.match(one.text)]
     start, end = 1, len(texts)
     if sum(map(len, texts)) > _BEGINNING + _END:
         while start < end and sum(map(len, texts[: start + 1])) <= _BEGINNING:
@@ -125,12 +125,14 @@ def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
         while end > start and sum(map(len, texts[end - 1 :])) <= _END:
             end -= 1
         texts[start:end] = [CUT.strip()]
-    if pieces:
+    if texts:
         yield pieces[0]._replace(text=" ".join(texts), last=0)
 
 
-def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[int]]:
-    """Return the agent's messages with text, and those that a call follows in the same turn."""
+def _spoken(
+    history: History, reading: Reading, skipped: frozenset[int]
+) -> tuple[list[int], set[int], set[int]]:
+    """Return the agent's messages with text, those that a call follows, and those of this turn."""
     spoken: list[int] = []
     working: set[int] = set()
     turn: set[int] = set()
@@ -142,39 +144,36 @@ def _spoken(reading: Reading, skipped: frozenset[int]) -> tuple[list[int], set[i
             turn.add(item.message)
         elif item.kind == "tool_call":
             working |= turn
-        elif item.kind == "user_message":
-            turn = set()
-    return spoken, working
+        elif item.kind == "user_message" and history.author_of(item) != "program":
+            is_typed = any(not one.pasted for one in pieces_of(item.text))
+            turn = set() if is_typed else turn
+    return spoken, working, turn
 
 
 def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:
     """Yield what the user said in an item, and a line for what is there beside it."""
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
-    elif author == "program" and item.kind in ("user_message", "tool_result"):
-        # Its host adds it again, if it still holds.
-        text = _shown("added by a program", item.text)
-        yield Quote(text, item.message, user=True, pasted=True, minor=True)
-    elif item.kind == "user_message":
+    elif item.kind == "user_message" and author != "program":
         for one in pieces_of(item.text):
             # An element that a program put there says little of what the user wants.
-            minor = one.pasted and one.text.startswith("[<")
-            yield Quote(
-                one.text, item.message, user=True, pasted=one.pasted, depth=one.depth, minor=minor
-            )
-    elif item.kind == "system_prompt" and len(item.text) > (
-        _LONGEST_ELEMENT if _TAG.match(item.text.lstrip()) else _LONGEST_SYSTEM
-    ):
-        text = _shown(f"{item.role} message", item.text)
-        yield Quote(text, item.message, user=True, pasted=True, minor=True)
+            if not (one.pasted and one.text.startswith("[<")):
+                yield Quote(one.text, item.message, user=True, pasted=one.pasted, depth=one.depth)
     elif item.kind == "system_prompt":
-        for one in pieces_of(_TAG.sub("", item.text), of_agent=True):
-            binds = cues_of().negations.found_in(one.text)
-            yield Quote(f"{item.role}: {one.text}", item.message, user=True, minor=not binds)
+        yield from _prohibited(item)
     elif is_unreadable(item):
         yield Quote(_UNREADABLE, item.message, user=True, pasted=True)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
+
+
+def _prohibited(item: Item) -> Iterator[Quote]:
+    """Yield the prohibitions of a system or developer message, unless it is long."""
+    is_element = _TAG.match(item.text.lstrip()) is not None
+    if len(item.text) <= (_LONGEST_ELEMENT if is_element else _LONGEST_SYSTEM):
+        for one in pieces_of(_TAG.sub("", item.text), of_agent=True):
+            if cues_of().negations.found_in(one.text):
+                yield Quote(f"{item.role}: {one.text}", item.message, user=True)
 
 
 def is_unreadable(item: Item) -> bool:
@@ -197,41 +196,36 @@ def _answered(item: Item, reading: Reading, position: int) -> Quote:
     return Quote(with_question(text, question), item.message, user=True)
 
 
-def _shown(what: str, text: str) -> str:
-    return f"[{what}, {len(text):,} characters: {shortened(one_line(text), _SHOWN_OF_PROGRAM)}]"
-
-
 def _attached(item: Item) -> str:
     # The bytes may be long, and stand between the names.
     ends = f"{item.text[:_ENDS]}\n{item.text[-_ENDS:]}"
-    found = [shortened(one_line(name), _SHOWN_OF_PROGRAM) for name in _NAMES.findall(ends)]
+    found = [shortened(one_line(name), _LONGEST_NAME) for name in _NAMES.findall(ends)]
     names = dict.fromkeys((*found, *filter(None, (item.media_type,))))
     return f"[attached {item.kind}: {', '.join(names)}]" if names else f"[attached {item.kind}]"
 
 
-_ORDER, _STRONGER, _MOST_STRONGER = 4.0, 1.5, 3
-_EXACT, _VALUE, _MOST_VALUES, _NAMED = 3.0, 1.0, 3, 2.0
-_WISH, _ERRAND, _QUESTION, _HARDLY_ANYTHING = 1.5, 1.0, -2.0, -4.0
+_ORDER, _STRONGER, _MOST_STRONGER, _ERRAND = 4.0, 1.5, 3, 1.0
+_EXACT, _NAMED, _WISH, _QUESTION = 2.0, 2.0, 1.5, -2.0
 
 
 def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
     """Return the weight of a piece of the user by its words, and whether it binds later work."""
-    text, asked, _ = said.partition(ASKED)
-    values = values_in(text)
-    weight = _VALUE * min(len(values), _MOST_VALUES)
+    text = said.partition(ASKED)[0]
+    weight = _EXACT if values_in(text) else 0
     weight += _NAMED if NAME.search(text) else 0
     weight += _QUESTION if text.endswith(_QUESTION_MARK) else 0
-    weight += _EXACT if values else 0
     strength = cues.orders.count_in(text)
     if strength:
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
         weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
     weight += _WISH * min(cues.wishes.count_in(text), 2)
-    hard = strength > 0
-    is_empty = says_little(text) and not (hard or asked)
-    return weight + (_HARDLY_ANYTHING if is_empty else 0), hard
+    return weight, strength > 0
 
 
-def says_little(text: str) -> bool:
-    """Whether a piece is a word or two without a value."""
-    return words_in(text) <= 2 and not values_in(text)  # noqa: PLR2004
+_FEW_WORDS = 2
+
+
+def tells(text: str) -> bool:
+    """Whether a piece is more than a word or two without a value, or leads to what is under it."""
+    leads = text.startswith("#") or text.endswith(_LEFT_OPEN)
+    return leads or words_in(text) > _FEW_WORDS or bool(values_in(text))

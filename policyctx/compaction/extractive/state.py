@@ -17,7 +17,7 @@ from policyctx.compaction.extractive.files import (
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import one_line, shortened
 
-_MOST_TASKS, _MOST_STEPS, _MOST_CHECKS, _MOST_NAMES = 30, 10, 4, 4
+_MOST_TASKS, _MOST_CHECKS, _MOST_CHANGES, _MOST_NAMES = 30, 4, 4, 4
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS = 160, 240, 300
 # Of a result only the beginning and the end are looked at.
 _LOOKED_AT = 2_000
@@ -34,11 +34,11 @@ _TASK_TEXT = ("content", "step", "title", "task", "text", "subject", "descriptio
 _TASK_STATE = ("status", "state", "done", "completed")
 _TASK_NUMBER = re.compile(r"#(\d+)")
 _NUMBERED = re.compile(r"\[[^\]]*\] #(\d+) ")
-_CLOSED = {"deleted", "cancelled", "canceled"}
+_CLOSED = {"completed", "done", "deleted", "cancelled", "canceled"}
 
 
 def tasks_of(earlier: Iterable[Quote], calls: Sequence[Call]) -> tuple[Quote, ...]:
-    """Return the tasks as the agent's own tool for tasks has them: `[in_progress] Write the test`.
+    """Return the open tasks of the agent's own tool for tasks: `[in_progress] Write the test`.
 
     A call with a whole list replaces the list. Tools that make or change one task at a time are
     followed by the number that the result, or the input, names.
@@ -55,7 +55,8 @@ def tasks_of(earlier: Iterable[Quote], calls: Sequence[Call]) -> tuple[Quote, ..
             tasks = {text: _fact(text, call.message) for text in listed}
         elif "task" in call.name_words:
             _follow(tasks, call)
-    return tuple(tasks.values())[-_MOST_TASKS:]
+    still = (one for one in tasks.values() if one.text[1:].partition("]")[0] not in _CLOSED)
+    return tuple(still)[-_MOST_TASKS:]
 
 
 def _listed(call: Call) -> list[str] | None:
@@ -75,8 +76,8 @@ def _task(entry: Mapping[str, object]) -> str:
     text = next((entry[key] for key in _TASK_TEXT if isinstance(entry.get(key), str)), None)
     if state is None or not text:
         return ""
-    said = {True: "done", False: "open"}.get(state, state) if isinstance(state, bool) else state
-    return f"[{one_line(str(said))}] {shortened(one_line(str(text)), _LONGEST_LINE)}"
+    said = ("open", "done")[state] if isinstance(state, bool) else one_line(str(state))
+    return f"[{said}] {shortened(one_line(str(text)), _LONGEST_LINE)}"
 
 
 def _follow(tasks: dict[str, Quote], call: Call) -> None:
@@ -88,8 +89,6 @@ def _follow(tasks: dict[str, Quote], call: Call) -> None:
         text = shortened(one_line(str(given["subject"])), _LONGEST_LINE)
         text = f"[pending] #{named[1]} {text}" if named else f"[pending] {text}"
         tasks[named[1] if named else text] = _fact(text, call.message)
-    elif "update" in call.name_words and state in _CLOSED:
-        tasks.pop(number, None)
     elif "update" in call.name_words and number in tasks:
         was, _, subject = tasks[number].text.partition(f" #{number} ")
         said = f"[{one_line(str(state))}]" if state else was
@@ -98,21 +97,17 @@ def _follow(tasks: dict[str, Quote], call: Call) -> None:
         tasks[number] = _fact(text, call.message)
 
 
-# Commands that change the work, check it, or start and stop what runs.
+# Commands that change the work or check it.
 _GIT = re.compile(
     r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|checkout|switch|merge|rebase|reset|restore|revert"
-    r"|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-list|-show-current))|am|status"
+    r"|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-list|-show-current))|am"
     r"|worktree(?! list))(?![\w-])"
 )
 _REQUESTS = re.compile(r"(?:gh|glab) (?:pr|mr|issue|release) (?!view|list|diff|checks|status)\w")
-_PROCESSES = re.compile(
-    r".*[^&>]&$|(?:nohup|setsid|kill|pkill|killall|systemctl"
-    r"|docker(?:[ -]compose)? (?:up|down|run|stop))\b"
-)
 _CHECKING = re.compile(
     r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
     r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
-    r"|gradlew?|mvn|javac?|msbuild|xcodebuild|\w+\.sh",
+    r"|gradlew?|mvn|javac?|msbuild|xcodebuild",
     re.IGNORECASE,
 )
 # What runs another program, which is what counts.
@@ -122,14 +117,12 @@ _RUNS = re.compile(
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
 _SHOWS_TEXT = re.compile(
-    r"(?:awk|cat|cd|chmod|diff|echo|find|grep|head|ls|rg|sed|sort|source|tail|test(?= -))\b"
+    r"#|(?:awk|cat|cd|chmod|diff|echo|find|grep|head|ls|rg|sed|sort|source|tail|test(?= -))\b"
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
-_ENDS_WORK = frozenset(("finish", "submit", "complete"))
-_RESULT, _COMMIT, _STATUS = " => ", "git commit", "git status"
+_RESULT, _COMMIT = " => ", "git commit"
 _ID_SAID = re.compile(r"(?:\b|_)(?:ID|id)[:=]? ?([\w-]*\d[\w-]*|[\w-]{6,})")
-# How a command is left to run, and how a result says that it goes on.
-_BEHIND = re.compile(r"[^&>]&(?![&>])")
+# How a result says that the command goes on.
 _RUNS_ON = re.compile(
     r"\b(?:in (?:the )?background|running with|session[ _]ID\W{1,2}\d"
     r"|exit(?:[ _]code)?\W{1,3}(?:undefined|null|none))\b",
@@ -149,14 +142,16 @@ class _Step(NamedTuple):
     @property
     def is_check(self) -> bool:
         """Whether it only checks the work."""
-        keys = self.keys - {_STATUS}
-        return bool(keys) and all(map(_is_checking, keys))
+        return all(map(_is_checking, self.keys))
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its result says that it failed."""
+        return _NOT_MADE.match(self.one.text.partition(_RESULT)[2]) is not None
 
     def is_settled_by(self, later: _Step) -> bool:
-        """Whether it is run again, or says no more how things are."""
+        """Whether it is run again, of several checks at least one."""
         before, now = self.keys, later.keys
-        if before == {_STATUS}:
-            return any(map(_OF_GIT.match, now))
         return before <= now or not (before.isdisjoint(now) or any(map(_OF_GIT.match, before)))
 
 
@@ -166,9 +161,8 @@ def steps_of(
     """Return the commands that changed or checked the work, each with words of its result.
 
     They are quoted in order, so what one takes back of another is seen. One leaves when all that
-    it ran was run again; a commit stays. A call at the end whose result is missing is one of them.
-    `files` are those that were worked on: a step names what was changed after it, and checks of
-    before the last change leave when there is one of after it.
+    it ran was run again; a commit stays. `files` are those that were worked on: a step
+    names what was changed after it.
     """
     steps = [_Step(one, _keys_in(one.text)) for one in earlier]
     for call in calls:
@@ -177,27 +171,29 @@ def steps_of(
             if call.result is None or _outcome(call, "") in {_STARTED, _NO_OUTPUT, _UNQUOTED}:
                 continue
             command = steps.pop(at).one.text.partition(_RESULT)[0]
-        elif not _keys_of(command) and not _in_background(call):
-            is_open = call is calls[-1] and call.result is None
-            if not is_open or not _ENDS_WORK.isdisjoint(call.name_words):
-                continue
-            command = command or shortened(one_line(call.name), _LONGEST_COMMAND)
+        elif not _keys_of(command):
+            continue
         text = f"{command.replace(_RESULT, ' ')}{_RESULT}{_outcome(call, command)}"
         step = _Step(_fact(text, call.message), _keys_in(text))
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
     steps = [
-        step._replace(one=_marked(step.one, files)) if step.is_check or step in commits else step
+        step._replace(one=_marked(step.one, files if step.is_check or step in commits else None))
         for step in steps
     ]
-    checks = [step for step in steps if step.is_check][:-_MOST_CHECKS]
-    return tuple([step.one for step in steps if step not in checks][-_MOST_STEPS:])
+    checks = [step for step in steps if step.is_check]
+    # What failed is of use while nothing was done after it.
+    changes = [one for one in steps if not (one.is_check or (one.has_failed and one != steps[-1]))]
+    left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:])
+    return tuple(step.one for step in steps if step in left)
 
 
-def _marked(one: Quote, files: Sequence[FileState]) -> Quote:
-    """Return a step with the names of the files that were changed after it."""
+def _marked(one: Quote, files: Sequence[FileState] | None) -> Quote:
+    """Return a step with the names of the files that were changed after it; None for no names."""
     text, _, known = one.text.partition(_SINCE)
+    if files is None:
+        return one._replace(text=text)
     changed = (file for file in files if file.is_changed and file.message > max(one.message, -1))
     names = [name for file in changed if (name := file.path.rpartition("/")[2]) not in known]
     names = [*filter(None, known.split(", ")), *names][:_MOST_NAMES]
@@ -206,16 +202,9 @@ def _marked(one: Quote, files: Sequence[FileState]) -> Quote:
 
 def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     """Return the position of the step that a call asks about by the id that its result names."""
-    if call.command is not None:
-        # Without a command a shell goes on with the last one.
-        return len(steps) - 1 if steps and not call.command else None
     named = set(re.findall(r"[\w-]+", call.text[:_LOOKED_AT]))
     ids = ((i, _ID_SAID.search(step.one.text)) for i, step in enumerate(steps))
     return next((i for i, found in ids if found is not None and found[1] in named), None)
-
-
-def _in_background(call: Call) -> bool:
-    return any("background" in name and value is True for name, value in call.fields.items())
 
 
 def _command_of(call: Call) -> str:
@@ -251,8 +240,6 @@ def _key_of(part: str) -> str:
     program = words[0].rpartition("/")[2] if words else ""
     if git := _GIT.match(bare):
         return f"git {git[1]}"
-    if _PROCESSES.match(bare):
-        return bare
     if _REQUESTS.match(bare):
         return " ".join(words[:4])
     names = [*_PARTS_OF_NAME.split(program)]
@@ -267,15 +254,17 @@ def _is_checking(key: str) -> bool:
 
 
 _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)", re.IGNORECASE)
-# A line that counts what was checked, says that all is well, or names a commit, branch or request.
-_TELLS = re.compile(
+# A line that counts what was checked or says that all is well; one that names a commit, branch or
+# request.
+_COUNTS = re.compile(
     r"\b\d+ (?:\w+ )?(?:passed|passing|(?:tests?|files?)(?![/\w.]| changed))\b"
-    r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful|^\[\S+ (?:\([^)]*\) )?[0-9a-f]{7,40}\] "
-    r"|^[0-9a-f]{7,40} \S|^[0-9a-f]{7,40}\.\.\S+ .* -> |^\W+\[new |^## \S+"
-    r"|^Switched to|^On branch|^Deleted branch|nothing to commit|https?://\S+/(?:pull|pulls|issues|merge_requests)/\d"
+    r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
 )
-# A line of a status that names a changed file.
-_CHANGED = re.compile(r"(?:modified|new file|deleted|renamed): |(?:[MADRU]{1,2}|\?\?) \S+$")
+_NAMES = re.compile(
+    r"^\[\S+ (?:\([^)]*\) )?[0-9a-f]{7,40}\] |^[0-9a-f]{7,40} \S|^[0-9a-f]{7,40}\.\.\S+ .* -> "
+    r"|^\W+\[new |^Switched to|^Deleted branch|nothing to commit"
+    r"|https?://\S+/(?:pulls?|issues|merge_requests)/\d"
+)
 # A line that only surrounds what was printed.
 _FRAME = re.compile(
     r"<|Output:|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
@@ -304,8 +293,7 @@ def _outcome(call: Call, command: str) -> str:
     text = call.result
     ends = text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
     codes = _EXIT_CODE.findall(ends)
-    behind = _BEHIND.search(" ".join(command_parts(call.command or ""))) or _RUNS_ON.search(ends)
-    runs = not codes and (behind or _in_background(call))
+    runs = not codes and _RUNS_ON.search(ends)
     code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
     parts = [f"{separator}{plain}" for separator, plain, _ in parts_in(command)]
     # The end of a long command may be in what was cut out.
@@ -316,8 +304,7 @@ def _outcome(call: Call, command: str) -> str:
         code += " of the last command"
     lines = [one_line(line) for line in ends.split("\n") if re.search(r"\w", line)]
     said = [line for line in lines if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
-    changed = () if _COMMIT in command else filter(_CHANGED.match, said)
-    shown = [*filter(_TELLS.search, said), *changed]
+    shown = [*filter(_NAMES.search, said)] or [*filter(_COUNTS.search, said)]
     if call.failed:
         errors = [line for line in said if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [line for line in said if line in {*errors, *shown[-1:], *said[-_LAST_LINES:]}]

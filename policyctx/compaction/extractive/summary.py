@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, groupby, islice
+from operator import attrgetter
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -22,7 +23,6 @@ from policyctx.compaction.extractive.fitting import (
     Unit,
     chars_limit,
     fitted,
-    has_plenty,
     ranked,
     tokens_limit,
     words_limit,
@@ -30,7 +30,7 @@ from policyctx.compaction.extractive.fitting import (
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
-from policyctx.compaction.extractive.texts import pieces_of
+from policyctx.compaction.extractive.texts import pieces_of, values_in
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
@@ -42,21 +42,27 @@ from policyctx.compaction.extractive.writing import (
 from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
+from policyctx.tokens.encoders import words_in
 
 # How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
 # A title in a summary of another writer, and that of the list of what its user said.
 _TITLE = re.compile(r"#+ .*|\d+\. .*[:：]|\*\*.*\*\*:?")
-_OF_USER = re.compile(r"user(?:'s)? (?:messages|requests|words)|用户(?:消息|原话)", re.IGNORECASE)
+_OF_USER = re.compile(
+    r"\buser(?:'s)? (?:messages|requests|words)|primary request"
+    r"|\b(?:goals?|constraints|preferences)\b|用户(?:消息|原话)|约束|偏好",
+    re.IGNORECASE,
+)
+_LEADS = (":", "：")
+_ORDER = re.compile(
+    r"(?:never|always|avoid|do(?: not|n't))\b|不要|别|必须|禁止|不得|严禁", re.IGNORECASE
+)
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
 
-def gathered(history: History, cues: Cues, *, plenty: bool) -> Contents:
-    """Return what a history holds; raises `MessagesError` if it is not a list of messages.
-
-    Without `plenty` of room, most lines of long messages are only counted.
-    """
+def gathered(history: History, cues: Cues) -> Contents:
+    """Return what a history holds; raises `MessagesError` if it is not a list of messages."""
     reading = Reading(history.shapes)
     reading.extend(history.messages)
     skipped = frozenset(history.earlier) | history.written
@@ -65,7 +71,7 @@ def gathered(history: History, cues: Cues, *, plenty: bool) -> Contents:
     read |= {i: read_back(text) for i, text in others.items()}
     before = [found for _, found in sorted(read.items())]
     spoken = quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES)
-    quotes = list(_of_templates(spoken, plenty=plenty))
+    quotes = list(_of_templates(spoken))
     calls = list(calls_in(reading, skipped, cues))
     files = files_of(
         [file for found in reversed(before) for file in found.contents.files],
@@ -81,22 +87,23 @@ def gathered(history: History, cues: Cues, *, plenty: bool) -> Contents:
         ]
         ended = found.contents.said.get(Group.LAST, ())
         if last or found is not before[-1]:
-            said += as_one(ended)
+            said += as_one(one for one in ended if not one.working)
         else:
             last = [*ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
     users = [one for one in said if one.user]
+    said = [one for one in said if not one.user]
     seen = {one.text for one in last}
     seen |= {one.text.partition(ASKED)[2][:-1] for one in users}
-    foreign = (one for found in before for one in _orders_in(found.left_over, cues))
+    foreign = (one for found in before for one in _orders_in(found.left_over))
 
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
     return Contents(
         {
-            Group.USER: [*_once(users)],
-            Group.AGENT: [*_once((one for one in said if not one.user), seen)],
+            Group.USER: [*_with_words(_once(users), (*users[:1], *users[-1:]))],
+            Group.AGENT: [*_once(said, seen)],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: steps_of(carried(Group.STEPS), calls, files),
@@ -106,7 +113,6 @@ def gathered(history: History, cues: Cues, *, plenty: bool) -> Contents:
         LeftOut(
             sum(found.contents.left_out.lines for found in before),
             tuple(dict.fromkeys(n for found in before for n in found.contents.left_out.archives)),
-            sum(found.contents.left_out.files for found in before),
         ),
     )  # fmt: skip
 
@@ -130,30 +136,27 @@ _RULE = re.compile(
 )
 
 
-def _orders_in(text: str, cues: Cues) -> Iterator[Quote]:
-    """Yield the user's words, orders and ticked boxes of another summary, each under its title.
+def _orders_in(text: str) -> Iterator[Quote]:
+    """Yield the user's words, aims and orders in another summary, each under its title.
 
-    What else it says was true then: it is only quoted where room is plentiful, or without titles.
+    What else it says was true then: it is only quoted if there are no titles.
     """
     pieces = list(pieces_of(text))
     is_prose = not any(_TITLE.fullmatch(one.text) for one in pieces)
-    section, title = -1, ""
+    section, title, titles = -1, "", list[Quote]()
     for one in pieces:
-        is_title = _TITLE.fullmatch(one.text) is not None
-        begins = is_title or _OF_USER.search(one.text) is not None
-        if begins:
+        leads = one.text.endswith(_LEADS) and _OF_USER.search(one.text)
+        if leads or _TITLE.fullmatch(one.text):
             section, title = section - 1, one.text
-        # It is an error or news of the work, not an order.
-        reports = cues.failures.count_in(one.text) + cues.news.count_in(one.text)
-        is_order = cues.orders.count_in(one.text) > reports
-        binds = is_order or _OF_USER.search(title) or one.text.startswith("[x] ")
-        if not one.pasted:
-            minor = not is_prose and (is_title or not binds)
-            yield Quote(one.text, section, user=False, minor=minor, depth=not begins)
+            titles = [Quote(title, section, user=False)]
+        elif not one.pasted and (is_prose or _OF_USER.search(title) or _ORDER.match(one.text)):
+            yield from titles
+            titles = []
+            yield Quote(one.text, section, user=False, depth=1)
 
 
-def _of_templates(quotes: Iterable[Quote], *, plenty: bool) -> Iterator[Quote]:
-    """Yield the quotes; most of a long message of the user are minor, or only counted."""
+def _of_templates(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield the quotes; of a long message of the user its ends and rules, and how many are not."""
     for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
         if not user:
             yield from group
@@ -161,23 +164,21 @@ def _of_templates(quotes: Iterable[Quote], *, plenty: bool) -> Iterator[Quote]:
         first = list(islice(group, _TYPED_PIECES + 1))
         kept = len(first) if len(first) <= _TYPED_PIECES else _FIRST
         yield from first[:kept]
-        newest = deque[Quote]()
-        rules = unkept = 0
+        last = deque[Quote]()
+        rules = more = 0
         for one in chain(first[kept:], group):
-            newest.append(one)
-            if len(newest) <= END_OF_LAST:
+            last.append(one)
+            if len(last) <= END_OF_LAST:
                 continue
-            minor = newest.popleft()
-            if rules < _RULES and _RULE.search(minor.text):
+            rule = last.popleft()
+            if rules < _RULES and _RULE.search(rule.text):
                 rules += 1
-                yield minor
-            elif plenty or minor.pasted or minor.text[0] == "#" or minor.text[-1] in ":：":
-                yield minor._replace(minor=True)
+                yield rule
             else:
-                unkept += 1
-        if newest:
-            yield newest.popleft()._replace(more=unkept)
-        yield from newest
+                more += 1
+        if last:
+            yield last.popleft()._replace(more=more)
+        yield from last
 
 
 def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
@@ -193,6 +194,16 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
         before = one.text
 
 
+def _with_words(quotes: Iterable[Quote], ends: Sequence[Quote]) -> Iterator[Quote]:
+    """Yield the user's quotes without messages of one word, as `sure`, except those of the ends."""
+    kept = {one.message for one in ends}
+    for message, group in groupby(quotes, key=attrgetter("message")):
+        one, *others = group
+        if message in kept or others or words_in(one.text) > 1 or values_in(one.text):
+            yield one
+            yield from others
+
+
 def ranked_units(
     history: History, settings: Summary, languages: Sequence[Language] = SHIPPED
 ) -> tuple[Unit, ...]:
@@ -201,13 +212,13 @@ def ranked_units(
     The summary for any limit is written from a prefix of this order. Raises `MessagesError` for
     what is no message list.
     """
-    return _ranking(history, settings, cues_of(tuple(languages)), plenty=True)[0]
+    return _ranking(history, settings, cues_of(tuple(languages)))[0]
 
 
 def _ranking(
-    history: History, settings: Summary, cues: Cues, *, plenty: bool
+    history: History, settings: Summary, cues: Cues
 ) -> tuple[tuple[Unit, ...], Contents, Layout]:
-    contents = gathered(history, cues, plenty=plenty)
+    contents = gathered(history, cues)
     layout = Layout(settings.sections)
     order = tuple(
         unit for unit in ranked(contents, cues) if layout.place_of(unit.group) is not None
@@ -248,8 +259,7 @@ def summary_lines(
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
-    cues, plenty = cues_of(tuple(languages)), has_plenty(limits)
-    order, contents, layout = _ranking(history, settings, cues, plenty=plenty)
+    order, contents, layout = _ranking(history, settings, cues_of(tuple(languages)))
     lines = fitted(order, limits, layout, contents, history.archive)
     return lines or [_shortest(order, layout, limits)]
 

@@ -23,6 +23,8 @@ _MOST_READ = 400_000
 _LONGEST = 480
 # Words of a list that is one piece together with its lead.
 _LIST_WORDS = 40
+# Words of a title or lead that is repeated before each entry, if it forbids them.
+_SHORT_LEAD = 6
 # Words of a message that is one piece.
 _SHORT_MESSAGE = 12
 # A run of so many lines that look printed was pasted.
@@ -283,16 +285,15 @@ def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[tuple[str, 
     """
     under, lead, items = 0, "", list[tuple[str, bool]]()
     for line in lines:
-        is_item = BULLET.match(line) is not None or line[:1].isspace()
         title = _HEADING.match(line)
+        is_item = not title and (BULLET.match(line) is not None or line[:1].isspace())
         is_lead = line.rstrip().endswith((":", "："))
         if lead and (is_item or not (title or is_lead or (items and items[-1][1]))):
             items.append((_SIGN.sub("", line).strip(), is_item))
             continue
         yield from _led(lead, items, under, of_agent=of_agent)
         lead, items = "", []
-        if title and not of_agent and cues_of().negations.found_in(title[2]):
-            # A title that turns around what is under it leads all of it.
+        if title and not of_agent and _turns_around(title[2]):
             under, lead = len(title[1]) - 1, f"{title[2]}:"
         elif title:
             yield line, True, len(title[1]) - 1
@@ -313,12 +314,16 @@ def _led(
     if is_list and words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:
         yield whole, True, under
         return
-    # Without a prohibition before it an entry would say the opposite.
-    repeats = not of_agent and cues_of().negations.found_in(lead)
+    repeats = not of_agent and _turns_around(lead)
     if not repeats:
         yield lead, True, under
     for item, is_item in items:
         yield (f"{lead} {item}" if repeats else item), is_item, under + (not repeats)
+
+
+def _turns_around(lead: str) -> bool:
+    """Whether each entry needs the title or lead before it, to not say the opposite."""
+    return words_in(lead) <= _SHORT_LEAD and cues_of().negations.found_in(lead)
 
 
 def _sentences(line: str) -> Iterator[str]:

@@ -6,8 +6,7 @@
      Keep these:                          its next line
       a.py                                one that is under the line before it
 
-Earlier versions wrote notes on lines of their own. The reader goes by labels, so the names that a
-policy gives its sections do not matter. The labels of earlier versions are read as well. A line in
+The reader goes by labels, so the names that a policy gives its sections do not matter. A line in
 another form was written by someone else and is returned as left over.
 """
 
@@ -18,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from policyctx.compaction.extractive.files import FileState
-from policyctx.compaction.extractive.said import Quote, with_question
+from policyctx.compaction.extractive.files import FileState, listed
+from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import one_line
 from policyctx.policy.models.compaction import SummarySection
 
@@ -39,77 +38,45 @@ class Group(StrEnum):
     LAST = "Agent, last messages:"
 
 
-# What the labels of earlier versions stand for; entries without a group are not kept.
-_FORMER: dict[Group | None, tuple[str, ...]] = {
-    Group.USER: ("User, in order (of two that disagree the later holds):",),
-    Group.AGENT: (
-        "Agent:", "Agent, decided or reported:", "Closing report:", "Announced next:", "Next:",
-    ),
-    Group.EARLIER: (
-        "Found in tool results:", "In results:", "From an earlier summary:", "Earlier summary:",
-        "Finished, newest first:", "Done last:", "Still open:", "Repository:",
-    ),
-    Group.FILES: ("Files, the one used last first:", "Files, last used first:"),
-    None: (
-        "Pasted, or put there by a program:", "Pasted:", "Last edits:", "Tools used:", "Tools:",
-        "Running:", "Started in the background:", "Checks, last run:",
-        "Checks, last run of each, in order:", "Failures:",
-    ),
-}  # fmt: skip
-_LABELS: dict[str, Group | None] = {
-    **{label: group for group, labels in _FORMER.items() for label in labels},
-    **{str(group): group for group in Group},
-}
-# The label of the user's words where orders had to be left out, as versions up to 0.2 wrote it.
-_FORMER_LEFT_OUT = re.compile(
+_LABELS = {str(group): group for group in Group}
+_LEFT_OUT = re.compile(
     r"User, in order; (?P<count>\d+) more orders? (?:left out|in archive (?P<archives>.+)):"
 )
 _LEFT_OUT = re.compile(
-    r"Left out:(?: (?P<count>\d+) lines? of the user)?,?(?: (?P<files>\d+) lines? of files)?"
-    r"(?:; archives? (?P<archives>.+))?\."
+    r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
 )
 _MOST_ARCHIVES = 3
 
 HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
-_ASKED = ("asked", "answers")
-_FORMER_NOTES = ("replaces", "may replace", "resolved")
 # The mark of what the agent said before a call.
 WORKING = "[while working] "
-# Versions up to 0.2 wrote how often, what happened last, and the lines.
-_FILE = re.compile(
-    r"(?P<path>.+?): (?P<states>(?:[a-z]+(?: \d+)?(?:, |; last )?)+)(?:; \d+ lines)?"
-)
+_FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+)")
 
 
 class LeftOut(NamedTuple):
-    """The lines that there was no room for, in this summary and those before it."""
+    """The lines of the user that there was no room for, in this summary and those before it."""
 
     lines: int = 0
-    """Of the user."""
     archives: tuple[str, ...] = ()
     """The archives that hold them."""
-    files: int = 0
-    """Of changed files."""
 
     def __str__(self) -> str:
-        counts = ((self.lines, "of the user"), (self.files, "of files"))
-        said = ", ".join(f"{n} line{'s' * (n > 1)} {what}" for n, what in counts if n)
-        if not said:
+        if not self.lines:
             return ""
         names = self.archives
         if len(names) > _MOST_ARCHIVES:
             names = (names[0], "…", names[-1])
         where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
-        return f"Left out: {said}{where}."
+        return f"Left out: {self.lines} line{'s' * (self.lines > 1)} of the user{where}."
 
-    def with_more(self, lines: int, files: int, archive: str) -> LeftOut:
+    def with_more(self, lines: int, archive: str) -> LeftOut:
         """Return it with more of them, which the archive holds."""
-        if not (lines or files):
+        if not lines:
             return self
         names = dict.fromkeys((*self.archives, *filter(None, (archive,))))
-        return LeftOut(self.lines + lines, tuple(names), self.files + files)
+        return LeftOut(self.lines + lines, tuple(names))
 
 
 NOTHING_LEFT_OUT = LeftOut()
@@ -127,8 +94,8 @@ class Contents(NamedTuple):
     left_out: LeftOut = NOTHING_LEFT_OUT
 
     def of(self, group: Group) -> Sequence[Entry]:
-        """Return the entries of a group."""
-        return self.files if group is Group.FILES else self.said.get(group, ())
+        """Return the entries of a group that a summary may have."""
+        return listed(self.files) if group is Group.FILES else self.said.get(group, ())
 
 
 def written(one: Entry) -> str:
@@ -153,20 +120,22 @@ def read_back(text: str) -> ReadBack:
     known, entries = False, 1
     left_out = LeftOut()
     for line in text.split("\n"):
-        more = _FORMER_LEFT_OUT.fullmatch(line) or _LEFT_OUT.fullmatch(line)
+        more = _LEFT_OUT.fullmatch(line)
         if line in _LABELS or more is not None:
             known, group = True, _LABELS.get(line, Group.USER)
             if more is not None:
                 archives = tuple(filter(None, (more["archives"] or "").split(", ")))
-                files = more.groupdict().get("files")
-                left_out = LeftOut(int(more["count"] or 0), archives, int(files or 0))
+                left_out = LeftOut(int(more["count"]), archives)
         elif known and line.startswith(ENTRY):
             entries += 1
             if group is not None:
                 found[group].append(_quote(group, line[len(ENTRY) :], -entries))
         elif known and line.startswith(NOTE):
             if group is not None and found[group]:
-                _add_below(found[group], line, group)
+                last, bare = found[group][-1], line.lstrip()
+                depth = (len(line) - len(bare)) // len(NOTE) - 1
+                one = _quote(group, bare, last.message)
+                found[group].append(one._replace(depth=depth, working=last.working))
         else:
             known = False
             if line.strip() not in ("", NOTHING):
@@ -175,37 +144,14 @@ def read_back(text: str) -> ReadBack:
     if kept and not any(found.values()):
         return ReadBack(Contents({}), text)
     matches = (_FILE.fullmatch(one.text) for one in found.pop(Group.FILES))
-    states = tuple(_file(match) for match in matches if match is not None)
+    states = tuple(FileState(one["path"], one["state"]) for one in matches if one is not None)
     return ReadBack(Contents(found, states, left_out), "\n".join(kept))
 
 
-def _add_below(quotes: list[Quote], line: str, group: Group) -> None:
-    """Add a line below an entry: the next of its message, or a note of an earlier version."""
-    last, bare = quotes[-1], line.lstrip()
-    name, _, question = bare.partition(": ")
-    if name in _ASKED:
-        quotes[-1] = last._replace(text=with_question(last.text, question))
-    elif name not in _FORMER_NOTES:
-        depth = (len(line) - len(bare)) // len(NOTE) - 1
-        one = _quote(group, bare, last.message)
-        quotes.append(one._replace(depth=depth, minor=last.working, working=last.working))
-
-
 def _quote(group: Group, line: str, message: int) -> Quote:
-    works = line.startswith(WORKING)
-    is_mark = line.startswith("[") and line.endswith("]")
-    return Quote(
-        line.removeprefix(WORKING), message, group is Group.USER, is_mark, minor=works,
-        working=works,
-    )  # fmt: skip
-
-
-def _file(match: re.Match[str]) -> FileState:
-    states = re.findall(r"[a-z]+", match["states"].replace("; last", "").replace(" failed", ""))
-    file = FileState(match["path"], states[0])
-    for state in states[1:]:
-        file = file.then(FileState(file.path, state))
-    return file
+    text, works = line.removeprefix(WORKING), line.startswith(WORKING)
+    is_mark = text.startswith("[") and text.endswith("]")
+    return Quote(text, message, group is Group.USER, is_mark, working=works)
 
 
 _SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from policyctx.errors import Diagnostic
 from policyctx.policy.diagnosing import in_order
-from policyctx.policy.findings import gates, items, settings, steps
+from policyctx.policy.findings import gates, items, steps
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.reach import Checked, TooLargeError
@@ -29,13 +29,13 @@ _CHECKS = (
     gates.restorations_from_nowhere,
     gates.prompts_without_use,
     gates.unknown_summarizers,
-    settings.unknown_tokenizers,
-    settings.keys_of_another_root,
-    settings.useless_spilling,
+    gates.unknown_tokenizers,
+    gates.keys_of_another_root,
+    gates.useless_spilling,
     gates.gates_that_never_open,
     items.disagreeing_globs,
     items.unused_keep_recent,
-    settings.shared_files,
+    gates.shared_files,
     items.types_never_offloaded,
     items.unused_types,
     steps.exceptions_without_effect,

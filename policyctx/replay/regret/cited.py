@@ -42,7 +42,7 @@ class Cited(NamedTuple):
     end: int
 
 
-class _Line(NamedTuple):
+class _CodeLine(NamedTuple):
     """A line with enough letters and digits, without its number, mark of a diff, and indent."""
 
     said: str
@@ -120,7 +120,7 @@ class Citations:
                     yield Cited(position, line, start, start + len(line))
                 return
 
-    def _copied(self, written: Sequence[_Line], call: int) -> Iterator[Cited]:
+    def _copied(self, written: Sequence[_CodeLine], call: int) -> Iterator[Cited]:
         """Yield the lines in a row that a removed result has in a row too, if nothing else does."""
         end = 0
         for i, line in enumerate(written):
@@ -220,16 +220,16 @@ def _tells(line: str) -> bool:
     return sum(map(str.isalnum, line)) >= _TELLING
 
 
-def _telling(text: str) -> tuple[_Line, ...]:
+def _telling(text: str) -> tuple[_CodeLine, ...]:
     """Return the lines of a text that tell something, without numbers and marks of a diff."""
-    found: list[_Line] = []
+    found: list[_CodeLine] = []
     at = 0
     for line in text.split("\n"):
         mark = NUMBERED.match(line) or _DIFF_MARK.match(line)
         start = 0 if mark is None else mark.end()
         said = line[start:].strip()
         if _tells(said):
-            found.append(_Line(said, at + line.index(said, start)))
+            found.append(_CodeLine(said, at + line.index(said, start)))
         at += len(line) + 1
     return tuple(found)
 

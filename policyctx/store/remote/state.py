@@ -17,8 +17,8 @@ from policyctx.store import journal
 from policyctx.store.backend import Backend, Root, random_name
 from policyctx.store.content import PACKED
 from policyctx.store.index import Index, IndexEntry
+from policyctx.store.journal import StateFolder
 from policyctx.store.remote.backend import RemoteBackend
-from policyctx.store.sessions import StateFolder
 from policyctx.store.state import Rebuilt, State
 
 # What only the writer of a session appends; the rest is upkeep, which may run beside it.

@@ -6,13 +6,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
-from policyctx.definitions.gates import Gate, Kind
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyError, present
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.models.base import metadata_of
-from policyctx.policy.models.gates import COMPARISONS, Gates, Limits
+from policyctx.policy.models.gates import COMPARISONS, Gate, Gates, Kind, Limits
 from policyctx.policy.nodes import model_in
 from policyctx.policy.sources import PolicySource
 

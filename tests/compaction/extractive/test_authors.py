@@ -59,22 +59,16 @@ def asks(call_id: str, tool: str, given: dict[str, Any], result: str) -> list[Me
     return [{"role": "assistant", "content": [call]}, user([answer])]
 
 
-def told(*messages: Message, policy: OffloadPolicy | None = None, room: int = 2400) -> list[str]:
-    return group(summary_of(*messages, policy=policy, max_words=room), Group.USER)
+def told(*messages: Message, policy: OffloadPolicy | None = None) -> list[str]:
+    return group(summary_of(*messages, policy=policy), Group.USER)
 
 
-def added(text: str, shown: str) -> str:
-    return f"- [added by a program, {len(text)} characters: {shown}]"
-
-
-def test_the_text_of_a_skill_is_one_line_that_says_what_it_is() -> None:
+def test_the_text_of_a_skill_is_left_out() -> None:
     asked = user(
         "<command-name>/brew</command-name><command-args>40 litres of stout</command-args>"
     )
     lines = told(asked, written_by("program", user(SKILL)), said("The kettle is heating."))
-    assert lines[0] == "- /brew 40 litres of stout"
-    assert lines[1].startswith("- [added by a program, 193 characters: Base directory for this")
-    assert len(lines) == 2
+    assert lines == ["- /brew 40 litres of stout"]
 
 
 def test_a_block_may_have_another_author_than_its_message() -> None:
@@ -82,10 +76,7 @@ def test_a_block_may_have_another_author_than_its_message() -> None:
         written_by("program", {"type": "text", "text": "Never open the lid."}),
         {"type": "text", "text": "Always use the small pump."},
     ]
-    lid = added("Never open the lid.", "Never open the lid.")
-    assert told(user(blocks)) == [lid, " Always use the small pump."]
-    # Where room is short: its host adds it again, if it still holds.
-    assert told(user(blocks), room=1200) == ["- Always use the small pump."]
+    assert told(user(blocks)) == ["- Always use the small pump."]
 
 
 def test_a_policy_says_who_wrote_the_items_of_a_type() -> None:
@@ -106,7 +97,7 @@ def test_a_policy_says_who_wrote_the_items_of_a_type() -> None:
 def test_the_policy_counts_before_the_mark_of_a_message() -> None:
     policy = compiled("items: {user_message: {author: user}}")
     message = written_by("program", user("Never open the lid."))
-    assert told(message) == [added("Never open the lid.", "Never open the lid.")]
+    assert told(message) == []
     assert told(message, policy=policy) == ["- Never open the lid."]
 
 

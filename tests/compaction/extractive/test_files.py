@@ -220,12 +220,12 @@ def test_a_moved_file_and_a_file_that_git_moved_stand_where_they_are() -> None:
     assert files(*ran("git mv src/a.py lib/a.py", "")) == ["lib/a.py: written", "src/a.py: moved"]
 
 
-def test_scratch_files_come_behind_the_files_of_the_work() -> None:
+def test_scratch_files_are_not_listed() -> None:
     work, scratch = edited("c1", "src/a.py"), edited("c2", "/private/tmp/notes/x.py")
-    found = files(*work, *scratch, max_words=2400)
-    assert found == ["src/a.py: edited", "/private/tmp/notes/x.py: edited"]
     assert files(*work, *scratch) == ["src/a.py: edited"]
-    assert files(*scratch) == ["/private/tmp/notes/x.py: edited"]
+    assert files(*scratch, *read("c3", "/private/tmp/tasks/b1.output")) == []
+    skill = "/home/u/.claude/skills/pump/SKILL.md"
+    assert files(*edited("c1", skill)) == [f"{skill}: edited"]
 
 
 def test_a_folder_that_files_are_moved_into_is_no_file() -> None:
@@ -239,12 +239,10 @@ def test_of_the_files_that_were_only_read_the_newest_are_listed() -> None:
     assert len(found) < 20
 
 
-def test_files_that_were_only_read_stand_beside_changed_ones_where_there_is_room() -> None:
+def test_files_that_were_only_read_stand_where_none_was_changed() -> None:
     looks = [message for i in range(2) for message in read(f"r{i}", f"src/r{i}.py")]
     assert len(files(*looks)) == 2
-    assert files(*edited("c1", "src/a.py"), *looks) == ["src/a.py: edited"]
-    found = files(*edited("c1", "src/a.py"), *looks, max_words=2400)
-    assert found == ["src/a.py: edited", "src/r1.py: read", "src/r0.py: read"]
+    assert files(*edited("c1", "src/a.py"), *looks, max_words=2400) == ["src/a.py: edited"]
 
 
 @pytest.mark.parametrize(
@@ -284,10 +282,6 @@ def test_a_file_that_was_added_to_is_edited() -> None:
     assert files(*ran("cat >> tests/x.py <<'E'\nx\nE", "")) == ["tests/x.py: edited"]
 
 
-def test_of_many_changed_files_the_newest_twelve_and_the_count_of_the_others_stand() -> None:
+def test_of_many_changed_files_the_newest_twelve_stand() -> None:
     many = [one for i in range(20) for one in edited(f"c{i}", f"src/part_{i}.py")]
-    summary = summary_of(user("Go."), *many)
-    assert len(group(summary, Group.FILES)) == 12
-    assert summary.split("\n")[-1] == "Left out: 8 lines of files."
-    assert later(summary).split("\n")[-1] == "Left out: 8 lines of files."
-    assert len(files(*many, max_words=2400)) == 20
+    assert files(*many) == [f"src/part_{i}.py: edited" for i in range(19, 7, -1)]

@@ -51,15 +51,10 @@ def test_output_that_the_user_pastes_is_one_line_that_says_how_long_it_is() -> N
     ]
 
 
-def test_what_a_program_put_into_a_message_is_one_line_where_room_is_plentiful() -> None:
+def test_what_a_program_put_into_a_message_is_left_out() -> None:
     element = "<system-reminder>\nNever open the lid.\n</system-reminder>"
     messages = [user("Fix the lexer."), said("Done."), user(f"{element}\nGo on with the parser.")]
     assert told(*messages) == ["- Fix the lexer.", "- Go on with the parser."]
-    assert group(summary_of(*messages, max_words=2400), Group.USER) == [
-        "- Fix the lexer.",
-        "- [<system-reminder>, 1 lines, 56 characters: Never open the lid.]",
-        " Go on with the parser.",
-    ]
 
 
 def test_what_a_client_wrote_in_brackets_is_quoted() -> None:
@@ -117,8 +112,6 @@ def test_a_system_message_in_the_middle_is_quoted_with_its_role() -> None:
     ]
     long = {"role": "system", "content": "Never stop. " * 500}
     assert told(user("Deploy."), long) == ["- Deploy."]
-    lines = group(summary_of(user("Deploy."), long, max_words=2400), Group.USER)
-    assert lines[1].startswith("- [system message, 6,000 characters: Never")
 
 
 def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
@@ -212,10 +205,10 @@ def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is
     first = summary_of(user("Why?"), report)
     assert len(group(first, Group.LAST)) == 31
     [line] = group(summary_of(user("Why?"), report, user("Mend it."), said("Done.")), Group.AGENT)
-    assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
+    assert line.startswith(f"- Found thirty: 0. {lines[0]} …")
     assert " … " in line
     assert line.endswith(f"29. {lines[29]}")
-    assert len(line) < 820
+    assert len(line) < 420
     assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
 
 
@@ -325,15 +318,13 @@ def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
     assert found == [f"Message {i}." for i in (3, 2, 1, 0)]
 
 
-def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room_is_plentiful() -> (
-    None
-):
+def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn() -> None:
     work = [said("The port 8081 is taken by nginx."), *ran("ls", "a")]
     first = summary_of(user("Mend it."), *work)
     assert group(first, Group.LAST) == ["- [while working] The port 8081 is taken by nginx."]
     told = [user("And?"), said("It runs on 8082.")]
     assert "8081" not in later(first, *told)
-    assert "- [while working] The port" in summary_of(user("Go."), *work, *told, max_words=2400)
+    assert "8081" not in summary_of(user("Go."), *work, *told)
 
 
 def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
@@ -388,11 +379,10 @@ def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> No
 
 def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
-    rules = "Tasks MUST be in order.\n\nThe label is REQUIRED for each of them."
-    found = told(user(f"Begin.\n\n{steps}\n\n{rules}\n\n{steps}"))
-    at = [line.strip() for line in found].index("Tasks MUST be in order.")
-    assert found[at - 1].endswith("## Part 39")
-    assert found[at + 1].endswith("The label is REQUIRED for each of them.")
+    rules = ["Tasks MUST be in order.", "The label is REQUIRED for each of them."]
+    found = told(user("\n\n".join(["Begin.", steps, *rules, steps])))
+    assert [line.strip() for line in found if line.strip() in rules] == rules
+    assert len(found) < 14
 
 
 def test_a_compaction_that_only_its_provider_can_read_is_named() -> None:
@@ -419,7 +409,6 @@ def test_of_another_summary_the_orders_and_the_users_words_stand_under_their_tit
         *(f'  "Mend the `pump_{i}` of hall 4 and tell me about it"' for i in range(5)),
         "- ## Notes",
         "  Never edit `vendor/` by hand.",
-        "  [x] Hall 3: done.",
     ]
     assert group(later(first, user("Go on with hall 5.")), Group.EARLIER) == found
 
@@ -439,3 +428,51 @@ def test_of_a_command_the_users_input_stands_without_its_template(text: str) -> 
     typed = [line.strip(" -") for line in found if not line.strip(" -").startswith("[")]
     assert "\n".join(typed).removeprefix("/plan\n") == given
     assert len(found) < 6
+
+
+def test_a_message_of_one_word_between_others_is_left_out() -> None:
+    messages = [user("Deploy."), user("sure"), user("Use port 8081"), user("Go")]
+    assert told(*messages) == ["- Deploy.", "- Use port 8081", "- Go"]
+    sentences = user("the aggregator at or.js\nworks.\nIs there an example of it that runs?")
+    assert " works." in told(user("Go."), sentences, user("Go on."))
+    asked = [user("Go."), said("Shall I drop it?"), user("yes"), user("Go on.")]
+    assert told(*asked)[1] == "- yes [answers: Shall I drop it?]"
+
+
+def test_an_answer_before_the_users_last_message_is_one_line_while_work_goes_on() -> None:
+    report = "\n".join(f"Part {i} of the report says how hall {i} is heated." for i in range(40))
+    work = [said("I look at the valve first."), *ran("ls", "a")]
+    summary = summary_of(user("Report."), said(report), user("Mend hall 3."), *work)
+    assert group(summary, Group.LAST) == ["- [while working] I look at the valve first."]
+    assert len(group(summary, Group.AGENT)) == 1
+
+
+def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
+    notice = user("<task-notification>\n<status>completed</status>\n</task-notification>")
+    waits = [said("Two agents run; I wait for both of them."), notice]
+    summary = summary_of(user("Mend it."), *waits, *ran("make", "ok"), said("The pump runs."))
+    assert "wait for both" not in summary
+    assert group(summary, Group.LAST) == ["- The pump runs."]
+
+
+def test_tables_of_an_earlier_answer_are_left_out() -> None:
+    answer = "The two modules are done.\n| a.py | done |\n| b.py | done |\nShall I go on with it?"
+    line = "- The two modules are done. Shall I go on with it?"
+    summary = summary_of(user("Mend it."), said(answer), user("Go on."), said("It runs."))
+    assert group(summary, Group.AGENT) == [line]
+
+
+def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:
+    allowed = {"role": "developer", "content": "Approved: go run ./app --no-network"}
+    assert told(user("Ship it."), allowed) == ["- Ship it."]
+
+
+def test_of_another_summary_what_was_not_done_then_is_left_out() -> None:
+    foreign = (
+        "## Work\n\n- `a.py` is NOT yet modified.\n- NOT yet modified: `b.py`.\n- No test ran."
+        "\n\n## Constraints\n\n- Port 8081 is taken."
+    )
+    assert group(later(foreign, user("Go on.")), Group.EARLIER) == [
+        "- ## Constraints",
+        "  Port 8081 is taken.",
+    ]

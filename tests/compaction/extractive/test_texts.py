@@ -124,3 +124,20 @@ def test_a_listing_of_versions_is_one_line() -> None:
     text = "Look at it.\n" + "\n".join(f"module{i} : {'None' if i % 2 else i}" for i in range(9))
     first, second = pieces_of(text)
     assert (first.text, first.pasted, second.pasted) == ("Look at it.", False, True)
+
+
+def test_a_long_title_with_a_negation_stands_once() -> None:
+    text = "# Fix: the grammar can't parse our migrations of last year\n\nIt fails.\n- on blocks"
+    assert [(one.text, one.depth) for one in pieces_of(f"{text}\n\nMend it today, please.")] == [
+        ("# Fix: the grammar can't parse our migrations of last year", 0),
+        ("It fails.", 1),
+        ("on blocks", 1),
+        ("Mend it today, please.", 1),
+    ]
+
+
+def test_an_indented_title_is_a_title() -> None:
+    text = f"{TALK}\n  It fails on these kinds of blocks in the files, and on others:\n"
+    items = "".join(f"  - the block number {i} of the migration, as it was\n" for i in range(9))
+    found = [(one.text, one.depth) for one in pieces_of(f"{text}{items}\n  ## Goal\n  None fails.")]
+    assert found[-2:] == [("## Goal", 1), ("None fails.", 2)]
