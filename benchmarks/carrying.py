@@ -17,9 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.carrying import carried, delivery
 from policyctx.compaction.extractive import extractive_summary
-from policyctx.compaction.points import points_of
+from policyctx.compaction.points import carried, delivery, points_of
 from policyctx.definitions.items import Message
 from policyctx.policy.models.compaction import Carry, Summary
 from policyctx.replay.places import RecordingFile

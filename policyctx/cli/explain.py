@@ -18,8 +18,7 @@ import typer
 from policyctx.cli import output, plans
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.compaction.assembly import History
-from policyctx.compaction.carrying import carried
-from policyctx.compaction.points import HistoryPoint, points_of
+from policyctx.compaction.points import HistoryPoint, carried, points_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Message
