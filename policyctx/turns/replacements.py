@@ -292,9 +292,9 @@ class Replacements:
         """Return the list with what messages around the summary may not be without.
 
         The ledger drops both halves of a pair or none: the results of calls come back, and so do
-        the calls whose answers the provider wrote. The beginning of a reply comes back
-        if it has the thinking that led to its rest. A result whose call was replaced becomes a text
-        of the user. The same object comes back if nothing changes.
+        the calls of other answers than results. The beginning of a reply comes back if it has the
+        thinking that led to its rest. A result whose call was replaced becomes a text of the user.
+        The same object comes back if nothing changes.
         """
         left, whole = Reading(self.shapes), Reading(self.shapes)
         places = indices(replaced.sources)
