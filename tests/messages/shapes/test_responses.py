@@ -87,7 +87,7 @@ HALVES: list[tuple[Message, bool]] = [
     ({"type": "shell_call_output", "id": "x", "call_id": "p", "output": []}, False),
 ]
 # Types of the API reference that a policy leaves alone, and types that nobody knows.
-OPAQUE = [
+OPAQUE: list[Message] = [
     {"type": "item_reference", "id": "msg_1"},
     {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"},
     {"type": "file_search_call", "id": "fs_1", "queries": ["q"], "status": "completed"},
