@@ -37,24 +37,20 @@ if TYPE_CHECKING:
     from policyctx.policy.agent_options import AgentOptions
     from policyctx.policy.loading import load_policy
     from policyctx.policy.tools import tool
-    from policyctx.recipes.compacting import (
+    from policyctx.recipes import (
         CompactOptions,
         CompactResult,
-        compact_messages,
-        compact_messages_async,
-    )
-    from policyctx.recipes.offloading import (
-        AsyncFileWriter,
-        FileWriter,
         OffloadResult,
         OffloadResults,
-        WriterStore,
+        compact_messages,
+        compact_messages_async,
         offload_tool_result,
         offload_tool_result_async,
         offload_tool_results,
         offload_tool_results_async,
     )
     from policyctx.session import Session
+    from policyctx.store.content import AsyncFileWriter, FileWriter, WriterStore
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.tokens.counter import register_tokenizer
     from policyctx.turns.effects import BeforeCompaction, CompactionAhead
@@ -67,10 +63,10 @@ __version__ = "0.2.0"
 _HOMES = {
     "AgentOptions": "policyctx.policy.agent_options",
     "AmbiguousSessionError": "policyctx.errors",
-    "AsyncFileWriter": "policyctx.recipes.offloading",
+    "AsyncFileWriter": "policyctx.store.content",
     "BeforeCompaction": "policyctx.turns.effects",
-    "CompactOptions": "policyctx.recipes.compacting",
-    "CompactResult": "policyctx.recipes.compacting",
+    "CompactOptions": "policyctx.recipes",
+    "CompactResult": "policyctx.recipes",
     "CompactStats": "policyctx.compaction.assembly",
     "CompactionAhead": "policyctx.turns.effects",
     "ContextFileSystem": "policyctx.store.filesystem",
@@ -78,15 +74,15 @@ _HOMES = {
     "CorruptContentError": "policyctx.errors",
     "Decision": "policyctx.planning.decisions",
     "FileReader": "policyctx.compaction.restoration",
-    "FileWriter": "policyctx.recipes.offloading",
+    "FileWriter": "policyctx.store.content",
     "InvalidResultError": "policyctx.errors",
     "Item": "policyctx.definitions.items",
     "Medium": "policyctx.definitions.items",
     "MessagesError": "policyctx.errors",
     "MissingExtraError": "policyctx.errors",
     "OffloadPolicy": "policyctx.planning.compiled",
-    "OffloadResult": "policyctx.recipes.offloading",
-    "OffloadResults": "policyctx.recipes.offloading",
+    "OffloadResult": "policyctx.recipes",
+    "OffloadResults": "policyctx.recipes",
     "Part": "policyctx.messages.shapes.shape",
     "Plan": "policyctx.planning.plan",
     "PolicyError": "policyctx.errors",
@@ -109,15 +105,15 @@ _HOMES = {
     "UnrestorableFileError": "policyctx.errors",
     "UsageError": "policyctx.errors",
     "VocabularyError": "policyctx.errors",
-    "WriterStore": "policyctx.recipes.offloading",
-    "compact_messages": "policyctx.recipes.compacting",
-    "compact_messages_async": "policyctx.recipes.compacting",
+    "WriterStore": "policyctx.store.content",
+    "compact_messages": "policyctx.recipes",
+    "compact_messages_async": "policyctx.recipes",
     "for_agent": "policyctx.agents",
     "load_policy": "policyctx.policy.loading",
-    "offload_tool_result": "policyctx.recipes.offloading",
-    "offload_tool_result_async": "policyctx.recipes.offloading",
-    "offload_tool_results": "policyctx.recipes.offloading",
-    "offload_tool_results_async": "policyctx.recipes.offloading",
+    "offload_tool_result": "policyctx.recipes",
+    "offload_tool_result_async": "policyctx.recipes",
+    "offload_tool_results": "policyctx.recipes",
+    "offload_tool_results_async": "policyctx.recipes",
     "register_summarizer": "policyctx.compaction.summarizers",
     "register_tokenizer": "policyctx.tokens.counter",
     "tool": "policyctx.policy.tools",

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator
 
 from policyctx.testing import contents, selecting, tables
+from policyctx.testing.collecting import TYPES, library, readable
 from policyctx.testing.kinds import KINDS
-from policyctx.testing.listing import TYPES, library, readable
 from policyctx.testing.step_definitions import Definition
 
 _INTRODUCTION = """\

@@ -24,7 +24,8 @@ _CALLS = (
     "computer_call",
 )
 _OUTPUTS = tuple(f"{kind}_output" for kind in _CALLS)
-_KNOWN = (*_CALLS, *_OUTPUTS, "message", "reasoning", "web_search_call")
+_CARRIED_OUT = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call")
+_KNOWN = (*_CALLS, *_OUTPUTS, *_CARRIED_OUT, "message", "reasoning")
 # What a client leaves unchanged although it is half of a pair, and the field of its id.
 _ASKING = {"mcp_approval_request": "id", "tool_search_call": "call_id", "program": "call_id"}
 _ANSWERING = {

@@ -10,7 +10,7 @@ import pytest
 from policyctx import OffloadPolicy, Session
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource, preset_names
-from policyctx.testing.coverage.observing import MISSING
+from policyctx.testing.observing import MISSING
 from tests.cli.running import policyctx
 from tests.conversations import calls, results, session_of
 

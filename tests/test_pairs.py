@@ -225,6 +225,24 @@ def test_the_output_of_a_client_run_tool_leaves_in_a_compaction(kind: str) -> No
     assert not gone & {m.get("type") for m in result.messages}
 
 
+HOSTED: dict[str, Message] = {
+    "web_search_call": {"id": "h", "status": "completed"},
+    "file_search_call": {"id": "h", "queries": ["q"], "results": [{"text": LONG}]},
+    "code_interpreter_call": {"id": "h", "code": "1", "outputs": [{"type": "logs", "logs": LONG}]},
+    "mcp_call": {"id": "h", "name": "ls", "arguments": "{}", "output": LONG},
+}
+
+
+@pytest.mark.parametrize("kind", HOSTED)
+def test_a_call_that_the_provider_carries_out_in_one_item_leaves_in_a_compaction(kind: str) -> None:
+    """With the reasoning that led to it. Before, such items stayed until the window was full."""
+    called = {"type": kind} | HOSTED[kind]
+    messages = [GO, reasoning(1), called, {"role": "assistant", "content": "so"}, GO, GO]
+    result = session_with("compact").apply(messages)
+    assert result.compacted
+    assert not {kind, "reasoning"} & {m.get("type") for m in result.messages}
+
+
 # Blocks of Anthropic's API
 
 

@@ -782,6 +782,28 @@ def test_a_compaction_behind_two_equal_late_results_applies_again_after_a_restar
     assert compactions
 
 
+def test_an_empty_message_behind_a_summary_does_not_count_once_what_followed_it_was_dropped(
+    tmp_path: Path,
+) -> None:
+    """The list ended with that when the summary was made; now the summary's reply stands for it."""
+    compiled = policy(
+        "items: {assistant_message: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, select: {types: [assistant_message],"
+        " keep_recent: {messages: 4}}}\n"
+        + TRIM.replace("over: 2", "over: 4").replace("messages: 1", "messages: 2")
+    )
+    live = opened(compiled, tmp_path)
+    full = [_said("user", "a"), _said("assistant", "b"), _said("user", "c"), _said("user", "")]
+    full.append(_said("assistant", "dropped"))
+    assert live.apply(list(full)).compacted
+    for word in "de":
+        full += [_said("user", word), _said("assistant", word)]
+    result = live.apply(list(full))
+    assert not result.compacted
+    assert "dropped" not in str(result.messages)
+    assert left_of(live, full) == result.messages
+
+
 def call_alone(shape: str, i: int) -> Any:
     """The call of a round without the words before it."""
     asked = ROUNDS[shape](i)[-2]

@@ -29,7 +29,7 @@ from policyctx.integrations.pydantic_ai import PydanticAIShape
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.shapes.block_texts import joined_text
 from policyctx.messages.shapes.built_in import Shapes
-from policyctx.recipes.offloading import WriterStore
+from policyctx.store.content import WriterStore
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.hollow import Hollow, hollow
 from tests.conversations import (

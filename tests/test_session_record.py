@@ -221,11 +221,11 @@ def test_what_is_no_file_is_not_written_and_no_call_fails(tmp_path: Path, kind: 
 def test_a_message_that_is_not_json_is_not_written_and_no_call_fails(tmp_path: Path) -> None:
     path = tmp_path / "own.jsonl"
     session = recorded(path)
-    inner: list[Any] = []
     message = session_of("x")[1]
+    circle: list[Any] = []
+    circle.append(circle)
+    message["content"][0]["beside"] = circle
     session.apply([user(), message, *session_of("x")[2:]])
-    message["content"][0]["input"] = inner
-    inner.append(inner)
     session.observe(USAGES[0])
     assert session.totals().unrecorded == 1
 
@@ -342,6 +342,25 @@ def test_a_request_without_a_usage_is_a_call_and_one_that_is_repeated_counts_onc
         session.apply(ANTHROPIC[:3])
         session.apply(ANTHROPIC[:5])
     assert bills(read(path)) == [USAGES[0], None, None]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_message_that_changes_after_the_call_is_recorded_as_it_was_sent(
+    tmp_path: Path, changed: bool
+) -> None:
+    def asked(words: str) -> Any:
+        return {"role": "user", "content": [{"type": "text", "text": words}]}
+
+    messages = [asked("go")]
+    session = recorded(tmp_path / "r.jsonl")
+    for reply in ("so", "done"):
+        session.apply(messages, changed=changed)
+        messages[-1]["content"][0]["text"] += " at once"
+        session.observe(USAGES[0])
+        messages += [{"role": "assistant", "content": reply}, asked("on")]
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    texts = [line["messages"][-1]["content"][0]["text"] for line in lines]
+    assert texts == ["go", "on"]
 
 
 def test_the_last_request_is_recorded_when_the_session_is_gone(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,14 +17,19 @@ import typer
 
 from policyctx.cli import output, plans
 from policyctx.cli.conversation import RecordedChoice, read_messages
+from policyctx.compaction.assembly import History
+from policyctx.compaction.points import HistoryPoint, carried, points_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
+from policyctx.definitions.items import Message
 from policyctx.definitions.names import recall_tool
 from policyctx.errors import MessagesError, StoreError
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.session import Session
+from policyctx.tokens.counter import counter_for
 from policyctx.turns.reporting import fullness_ahead
 from policyctx.turns.result import Result
 
@@ -40,6 +45,8 @@ _NARROW_COLUMNS = ("item", "tool", "tokens", "decision", "why")
 _ITEM, _TOOL = 36, 24
 _NARROW_ITEM, _NARROW_TOOL = 12, 17
 _LARGEST = 10
+# Characters of a quotation.
+_QUOTE = 200
 
 
 def plan(
@@ -282,6 +289,7 @@ def explain(
     if as_json:
         report = _report(planned, positions) | given.report(session)
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
+        report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
         out.out(output.json_text(report), highlight=False)
         return
     _print_gates(planned, out)
@@ -294,6 +302,19 @@ def explain(
     left = _number_of_items(planned, why_not=why_not) - len(positions)
     if item is None and left > 0:
         out.print(f"{left:,} smaller items are not shown; --largest 0 shows all")
+    for point in () if item else _carried(session.policy, given.messages):
+        place = plans.place(session.policy, ("carry",))
+        out.print(
+            f"carried if a summary of the host lacks it: message {point.message}, {point.kind}:"
+            f" {output.shortened(point.text, _QUOTE)} ({place})",
+            soft_wrap=True,
+        )
+
+
+def _carried(policy: OffloadPolicy, messages: Sequence[Message]) -> list[HistoryPoint]:
+    """Return what `carry` delivers behind a summary that lacks all of it."""
+    settings, count = policy.policy.carry, counter_for(policy.model.tokenizer).count
+    return [] if settings is None else carried(points_of(History(messages)), "", settings, count)
 
 
 def _hint(given: str) -> tuple[str, dict[str, int]]:

@@ -187,6 +187,14 @@ def proxy(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing, and show what a turn would do.")
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the calls as a recording that replay reads; may hold {session_id}.",
+            show_default=False,
+        ),
+    ] = None,
     show_content: Annotated[
         bool, typer.Option("--show-content", help="Show text of messages on /_policyctx/.")
     ] = False,
@@ -220,6 +228,7 @@ def proxy(
             client=client,
             read_back=read_back,
             dry_run=dry_run,
+            record=record,
             show_content=show_content,
             max_body_bytes=max_body * 10**6,
             max_messages=max_messages,

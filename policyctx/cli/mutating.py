@@ -11,8 +11,8 @@ from policyctx.cli.output import console, json_text, table
 from policyctx.errors import MutationError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import policy_source
-from policyctx.testing.mutation.judging import MutantVerdict, accepted, covered, judged
-from policyctx.testing.mutation.mutants import Mutants, mutants_of
+from policyctx.testing.judging import MutantVerdict, accepted, covered, judged
+from policyctx.testing.mutants import Mutants, mutants_of
 
 
 def print_mutants(

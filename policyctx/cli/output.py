@@ -187,6 +187,14 @@ def json_text(value: object, *, indent: int | None = 2) -> str:
     return text
 
 
+def write_json(text: str) -> None:
+    """Write JSON to stdout as it is; on a terminal hidden characters are escapes in it."""
+    if sys.stdout.isatty():
+        text = text.translate(_JSON_ESCAPES)
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+    sys.stdout.buffer.flush()
+
+
 def counted(number: int, word: str) -> str:
     """Return `1 file` or `1,204 files`."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
@@ -264,9 +272,11 @@ Partial: TypeAlias = Annotated[
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
-# The word that a place is at: a quoted scalar, or all up to where YAML ends a plain one.
+# The word that a place is at: a quoted scalar, a field of a text, or all up to where YAML ends a
+# plain one.
 _WORD = re.compile(
-    r"""'[^']*'|"[^"]*"|[^\s,\[\]{}#][^,\[\]{}#]*?(?=\s*(?::\s|:$|[,\[\]{}#]|$))|."""
+    r"""'[^']*'|"[^"]*"|\{[^{}\s'"]*\}"""
+    r"""|[^\s,\[\]{}#][^,\[\]{}#]*?(?=\s*(?::\s|:$|[,\[\]{}#]|$))|."""
 )
 # A longer line is shown around its place only.
 _SHOWN_CHARS = 120

@@ -1,31 +1,36 @@
-"""The points of a history that a summary should hold, and which of them a text lacks.
+"""The points of a history that a summary should hold, which of them a text lacks, and their texts.
 
 A point is an order or a limit of the user, an exact value in the user's words, an open task of the
 agent's list, or a changed file. Nothing is concluded: a point quotes, or names what a call did. A
 text has a point if two lines in a row have half of the words that it is about, a prohibition beside
 a negation, and exact values to the letter; of a path its last name is enough. So what a text says
 in other words seldom counts as missing.
+
+What a host's own compaction must not lose is quoted before it, right after it, and behind it, in
+the order of the points. Where there is no room for all, prohibitions come first, then other orders,
+exact values, open tasks and edited files, of each the newest.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate, takewhile
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import SHIPPED, cues_of
 from policyctx.compaction.extractive.said import ASKED, Quote
 from policyctx.compaction.extractive.summary import gathered
-from policyctx.compaction.extractive.texts import values_in
+from policyctx.compaction.extractive.texts import shortened, values_in
 from policyctx.compaction.extractive.writing import Group
 from policyctx.compaction.verification import Said, negates
+from policyctx.policy.models.compaction import Carry
 
 # The share of the words of a point that lines must have to say it.
 _ENOUGH = 0.5
-_GONE = frozenset(("deleted", "moved"))
 _QUESTION = ("?", "？")
 # A command of the agent's client, such as `/compact`.
 _COMMAND = re.compile(r"/[\w:-]+")
@@ -110,7 +115,7 @@ def _tasks(said: Iterable[Quote]) -> Iterator[HistoryPoint]:
 
 def _files(states: Iterable[FileState]) -> Iterator[HistoryPoint]:
     for file in states:
-        if file.is_changed and file.state not in _GONE and file.message >= 0:
+        if file.is_changed and file.state != "deleted" and file.message >= 0:
             yield HistoryPoint(PointKind.FILE, file.path, file.message, state=file.state)
 
 
@@ -170,3 +175,85 @@ def is_on_the_same(point: HistoryPoint, text: str) -> bool:
     if point.kind is PointKind.VALUE:
         return len(seen.lacked_values(point)) < len(point.values)
     return not seen.lacks(point) if point.kind is PointKind.FILE else seen.is_about(point.text)
+
+
+# Characters of the text for the summary's request, of the one right after a compaction, and of what
+# is delivered: of more than 10,000 Claude Code shows a preview alone.
+_BEFORE, _RIGHT_AFTER, _MOST = 2_000, 1_500, 9_000
+_LONGEST = 400
+_RANK = {PointKind.ORDER: 1, PointKind.VALUE: 2, PointKind.TASK: 3, PointKind.FILE: 4}
+
+_FOR_SUMMARY = "Quote these words of the user to the letter in the summary, in this order:"
+_REMINDER = (
+    "The conversation before was replaced by a summary. What the user forbade in it, in order; a"
+    " later statement may have changed an earlier one:"
+)
+_MISSING = (
+    "The summary of the earlier conversation lacks what is quoted here, in order; a later statement"
+    " may have changed an earlier one:"
+)
+
+
+def before_compaction(points: Sequence[HistoryPoint]) -> str:
+    """Return what is to be added to the instructions of a host's summary; empty for nothing."""
+    said = [point for point in points if point.kind in {PointKind.ORDER, PointKind.VALUE}]
+    lines = _fitting(said, _line, _BEFORE - len(_FOR_SUMMARY))
+    return "\n".join([_FOR_SUMMARY, *lines]) if lines else ""
+
+
+def after_compaction(points: Sequence[HistoryPoint], newest: str, transcript: str) -> str:
+    """Return the prohibitions, the user's newest message, and the transcript's path."""
+    last = [f"The user's newest message: {shortened(newest, _LONGEST)}"] if newest else []
+    where = [f"The whole conversation is in {transcript}"]
+    room = _RIGHT_AFTER - sum(len(line) + 1 for line in (_REMINDER, *last, *where))
+    lines = _fitting([point for point in points if point.forbids], _line, room)
+    return "\n".join([*([_REMINDER, *lines] if lines else []), *last, *where])
+
+
+def carried(
+    points: Iterable[HistoryPoint], seen: str, settings: Carry, count: Callable[[str], int]
+) -> list[HistoryPoint]:
+    """Return the points that `seen` lacks and that are delivered, in their order.
+
+    `count` returns the tokens of a text.
+    """
+    given = Seen(seen)
+    missing = [point for point in points if given.lacks(point)]
+    files = [point for point in missing if point.kind is PointKind.FILE]
+    left_out = {*files[: max(0, len(files) - settings.files)]}
+    ranked = _ranked([point for point in missing if point not in left_out])
+    tokens = accumulate(count(f"{_line(point)}\n") for point in ranked)
+    taken = {one for one, sum_ in zip(ranked, tokens, strict=True) if sum_ <= settings.max_tokens}
+    return [point for point in missing if point in taken]
+
+
+def delivery(
+    points: Sequence[HistoryPoint], place: Callable[[HistoryPoint], str], transcript: str
+) -> str:
+    """Return the text that delivers points, each with its place; empty for none."""
+    where = f"The whole conversation is in {transcript}"
+    room = _MOST - len(_MISSING) - len(where) - 2
+    lines = _fitting(points, lambda point: f"{_line(point)} [{place(point)}]", room)
+    return "\n".join([_MISSING, *lines, where]) if lines else ""
+
+
+def _line(point: HistoryPoint) -> str:
+    state = f" ({point.state})" if point.state else ""
+    return f"- {point.kind}: {shortened(point.text, _LONGEST)}{state}"
+
+
+def _ranked(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
+    """Return the points, what is kept longest first."""
+    newest = sorted(points, key=lambda point: point.message, reverse=True)
+    return sorted(newest, key=lambda point: 0 if point.forbids else _RANK[point.kind])
+
+
+def _fitting(
+    points: Sequence[HistoryPoint], line: Callable[[HistoryPoint], str], room: int
+) -> list[str]:
+    """Return the lines of as many points as the characters have room for, in their order."""
+    ranked = _ranked(points)
+    sizes = accumulate(len(line(point)) + 1 for point in ranked)
+    count = sum(1 for _ in takewhile(lambda size: size <= room, sizes))
+    taken = {*ranked[:count]}
+    return list(dict.fromkeys(line(point) for point in points if point in taken))

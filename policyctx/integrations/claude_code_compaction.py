@@ -4,23 +4,192 @@ Before it, the user's orders and exact values go into the instructions of the su
 it, when nobody has the summary yet, come the prohibitions and the user's newest message. The next
 result of a tool, or the next prompt, finds the summary in the transcript and delivers once what it
 lacks. A policy without `carry` adds nothing.
+
+The transcript is read by a pass of its own: a result keeps its two ends, since only its success
+matters here, and no line of a sub-agent is kept. The user's words on a branch that was taken back
+stay out; an agent's calls stay, since the files that they changed do. What was before a compaction
+stays in the file.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from policyctx.compaction.carrying import (
+from policyctx.compaction.assembly import History
+from policyctx.compaction.points import (
+    HistoryPoint,
     after_compaction,
     before_compaction,
     carried,
     delivery,
+    points_of,
 )
+from policyctx.definitions.items import Message, written_by
 from policyctx.integrations.arrival_bounds import claim_compaction, mark_compaction
-from policyctx.integrations.claude_code_transcript import Transcript
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.readers.values import word
+from policyctx.replay.readers.claude_code import as_text, is_of_user
+from policyctx.replay.readers.values import mapping, objects, word
 from policyctx.tokens.counter import counter_for
+
+# Characters that are kept of each end of a result.
+_END = 400
+# Bytes of a line that is read; in a longer one is a picture or a large result.
+_LONGEST_LINE = 4 << 20
+
+
+class Line(NamedTuple):
+    """A message, and its line in the transcript."""
+
+    message: Message
+    number: int
+    """From 1."""
+    byte: int
+    """Where it begins."""
+    uuid: str
+    is_summary: bool = False
+
+
+class Since(NamedTuple):
+    """What a conversation has since a compaction."""
+
+    start: int
+    """The position of the summary in `lines`."""
+    texts: list[str]
+
+
+class Transcript:
+    """A conversation of Claude Code, as its file has it now."""
+
+    def __init__(self, path: str) -> None:
+        """Read the file. Raises `OSError`."""
+        self.path = path
+        self._links: dict[str, str] = {}
+        """By uuid, the uuid of the record that one follows."""
+        found = list(self._lines())
+        alive = self._alive(found)
+        self.lines = [line for line in found if _is_kept(line, alive)]
+
+    def newest(self, until: int | None = None) -> str:
+        """Return the user's newest message before a position in `lines`; empty for none."""
+        said = (_said(line.message).strip() for line in reversed(self.lines[:until]))
+        # What begins with a tag is a command of the program, or what it printed.
+        return next((text for text in said if text and text[0] != "<"), "")
+
+    def points(self) -> list[HistoryPoint]:
+        """Return the points of the whole conversation."""
+        return points_of(History([line.message for line in self.lines]))
+
+    def since_summary(self, behind: int = 0) -> Since | None:
+        """Return what is there from the newest summary on; None without one.
+
+        `behind` is the byte of the file from which on it is looked for.
+        """
+        starts = [i for i, one in enumerate(self.lines) if one.is_summary and one.byte >= behind]
+        if not starts:
+            return None
+        new = self.lines[starts[-1] :]
+        return Since(starts[-1], [text for line in new for text in _texts(line.message)])
+
+    def _lines(self) -> Iterator[Line]:
+        before, byte = "", 0
+        with Path(self.path).open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                record, begin = _record(raw), byte
+                byte += len(raw)
+                if record.get("isSidechain") is True or not record:
+                    continue
+                uuid, parent = word(record.get("uuid")), word(record.get("parentUuid"))
+                is_cut = record.get("subtype") == "compact_boundary"
+                # A compaction begins a new tree behind what was before it.
+                self._links[uuid] = parent or (before if is_cut or _is_summary(record) else "")
+                before = uuid or before
+                if (message := _message(record)) is not None:
+                    yield Line(message, number, begin, uuid, _is_summary(record))
+
+    def _alive(self, lines: Sequence[Line]) -> set[str]:
+        """Return the records that the newest message follows from."""
+        alive = set[str]()
+        at = lines[-1].uuid if lines else ""
+        while at and at not in alive:
+            alive.add(at)
+            at = self._links.get(at, "")
+        return alive
+
+
+def _record(raw: bytes) -> dict[str, Any]:
+    if len(raw) > _LONGEST_LINE:
+        return {}
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_summary(record: Mapping[str, Any]) -> bool:
+    return record.get("isCompactSummary") is True
+
+
+def _message(record: Mapping[str, Any]) -> Message | None:
+    """Return the message of a record; what a program wrote and what errors show is marked so."""
+    kind = record.get("type")
+    if kind == "attachment" and (text := as_text(dict(record))):
+        said = {"role": "user", "content": text}
+        return said if is_of_user(dict(record)) else written_by("program", said)
+    if kind not in {"user", "assistant"} or record.get("isApiErrorMessage"):
+        return None
+    content = mapping(record.get("message")).get("content")
+    if not isinstance(content, str | list) or not content:
+        return None
+    if isinstance(content, list):
+        content = [_shortened(block) for block in objects(content)]
+    message: Message = {"role": kind, "content": content}
+    if _is_summary(record):
+        return written_by("summary", message)
+    return written_by("program", message) if record.get("isMeta") is True else message
+
+
+def _shortened(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block without what a picture holds and what is in the middle of a result."""
+    if block.get("type") != "tool_result":
+        is_plain = block.get("type") in {"text", "tool_use", "thinking"}
+        return block if is_plain else {"type": "text", "text": ""}
+    content = block.get("content")
+    if isinstance(content, list):
+        content = "\n".join(word(one.get("text")) for one in objects(content))
+    text = word(content)
+    if len(text) > 2 * _END:
+        text = f"{text[:_END]}\n{text[-_END:]}"
+    return {**block, "content": text}
+
+
+def _is_kept(line: Line, alive: set[str]) -> bool:
+    return line.uuid in alive or not _said(line.message)
+
+
+def _said(message: Message) -> str:
+    """Return what the user wrote in a message; empty for results and what a program wrote."""
+    if message["role"] != "user" or getattr(message, "author", ""):
+        return ""
+    return "\n".join(_texts(message)) if not _has_results(message) else ""
+
+
+def _has_results(message: Message) -> bool:
+    return any(one.get("type") == "tool_result" for one in objects(message["content"]))
+
+
+def _texts(message: Message) -> Iterator[str]:
+    content = message["content"]
+    if isinstance(content, str):
+        yield content
+        return
+    for block in content:
+        if block.get("type") == "tool_use":
+            yield json.dumps(block.get("input"), ensure_ascii=False)
+        else:
+            yield word(block.get("text")) or word(block.get("content"))
 
 
 def asked_of_summary(event: Mapping[str, Any], policy: str) -> str:

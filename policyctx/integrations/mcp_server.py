@@ -105,7 +105,8 @@ def server_of(read: ServedTool, search: ServedTool) -> MCPServer:
         from pydantic import Field  # noqa: PLC0415
     except ImportError as error:
         raise MissingExtraError("the MCP server", extra="mcp") from error
-    server = MCPServer("policyctx", version=__version__, log_level="ERROR")
+    # The tools never change, and a client that may listen for it waits for an answer.
+    server = MCPServer("policyctx", version=__version__, log_level="ERROR", subscriptions=False)
     for tool, name, text in ((read, READ_TOOL, READ), (search, SEARCH_TOOL, SEARCH)):
         types: dict[str, object] = dict.fromkeys(tool.function.__annotations__, Context)
         for parameter, meaning in tool.parameters.items():

@@ -198,6 +198,11 @@ class Marked(Protocol):
     ledger: Ledger
     items: list[Item]
 
+    @property
+    def roles(self) -> Sequence[str]:
+        """The roles of the messages."""
+        ...
+
     def is_there(self, position: int) -> bool:
         """Return whether anything of the item is left in the list."""
         ...
@@ -222,10 +227,18 @@ class Marks:
     def message(self, step: str) -> int:
         """Return the position of the message that the list ended with; -1 if it is not known.
 
-        That is so before the step took anything, and where the list lacks that message.
+        That is so before the step took anything, and where the list lacks that message. Empty
+        messages behind it do not count: what followed them may have been the end, and have left.
         """
-        position = self._at.get(step)
-        return -1 if position is None else self._in.items[position].message
+        position, items = self._at.get(step), self._in.items
+        if position is None:
+            return -1
+        behind = (
+            items[i].message
+            for i in range(position + 1, len(items))
+            if items[i].message > items[position].message and self._in.is_there(i)
+        )
+        return next(behind, len(self._in.roles)) - 1
 
     def see(self, position: int) -> None:
         """Find the marks of earlier turns in an item that is read."""

@@ -12,11 +12,11 @@ lie between its mark and the end of the scale.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from heapq import heappop, heappush
+from heapq import heappop, heappush, merge
 from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Item
@@ -76,6 +76,12 @@ class RecentGroup:
             self._aged += 1
             yield self._positions[self._aged - 1]
 
+    def first_recent(self, items: int, messages: int, turns: int) -> int:
+        """Return the first candidate that was recent in a list of so many items, or `items`."""
+        end = self._end(bisect_left(self._positions, items), messages, turns)
+        first = bisect_right(self._marks, end - self.kept)
+        return self._positions[first] if first < len(self._positions) else items
+
     def distance(self, position: int, items: int, messages: int, turns: int) -> int:
         """Return how far from the end a candidate stood when the list had so many items."""
         end = self._end(bisect_left(self._positions, items), messages, turns)
@@ -118,7 +124,9 @@ class Recency:
         self._step, self._in = step, conversation
         self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
         self._group_of: dict[int, RecentGroup] = {}
-        self._batches: defaultdict[int, list[int]] = defaultdict(list)
+        # The candidates of each message with calls, by their group: a reply may have a thousand.
+        self._batches: defaultdict[int, defaultdict[RecentGroup, list[int]]]
+        self._batches = defaultdict(lambda: defaultdict(list))
 
     def add(self, position: int, treatment: Treatment, keep_recent: KeepRecent) -> None:
         """Count a candidate whose treatment has this `keep_recent`."""
@@ -133,7 +141,7 @@ class Recency:
         group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
         self._group_of[position] = group
         if item.call_message is not None:
-            self._batches[item.call_message].append(position)
+            self._batches[item.call_message][group].append(position)
 
     def aged(self) -> Iterator[int]:
         """Yield each candidate that is no longer recent and was not yielded before."""
@@ -168,9 +176,13 @@ class Recency:
     def _recent_beside(self, position: int, at: Checkpoint, fate_of: FateOf) -> Iterator[int]:
         """Yield the recent candidates, not gone, that were called together with this item."""
         call = self._in.items[position].call_message
-        for other in () if call is None else self._batches.get(call, ()):
-            is_other = other != position and other < at.items
-            if is_other and self.is_recent(other, at) and self._stands(other, fate_of):
+        groups = None if call is None else self._batches.get(call)
+        recent = list[list[int]]()
+        for group, batch in (groups or {}).items():
+            first = group.first_recent(at.items, at.messages, at.turns)
+            recent.append(batch[bisect_left(batch, first) : bisect_left(batch, at.items)])
+        for other in merge(*recent):
+            if other != position and self._stands(other, fate_of):
                 yield other
 
     def _splits(self, position: int) -> bool:

@@ -1,11 +1,12 @@
 """From what the models refused to what a person reads: place, mistake, nearest right word."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from pydantic_core import ErrorDetails
 
 from policyctx.definitions.actions import STEP_ACTIONS
-from policyctx.errors import Diagnostic, nearest
+from policyctx.errors import Diagnostic, Location, nearest
 from policyctx.policy.nodes import Node, Path, model_in, type_at
 from policyctx.policy.suggestions import (
     as_name,
@@ -17,7 +18,7 @@ from policyctx.policy.suggestions import (
     needed_keys,
     place_of_key,
 )
-from policyctx.policy.values import TemplateError
+from policyctx.policy.values import TemplateError, braces_in
 
 _EXPECTED = {
     "bool_type": "true or false",
@@ -119,8 +120,8 @@ def _about_value(error: ErrorDetails, path: Path, node: Node) -> Iterator[Diagno
         words = error["ctx"]["expected"].replace(" or ", ", ").split(", ")
         yield not_one_of(node, [known.strip("'") for known in words])
     elif isinstance(wrong, TemplateError):
-        for sentence in _wrong_template(wrong, node):
-            yield Diagnostic(node.at, "PC109", sentence)
+        for place, sentence in _wrong_template(wrong, node):
+            yield Diagnostic(place, "PC109", sentence)
     else:
         code, sentence = _refusal(error)
         yield Diagnostic(
@@ -142,11 +143,25 @@ def _refusal(error: ErrorDetails) -> tuple[str, str]:
     return "PC106", error["msg"]
 
 
-def _wrong_template(wrong: TemplateError, node: Node) -> tuple[str, ...]:
-    if node.variable is None:
-        return wrong.problems
-    fields = ", ".join(wrong.known)
-    return (f"{shown_node(node)} has an unknown field or a lone brace; the fields are {fields}",)
+def _wrong_template(wrong: TemplateError, node: Node) -> Iterator[tuple[Location, str]]:
+    """Yield the place of each mistake in a text, and what it is.
+
+    A field that is written with escapes or on two lines has the place of the text.
+    """
+    if node.variable is not None:
+        fields = ", ".join(wrong.known)
+        sentence = (
+            f"{shown_node(node)} has an unknown field or a lone brace; the fields are {fields}"
+        )
+        yield node.at, sentence
+        return
+    places = {
+        found: replace(place, column=place.column + start)
+        for place, text in reversed(node.written_in)
+        for found, start in reversed([*braces_in(text)])
+    }
+    for found, sentence in wrong.problems.items():
+        yield places.get(found, node.at), sentence
 
 
 def _value_hint(kind: str, path: Path, node: Node) -> str:

@@ -26,7 +26,8 @@ class Node:
     before it was typed, None for any other value. `variable` is the expression as written, such as
     `${NAME:-5}`, where the environment gave the value: such a value may be a secret, so messages
     show the expression instead. It is None where the default in the file was used. `lost` are the
-    keys of an inherited step that this one replaces, and that it does not have.
+    keys of an inherited step that this one replaces, and that it does not have. `written_in` are
+    the lines of a scalar with braces as in the file, each with the place of its first character.
     """
 
     value: Any
@@ -35,6 +36,7 @@ class Node:
     raw: str | None = None
     variable: str | None = None
     lost: tuple[str, ...] = ()
+    written_in: tuple[tuple[Location, str], ...] = ()
 
     @property
     def is_map(self) -> bool:
@@ -346,7 +348,19 @@ class _NodeReader:
             return Node(self._map(depth, place), place, key)
         if isinstance(event, yaml.SequenceStartEvent):
             return Node(self._list(depth), place, key)
-        return Node(event.value if event.style else typed(event.value), place, key)
+        value = event.value if event.style else typed(event.value)
+        has_brace = "{" in event.value or "}" in event.value
+        return Node(value, place, key, written_in=self._written(event) if has_brace else ())
+
+    def _written(self, event: HostObject) -> tuple[tuple[Location, str], ...]:
+        """Return the lines of a scalar, each with the place of its first character."""
+        start, end = event.start_mark, event.end_mark
+        found = []
+        for number in range(start.line, end.line + 1):
+            line, first = self._line(number + 1), start.column if number == start.line else 0
+            place = Location(self.source.name, number + 1, first + 1, line)
+            found.append((place, line[first : end.column if number == end.line else None]))
+        return tuple(found)
 
     def _list(self, depth: int) -> list[Node]:
         found: list[Node] = []

@@ -5,7 +5,7 @@ else is evaluated.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -249,13 +249,19 @@ class Template:
 class TemplateError(ValueError):
     """A text has unknown fields or lone braces.
 
-    `problems` has one sentence for each, in the order of the text; `known` the fields there are.
+    `problems` has a sentence for each of them, as it is in the text and in that order; `known` the
+    fields there are.
     """
 
-    def __init__(self, problems: list[str], known: list[str]) -> None:
-        self.problems = tuple(problems)
+    def __init__(self, problems: Mapping[str, str], known: list[str]) -> None:
+        self.problems = dict(problems)
         self.known = tuple(known)
-        super().__init__("; ".join(problems))
+        super().__init__("; ".join(problems.values()))
+
+
+def braces_in(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each field and each other brace of a text as it is written, and where it begins."""
+    return ((match.group(), match.start()) for match in _PIECE.finditer(text))
 
 
 def parsed_template(text: str, known: Iterable[str]) -> Template:
@@ -278,7 +284,7 @@ def parsed_template(text: str, known: Iterable[str]) -> Template:
             is_first = not any(field.startswith("{") and field != "{" for field in problems)
             problems.setdefault(found, _unknown(match.group(1), known, is_first=is_first))
     if problems:
-        raise TemplateError([*problems.values()], known)
+        raise TemplateError(problems, known)
     pieces[-1] += text[end:]
     return Template(tuple(pieces))
 

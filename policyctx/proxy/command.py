@@ -131,6 +131,8 @@ class ProxyOptions:
     read_back: ReadBack | None
     """How agents read offloaded texts, beside the paths in placeholders; None for no other way."""
     dry_run: bool
+    record: Path | None
+    """Where the calls are written as a recording."""
     show_content: bool
     max_body_bytes: int
     max_messages: int
@@ -156,6 +158,11 @@ def serve(
         raise InputError("--root is the folder of all sessions; leave {session_id} out")
     if options.read_back == "tool":
         raise InputError(_NO_TOOL)
+    if options.record and options.dry_run:
+        raise InputError(
+            "--record writes requests as a policy edits them, and a dry run sends them unchanged;"
+            " to record without a change, give a policy that has no steps"
+        )
     elsewhere = is_elsewhere(options.client, options.host)
     over_mcp = options.read_back == "mcp"
     policies = Policies(options.policy, options.agents, elsewhere=elsewhere, over_mcp=over_mcp)
@@ -178,7 +185,14 @@ def serve(
         is_saved=lambda name: (options.root / name).exists(),
         end_of=partial(saved_end, options.root),
     )
-    turning = Turning(registry, policies, options.root, dry_run=options.dry_run, limits=limits)
+    turning = Turning(
+        registry,
+        policies,
+        options.root,
+        dry_run=options.dry_run,
+        record=options.record,
+        limits=limits,
+    )
     pages = Pages(
         turning,
         registry,

@@ -155,11 +155,13 @@ class Turning:
         root: Path,
         *,
         dry_run: bool = False,
+        record: Path | None = None,
         limits: ProxyLimits = _LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._registry, self._policies, self._root = registry, policies, root
         self._dry_run, self._limits, self._clock = dry_run, limits, clock
+        self._record_path = record
         self._unpriced: set[tuple[str, str]] = set()
         """The models, with their service tier, without a price that the log has named."""
         self.counts = Counts()
@@ -411,7 +413,8 @@ class Turning:
 
     def _new_session(self, policy: OffloadPolicy, name: str) -> Session:
         if not self._dry_run:
-            return Session(policy, root=self._root / name, session_id=name, on_invalid="keep")
+            root, record = self._root / name, self._record_path
+            return Session(policy, root=root, session_id=name, on_invalid="keep", record=record)
         return dry_session(policy, self._root / name, name)
 
     def _count(self, outcome: str) -> None:

@@ -7,21 +7,21 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any, Protocol
 
+from policyctx import recipes
 from policyctx.compaction.summarizers import Summarizer
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.recipes import compacting, offloading
 from policyctx.testing.contents import Message
 from policyctx.testing.failures import WordingError
 from policyctx.testing.selecting import Returned
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "compact_messages": compacting.compact_messages,
-    "compact_messages_async": compacting.compact_messages_async,
-    "offload_tool_result": offloading.offload_tool_result,
-    "offload_tool_result_async": offloading.offload_tool_result_async,
-    "offload_tool_results": offloading.offload_tool_results,
-    "offload_tool_results_async": offloading.offload_tool_results_async,
+    "compact_messages": recipes.compact_messages,
+    "compact_messages_async": recipes.compact_messages_async,
+    "offload_tool_result": recipes.offload_tool_result,
+    "offload_tool_result_async": recipes.offload_tool_result_async,
+    "offload_tool_results": recipes.offload_tool_results,
+    "offload_tool_results_async": recipes.offload_tool_results_async,
 }
 
 

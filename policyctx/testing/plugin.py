@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 _COLLECTING = "policyctx.testing.collecting"
 _REPORTING = "policyctx.testing.reporting"
-_LISTING = "policyctx.testing.listing"
-_COVERAGE = "policyctx.testing.coverage.report"
-_MUTANTS = "policyctx.testing.mutation.judging"
+_COVERAGE = "policyctx.testing.coverage"
+_MUTANTS = "policyctx.testing.judging"
 _STEPS = "policyctx.testing.steps"
 
 
@@ -190,7 +189,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
 
 
 def _list_steps(config: pytest.Config, session: pytest.Session) -> None:
-    importlib.import_module(_LISTING).list_steps(config, session)
+    importlib.import_module(_COLLECTING).list_steps(config, session)
 
 
 def feature_folders(config: pytest.Config) -> tuple[Path, ...]:

@@ -12,7 +12,7 @@ from policyctx.errors import UnknownPolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.sources import PolicySource, policy_source
-from policyctx.testing.mutation.mutants import Change
+from policyctx.testing.mutants import Change
 
 
 @dataclass(frozen=True, slots=True)

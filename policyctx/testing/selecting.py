@@ -28,8 +28,7 @@ from policyctx.errors import PolicyctxError, nearest
 from policyctx.messages.shapes.block_texts import joined_text
 from policyctx.planning.decisions import Decision, ordinal
 from policyctx.planning.plan import Plan
-from policyctx.recipes.compacting import CompactResult
-from policyctx.recipes.offloading import OffloadResult, OffloadResults
+from policyctx.recipes import CompactResult, OffloadResult, OffloadResults
 from policyctx.testing import kinds
 from policyctx.testing.contents import Message, compact
 from policyctx.testing.failures import OutcomeError, WordingError

@@ -21,8 +21,8 @@ from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
 from policyctx.policy.sources import PolicySource
 from policyctx.policy.tools import tool
-from policyctx.recipes.offloading import WriterStore
 from policyctx.session import Session
+from policyctx.store.content import WriterStore
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing.contents import Message, MessageBuilder, Pieces, filler, parts_of
 from policyctx.testing.failures import OutcomeError, WordingError

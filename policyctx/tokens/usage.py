@@ -153,7 +153,12 @@ _READ = (
     "cached_content_token_count",  # Google
     "cache_read_input_tokens",  # Anthropic's models behind OpenAI's API
 )
-_WRITTEN = ("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens")
+_WRITTEN = (
+    "cache_write_tokens",
+    "cache_creation_input_tokens",
+    "cache_creation_tokens",
+    "cache_write_input_tokens",  # Codex
+)
 _DETAILS = ("prompt_tokens_details", "prompt_token_details", "input_tokens_details")
 _UPPER = re.compile("[A-Z]")
 

@@ -14,6 +14,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
@@ -41,6 +42,8 @@ class _OneCall(NamedTuple):
 
     messages: list[Message]
     request: Request
+    sent: list[JSON]
+    """The messages as they are written; nobody changes them in place."""
     changed: bool
     """Whether a message may be another one in the same object."""
 
@@ -94,12 +97,24 @@ class Recorder:
         """
         result = yield from turn
         request = replace(request, system=result.system, tools=result.tools)
-        due, call = self._taken(), _OneCall([*result.messages], request, changed)
+        due, messages = self._taken(), [*result.messages]
+        before = due or (self._last and self._last.call)
+        kept = 0 if before is None or changed else _shared(before.messages, messages)
+        sent = [self._held(one) for one in messages[kept:]]
+        sent = [*before.sent[:kept], *sent] if before else sent
+        call = _OneCall(messages, request, sent, changed)
         if due is not None and not call.repeats(due):
             yield from _Write(self, due, None).ask()
         self._sent, self._process = call, os.getpid()
         news = (*self._news(),)
         return replace(result, warnings=(*result.warnings, *news)) if news else result
+
+    def _held(self, message: Message) -> JSON:
+        """Return a message as it is written; one that cannot be copied fails when it is written."""
+        form: JSON = message
+        with suppress(Exception):
+            form = deepcopy(recorded(message, self.shapes))
+        return form
 
     def billed(self, turn: Turn[None], usage: Usage) -> Turn[None]:
         """Run a turn that learns from a usage, and write the request that it is for."""
@@ -177,7 +192,7 @@ class Recorder:
         fields |= {"timestamp": self.clock(), "model": request.model}
         if before is None or call.changed or not _same_head(before.request, request):
             fields |= {"system": request.system, "tools": request.tools}
-        fields["messages"] = [recorded(message, self.shapes) for message in call.messages[kept:]]
+        fields["messages"] = call.sent[kept:]
         return fields if usage is None else fields | {"usage": usage.as_record()}
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import tty
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +145,26 @@ def test_a_folder_without_archives_is_reported(tmp_path: Path) -> None:
     run = policyctx("store", "restore-archive", tmp_path, "compaction-001")
     assert run.returncode == 1
     assert "there is none" in " ".join(run.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["restore", "restore-archive"])
+def test_messages_do_not_control_the_terminal_on_which_they_are_shown(
+    policy: Path, tmp_path: Path, command: str
+) -> None:
+    odd = "six\u202eten\x9b2J\x7f"
+    file, root = tmp_path / "in.json", tmp_path / "root"
+    messages = [{**message, "content": odd} for message in MESSAGES]
+    file.write_text(json.dumps(messages, ensure_ascii=False), encoding="utf-8")
+    applied(policy, file, root)
+    further = (file,) if command == "restore" else ()
+    arguments = [sys.executable, "-m", "policyctx", "store", command, root, *further]
+    terminal, end = os.openpty()
+    tty.setraw(end)
+    subprocess.run(arguments, stdout=end, check=True, timeout=60)
+    shown = os.read(terminal, 4096).decode()
+    piped = subprocess.run(arguments, capture_output=True, check=True, timeout=60).stdout.decode()
+    assert shown.isascii()
+    assert odd in piped
+    assert json.loads(shown) == json.loads(piped)
+    os.close(end)
+    os.close(terminal)

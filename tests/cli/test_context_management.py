@@ -56,12 +56,14 @@ def test_strict_exits_with_1_and_prints_the_edits_all_the_same() -> None:
 
 
 def test_the_report_is_json() -> None:
+    preset = (ROOT / "policies" / "claude-code.yaml").read_text(encoding="utf-8").splitlines()
+    line = 1 + preset.index("  - name: offload-on-arrival")
     report = json.loads(policyctx("export", "anthropic", "claude-code", "--json").stdout)
     assert report["context_management"] == {"edits": []}
     assert report["betas"] == []
     assert report["left_behind"][0] == {
         "key": "steps.offload-on-arrival",
-        "place": "claude-code.yaml:44:5",
+        "place": f"claude-code.yaml:{line}:5",
         "reason": "the server edits before a call, not as a result arrives",
     }
 

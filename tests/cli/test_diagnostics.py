@@ -30,6 +30,8 @@ def test_the_caret_is_as_long_as_the_word() -> None:
     assert carets("mcp__*: x", 1) == "^^^^^^"
     assert carets("a: {b: c}", 4) == "   ^"
     assert carets("a: x", 5) == "    ^"
+    assert carets("a: in {pth} b", 7) == "      ^^^^^"
+    assert carets("a: 'in {pth'}", 8) == "       ^"
 
 
 def test_wide_characters_and_tabs_keep_the_caret_in_place() -> None:

@@ -182,3 +182,18 @@ def test_a_wrong_number_of_results_is_an_error(messages: Path, given: str) -> No
     run = policyctx("explain", "context-filesystem", messages, "--ephemeral", given)
     assert run.returncode == 2
     assert "expected TOOL=N" in run.stderr
+
+
+def test_what_would_be_carried_is_listed_with_its_line(policy: Path, tmp_path: Path) -> None:
+    policy.write_text(f"{POLICY}carry: {{files: 1}}\n", encoding="utf-8")
+    order = tmp_path / "order.json"
+    order.write_text(json.dumps([{"role": "user", "content": "Never push to main."}]))
+    printed = policyctx("explain", policy, order).stdout
+    assert printed.splitlines()[-1] == (
+        "carried if a summary of the host lacks it: message 0, order: Never push to main."
+        f" ({policy}:14)"
+    )
+    [point] = report(policy, order)["carry"]
+    assert (point["kind"], point["message"]) == ("order", 0)
+    policy.write_text(POLICY, encoding="utf-8")
+    assert report(policy, order)["carry"] == []

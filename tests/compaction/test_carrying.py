@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.carrying import after_compaction, before_compaction, carried, delivery
-from policyctx.compaction.points import HistoryPoint, points_of
+from policyctx.compaction.points import (
+    HistoryPoint,
+    after_compaction,
+    before_compaction,
+    carried,
+    delivery,
+    points_of,
+)
 from policyctx.policy.models.compaction import Carry
 from tests.compaction.extractive.summaries import edited
 from tests.conversations import Message, user

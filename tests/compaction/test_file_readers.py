@@ -12,7 +12,7 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.sources import fragment_names, preset_names
-from policyctx.recipes.compacting import CompactResult
+from policyctx.recipes import CompactResult
 from tests.cli.running import policyctx
 from tests.conversations import Message, call, results, user
 from tests.policies import policy

@@ -21,7 +21,7 @@ from policyctx.policy.models.gates import COMPARISONS, GATES, Gates, Kind, Limit
 from policyctx.policy.models.steps import Select, Step
 from policyctx.policy.nodes import model_in, read_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.coverage.observing import rules_of
+from policyctx.testing.observing import rules_of
 from policyctx.testing.strategies.policies import _NUMBERS
 from policyctx.tokens.encoders import VOCABULARIES
 

@@ -10,8 +10,9 @@ import pytest
 
 import policyctx
 from policyctx import MessagesError
-from policyctx.recipes.compacting import compact_messages, compact_messages_async
-from policyctx.recipes.offloading import (
+from policyctx.recipes import (
+    compact_messages,
+    compact_messages_async,
     offload_tool_result,
     offload_tool_result_async,
     offload_tool_results,

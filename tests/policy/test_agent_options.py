@@ -12,7 +12,7 @@ import pytest
 from policyctx import AgentOptions, OffloadPolicy, PolicyError, Session, load_policy
 from policyctx.errors import UnknownOptionError
 from policyctx.policy.sources import preset_names
-from policyctx.recipes.compacting import CompactOptions
+from policyctx.recipes import CompactOptions
 from tests.conversations import session_of
 from tests.policies import policy
 

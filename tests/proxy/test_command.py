@@ -24,6 +24,7 @@ from tests.cli.running import policyctx
         (["--upstream", "openai=ftp://a"], "--upstream takes"),
         (["--agents", "nothing.yaml"], "nothing.yaml"),
         (["--token-file", "nothing"], "cannot read the token file"),
+        (["--record", "calls.jsonl", "--dry-run"], "a dry run sends them unchanged"),
         (["--read-back", "tool"], "--read-back mcp"),
         (["--client", "other"], "--read-back mcp"),
     ],

@@ -61,6 +61,42 @@ def offloaded(pair: tuple[Upstream, Running], text: str, **credential: str) -> s
     return found[1]
 
 
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "some", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "expected"),
+    [
+        ("server/discover", {}, {"listChanged": False}),
+        ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, -32601),
+    ],
+)
+def test_no_client_waits_for_changes_of_the_tools(
+    pair: tuple[Upstream, Running], method: str, given: dict[str, Any], expected: object
+) -> None:
+    """Nothing ever changes, so a client that listens would wait until it gives up."""
+
+    async def ask() -> Any:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**given, "_meta": MODERN}}
+        headers = {
+            **ACCEPTS, "x-api-key": "sk-one", "mcp-protocol-version": "2026-07-28",
+            "mcp-method": method,
+        }  # fmt: skip
+        async with httpx2.AsyncClient(headers=headers, timeout=10) as http:
+            found = await http.post(f"{pair[1].url}/_policyctx/mcp", json=body)
+        return found.json()
+
+    answer = asyncio.run(ask())
+    found = (
+        answer["error"]["code"] if "error" in answer else answer["result"]["capabilities"]["tools"]
+    )
+    assert found == expected
+
+
 def test_each_client_reads_what_was_offloaded_for_its_credential(
     pair: tuple[Upstream, Running],
 ) -> None:

@@ -19,6 +19,8 @@ from policyctx.proxy.conversations import Registry
 from policyctx.proxy.history import saved_end
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import ListRequest, Turned, Turning
+from policyctx.replay.reading import recordings_in
+from policyctx.tokens.usage import Usage
 from policyctx.turns.driving import finished
 from tests.conversations import call, calls, chat_result, results, session_of, user
 from tests.proxy.running import OFFLOADS_OLD
@@ -95,6 +97,26 @@ model: {tokenizer: approximate}
 items: {tool_result: {offload: true}}
 steps: [{name: s, do: offload, when: {tokens: {at_least: 1%}}}]
 """
+
+
+def test_the_calls_are_recorded_as_they_are_sent_with_their_usages(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    path = tmp_path / "calls.jsonl"
+    proxied.turning = Turning(proxied.registry, proxied.policies, proxied.root, record=path)
+    sent = []
+    for count in (1, 2, 3):
+        raw = json.dumps({"messages": session_of(*TEXTS[:count]), "model": "claude-x"}).encode()
+        turned = proxied.turned(raw)
+        proxied.turning.observe(turned, {"input_tokens": 1000 * count, "output_tokens": 5})
+        sent.append(json.loads(turned.raw or raw)["messages"])
+    [recording] = recordings_in(path)
+    assert [list(context) for context in recording.contexts()] == sent
+    assert are_away(sent[-1], 2)
+    assert [call.usage for call in recording.calls] == [
+        Usage(1000 * count, output=5) for count in (1, 2, 3)
+    ]
+    assert {call.language_model for call in recording.calls} == {"claude-x"}
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_share_is_of_the_window_of_the_model_that_a_request_names(tmp_path: Path) -> None:

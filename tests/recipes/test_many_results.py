@@ -17,7 +17,7 @@ from policyctx import (
     offload_tool_results,
     offload_tool_results_async,
 )
-from policyctx.recipes.offloading import Paths
+from policyctx.recipes import Paths
 from tests.conversations import Message, calls, results, session_of
 from tests.recipes.offloaded import (
     TOOL_ID,

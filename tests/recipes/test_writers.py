@@ -22,7 +22,7 @@ from policyctx import (
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
 from policyctx.messages.shapes.shape import Shape
-from policyctx.recipes.offloading import Paths
+from policyctx.recipes import Paths
 from tests.conversations import results, session_of
 from tests.recipes.offloaded import (
     blocks,

@@ -1,6 +1,7 @@
 """Run as a program: writers of one store are killed at random moments, again and again.
 
-Arguments: a folder, the number of runs, a seed. Each run has its own store. When a writer has saved
+Arguments: a folder, the number of runs, a seed, and after how many seconds each writer is killed at
+the latest. Each run has its own store. When a writer has saved
 and recorded a file, it reports the file in one write to a pipe. After the kill, every reported file
 must read back. Writers also collect, as a process does whose clock is two hours ahead, and close
 the store. Prints a line for each error, with its run, and then the seed and how many contents were
@@ -25,24 +26,24 @@ from pathlib import Path
 from typing import NoReturn
 
 from policyctx.errors import StoreError
-from policyctx.store.collector import live_paths  # noqa: F401 - loaded before the writers fork  # noqa: F401 - loaded before the writers fork
+from policyctx.store.collector import live_paths  # noqa: F401 - loaded before the writers fork
 from policyctx.store.content import PACKED, Content, Origin
 from policyctx.store.files import Format, text_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.journal import parse_lines
 
 WRITERS = 3
-LONGEST_RUN_S = 0.03
 
 
 def main() -> None:
     folder, runs, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    longest = float(sys.argv[4])
     chance = random.Random(seed)  # noqa: S311 - no secret
     logging.disable()  # a store says what a kill did to it
     looked_at = killed = 0
     for run in range(runs):
         root = folder / str(run)
-        told, deaths, crashes = handed_out(root, run, chance)
+        told, deaths, crashes = handed_out(root, run, chance, longest)
         killed += deaths
         looked_at += len(told)
         found = [*crashes, *wrongs_or_traceback(root, told, form_of(run))]
@@ -55,7 +56,7 @@ def main() -> None:
 
 
 def handed_out(
-    root: Path, run: int, chance: random.Random
+    root: Path, run: int, chance: random.Random, longest: float
 ) -> tuple[list[list[str]], int, list[str]]:
     """Let writers write until they are killed one by one.
 
@@ -73,7 +74,7 @@ def handed_out(
     os.close(writing)
     told = b""
     for pid in writers:
-        end = time.monotonic() + chance.random() * LONGEST_RUN_S
+        end = time.monotonic() + chance.random() * longest
         while (left := end - time.monotonic()) > 0:
             if select.select([reading], [], [], left)[0]:
                 told += os.read(reading, 1 << 20)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from policyctx import Session
+from policyctx.testing.collecting import library
 from policyctx.testing.failures import OutcomeError
-from policyctx.testing.listing import library
 from policyctx.testing.selecting import TurnEvent
 from policyctx.testing.world import World
 from policyctx.turns.result import Result

@@ -102,6 +102,10 @@ PARAPHRASES = [
     ("when", "the agent is waiting for 2 hours", "When 1 hour passes"),
     ("given", "3 Bash results that failed", "Given a failed result of 300 characters from Bash"),
     ("given", "a Bash result with an error", "Given a failed result of 300 characters from Bash"),
+    ("given", "the agent sleeps for 10 minutes", "When 1 hour passes"),
+    ("given", "the last call was an hour ago", "When 1 hour passes"),
+    ("when", "the prompt cache expires", "When 1 hour passes"),
+    ("given", "the cache has expired", "When 1 hour passes"),
     ("when", "the session restarts", "When the process restarts"),
     (
         "when",

@@ -14,7 +14,7 @@ from pytest_bdd.feature import get_feature
 from pytest_bdd.steps import StepNamePrefix
 
 from policyctx.resources import shipped_folder
-from policyctx.testing.listing import library
+from policyctx.testing.collecting import library
 from policyctx.testing.step_definitions import StepSentence
 from tests.cli.running import policyctx
 

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from policyctx.cli.output import Json, console, counted, json_text, shortened, table, table_width
+from policyctx.cli.output import (
+    Json,
+    console,
+    counted,
+    json_text,
+    shortened,
+    table,
+    table_width,
+    write_json,
+)
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
@@ -458,12 +467,10 @@ def restore_archive(
     if as_json:
         known = entry_report(entry, stores[name], name)
         text = json_text({**known, "messages": json.loads(text)}) + "\n"
-    written = text.encode("utf-8", "surrogatepass")
     if output is None:
-        sys.stdout.buffer.write(written)
-        sys.stdout.buffer.flush()
+        write_json(text)
     else:
-        output.write_bytes(written)
+        output.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 def _chosen(

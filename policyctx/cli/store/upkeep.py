@@ -1,7 +1,6 @@
 """The commands of `policyctx store` that change something, and the list of all of them."""
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.filesize import decimal
 
-from policyctx.cli.output import Json, console, counted, json_text, table
+from policyctx.cli.output import Json, console, counted, json_text, table, write_json
 from policyctx.cli.store import look
 from policyctx.cli.store.look import (
     collection_report,
@@ -355,14 +354,12 @@ def restore(
             text = found.lines(opened.read().decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise StoreError("neither JSON nor JSON lines", path=str(file)) from error
-    written = text.encode("utf-8", "surrogatepass")
     if output is None:
-        sys.stdout.buffer.write(written)
-        sys.stdout.buffer.flush()
+        write_json(text)
     else:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(os.open(output, flags, 0o600), "wb") as new:
-            new.write(written)
+            new.write(text.encode("utf-8", "surrogatepass"))
     left = f"; {counted(found.left, 'placeholder')} stay" if found.left else ""
     console(stderr=True).print(f"{counted(found.restored, 'text')} restored{left}", soft_wrap=True)
 

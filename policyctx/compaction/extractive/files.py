@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from posixpath import normpath
 from typing import NamedTuple
 
@@ -183,7 +182,6 @@ _MOST_CHANGED, _MOST_READ = 12, 6
 # A field of an input that holds this many characters, or a line break, is text, not a name.
 _LONG = 80
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
-_GONE = frozenset(("deleted", "moved"))
 _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
@@ -214,8 +212,8 @@ class FileState(NamedTuple):
 
     path: str
     state: str
-    """`edited`, `written`, `changed`, `deleted`, `moved`, `read` or `named`; the last that changed
-    it, where anything did. `undone` for one that was made and deleted."""
+    """`edited`, `written`, `deleted`, `read` or `named`; the last that changed it, where anything
+    did."""
     message: int = -1
     """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
     summary."""
@@ -227,12 +225,10 @@ class FileState(NamedTuple):
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
-        stays = after.state in {"read", "named"} and self.state not in {"named", "deleted"}
-        state = self.state if stays else after.state
-        if self.state == "written":
-            # A file that the agent made and deleted again is not a change.
-            state = "undone" if state in _GONE else {"edited": "written"}.get(state, state)
-        return FileState(self.path, state, self.message if stays else after.message)
+        if after.state in {"read", "named"} and self.state not in {"named", "deleted"}:
+            return self
+        stays = self.state == "written" and after.state == "edited"
+        return FileState(self.path, self.state if stays else after.state, after.message)
 
 
 def files_of(
@@ -259,46 +255,31 @@ def files_of(
             if is_missing or (call.failed and is_one and verb != "named"):
                 continue
             used = True
-            if verb == "restored":
+            for one in _in(path, files) if verb in {"restored", "deleted"} else ():
                 # What was committed stays changed.
-                alike = [one for one in files if path == "." or f"/{one}".endswith(f"/{path}")]
-                for one in alike:
-                    if files[one].message > committed:
-                        del files[one]
+                if verb == "deleted" or files[one].message > committed:
+                    del files[one]
+            if verb == "restored":
                 continue
             new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.then(new)
-    left = _left(_each_once(files) if used else files)
-    return tuple(sorted(left, key=lambda file: (not file.is_changed, file.state in _GONE)))
+    left = reversed([*(_each_once(files) if used else files).values()])
+    return tuple(sorted(left, key=lambda file: not file.is_changed))
 
 
 def listed(files: Sequence[FileState]) -> Sequence[FileState]:
     """Return those of the files of `files_of` that a summary lists."""
-    changed = [file for file in files if file.is_changed]
-    read = (file for file in files if not _SCRATCH.search(file.path))
-    return changed[:_MOST_CHANGED] or list(islice(read, _MOST_READ))
+    left = [file for file in files if file.state != "deleted" and not _SCRATCH.search(file.path)]
+    changed = [file for file in left if file.is_changed]
+    return changed[:_MOST_CHANGED] or left[:_MOST_READ]
 
 
-def _left(files: Mapping[str, FileState]) -> list[FileState]:
-    """Return the files that are left, last used first: none of a folder that was deleted later."""
-    left: list[FileState] = []
-    # By folder, what was done with the files in it.
-    gone: dict[str, set[str]] = {}
-    for path, file in reversed(tuple(files.items())):
-        parts = path.split("/")
-        ends = range(1, len(parts) if gone else 0)
-        # A folder may be named from the working directory on.
-        over = {"/".join(parts[start:end]) for end in ends for start in range(end)} & gone.keys()
-        for one in over:
-            gone[one].add(file.state)
-        if not over and file.state != "undone":
-            left.append(file)
-        if file.state == "deleted":
-            gone.setdefault(path.rstrip("/"), set())
-    made = {one for one, states in gone.items() if states and states <= {"written", "undone"}}
-    return [one for one in left if one.state != "deleted" or one.path.rstrip("/") not in made]
+def _in(path: str, files: Iterable[str]) -> list[str]:
+    """Return the files that a path names, or that are in the folder of that name; `.` is all."""
+    bare = path.removeprefix("./").strip("/")
+    return [one for one in files if path == "." or f"/{bare}/" in f"/{one.strip('/')}/"]
 
 
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
@@ -388,7 +369,7 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
         yield from ((path, _PROGRAMS[program]) for path in paths)
     elif program in {"cp", "mv", "git mv"} and len(paths) > 1:
         *sources, target = paths
-        yield from ((path, "moved") for path in sources if program != "cp")
+        yield from ((path, "deleted") for path in sources if program != "cp")
         is_folder = target.endswith("/") or len(sources) > 1
         is_folder = is_folder or bool(_SUFFIX.search(sources[0]) and not _SUFFIX.search(target))
         names = [f"{target.rstrip('/')}/{path.rpartition('/')[2]}" for path in sources]

@@ -59,6 +59,7 @@ class Unit(NamedTuple):
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
+_OF_WORK = 0.5
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.LAST: 12.0}
 # What a word of news weighs against coming last.
 _NEWS = 0.4
@@ -118,15 +119,14 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
             over[at] = tuple(opened)
         opened.append(at)
     leads = {at for places in over.values() for at in places}
-    is_given = bytearray(len(units))
+    given: set[int] = set()
     for unit in order:
-        last = first = bisect_left(units, unit.place, key=lambda one: one.place)
-        while last in leads:
-            last += 1
-        for at in (*over.get(last, ()), last, first):
-            if not is_given[at]:
-                is_given[at] = True
-                yield units[at]._replace(leads=True) if at in leads else units[at]
+        last = bisect_left(units, unit.place, key=lambda one: one.place)
+        if last not in leads:
+            above = [at for at in over.get(last, ()) if at not in given]
+            given.update(above)
+            yield from (units[at]._replace(leads=True) for at in above)
+            yield unit
 
 
 def size_of(text: str) -> float:
@@ -153,6 +153,8 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
         return rate, unit._replace(weight=-weight)
     if group in {Group.USER, Group.EARLIER}:
         return _weighed(one, unit, position / count, cues)
+    if one.working and group is Group.AGENT:
+        return _OF_WORK, unit
     if group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:

@@ -103,7 +103,7 @@ def quotes_in(
             if last:
                 pieces = list(told)
                 yield from (one for one in pieces if tells(one.text) or pieces == [one])
-            elif not works:
+            else:
                 yield from as_one(told)
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
@@ -172,7 +172,7 @@ def _prohibited(item: Item) -> Iterator[Quote]:
     is_element = _TAG.match(item.text.lstrip()) is not None
     if len(item.text) <= (_LONGEST_ELEMENT if is_element else _LONGEST_SYSTEM):
         for one in pieces_of(_TAG.sub("", item.text), of_agent=True):
-            if cues_of().negations.found_in(one.text):
+            if cues_of().negations.found_in(one.text) and cues_of().standing.found_in(one.text):
                 yield Quote(f"{item.role}: {one.text}", item.message, user=True)
 
 

@@ -145,9 +145,10 @@ class _Step(NamedTuple):
         return all(map(_is_checking, self.keys))
 
     @property
-    def has_failed(self) -> bool:
-        """Whether its result says that it failed."""
-        return _NOT_MADE.match(self.one.text.partition(_RESULT)[2]) is not None
+    def has_changed(self) -> bool:
+        """Whether it changed the work, as far as its result says."""
+        outcome = self.one.text.partition(_RESULT)[2]
+        return not (self.is_check or _NOT_MADE.match(outcome) or outcome == _UNQUOTED)
 
     def is_settled_by(self, later: _Step) -> bool:
         """Whether it is run again, of several checks at least one."""
@@ -183,9 +184,9 @@ def steps_of(
         for step in steps
     ]
     checks = [step for step in steps if step.is_check]
+    changes = [step for step in steps if step.has_changed]
     # What failed is of use while nothing was done after it.
-    changes = [one for one in steps if not (one.is_check or (one.has_failed and one != steps[-1]))]
-    left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:])
+    left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:], *steps[-1:])
     return tuple(step.one for step in steps if step in left)
 
 

@@ -57,12 +57,17 @@ _LEADS = (":", "：")
 _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't))\b|不要|别|必须|禁止|不得|严禁", re.IGNORECASE
 )
+# A text that fits where room is left for what the agent said before its calls.
+_PLENTY = "word " * 1_800
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
 
-def gathered(history: History, cues: Cues) -> Contents:
-    """Return what a history holds; raises `MessagesError` if it is not a list of messages."""
+def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents:
+    """Return what a history holds, with what the agent said before its calls if `working`.
+
+    Raises `MessagesError` if it is not a list of messages.
+    """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
     skipped = frozenset(history.earlier) | history.written
@@ -87,12 +92,12 @@ def gathered(history: History, cues: Cues) -> Contents:
         ]
         ended = found.contents.said.get(Group.LAST, ())
         if last or found is not before[-1]:
-            said += as_one(one for one in ended if not one.working)
+            said += as_one(ended)
         else:
             last = [*ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
     users = [one for one in said if one.user]
-    said = [one for one in said if not one.user]
+    said = [one for one in said if not one.user and (working or not one.working)]
     seen = {one.text for one in last}
     seen |= {one.text.partition(ASKED)[2][:-1] for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over))
@@ -212,13 +217,13 @@ def ranked_units(
     The summary for any limit is written from a prefix of this order. Raises `MessagesError` for
     what is no message list.
     """
-    return _ranking(history, settings, cues_of(tuple(languages)))[0]
+    return _ranking(history, settings, cues_of(tuple(languages)), working=True)[0]
 
 
 def _ranking(
-    history: History, settings: Summary, cues: Cues
+    history: History, settings: Summary, cues: Cues, *, working: bool
 ) -> tuple[tuple[Unit, ...], Contents, Layout]:
-    contents = gathered(history, cues)
+    contents = gathered(history, cues, working=working)
     layout = Layout(settings.sections)
     order = tuple(
         unit for unit in ranked(contents, cues) if layout.place_of(unit.group) is not None
@@ -259,7 +264,9 @@ def summary_lines(
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
-    order, contents, layout = _ranking(history, settings, cues_of(tuple(languages)))
+    plenty = all(limit.holds(_PLENTY) for limit in limits)
+    cues = cues_of(tuple(languages))
+    order, contents, layout = _ranking(history, settings, cues, working=plenty)
     lines = fitted(order, limits, layout, contents, history.archive)
     return lines or [_shortest(order, layout, limits)]
 

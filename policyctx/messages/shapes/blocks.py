@@ -227,10 +227,14 @@ def plain_block(message: Message, path: Path) -> PlainValue:
 
     Its `cache_control` markers are left out.
     """
-    message = unmarked(message)
-    path = fitting(message, path)
+    path, value = fitting(message, path), message
+    if len(path) > 1 and path[0] == "content" and isinstance(path[1], int):
+        # No other block is looked at: a message may have a thousand results.
+        [value], path = unmarked_blocks([message["content"][path[1]]]), path[2:]
+    else:
+        value = unmarked(message)
     indices = [i for i, part in enumerate(path) if isinstance(part, int)]
-    return _copied(at(message, path[: indices[-1] + 1]) if indices else message, _from_json)
+    return _copied(at(value, path[: indices[-1] + 1]) if indices else value, _from_json)
 
 
 def _from_json(value: object) -> PlainValue:

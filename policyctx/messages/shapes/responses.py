@@ -55,8 +55,9 @@ _PICTURES: dict[str, tuple[str, ...]] = {
     "image_generation_call": ("result",),
     "computer_call_output": ("output", "image_url"),
 }
-# A search is known, but its results are with the provider.
-_KNOWN = frozenset({*INPUT_FIELDS, *OUTPUT_TYPES, "message", "reasoning", "web_search_call"})
+# Calls that the provider has carried out, whole in one item.
+_CARRIED_OUT = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call")
+_KNOWN = frozenset({*INPUT_FIELDS, *OUTPUT_TYPES, *_CARRIED_OUT, "message", "reasoning"})
 # What Anthropic's API adds to a message of this type in a response.
 _OF_ANTHROPIC = frozenset({"usage", "stop_reason"})
 
@@ -160,8 +161,12 @@ class ResponsesShape(Shape):
         return message["type"] == "message" and not message.get("content")
 
     def stays(self, message: Message) -> bool:
-        """Return whether the item is of another type, such as a reference or a compaction."""
-        return message["type"] not in _KNOWN or _is_hosted(message)
+        """Return whether the item is of another type, such as a reference or a compaction.
+
+        A call that was approved stays with the approval, which would ask for it again.
+        """
+        is_approved = message["type"] == "mcp_call" and bool(message.get("approval_request_id"))
+        return message["type"] not in _KNOWN or _is_hosted(message) or is_approved
 
 
 def is_plain_item(item: Message) -> bool:

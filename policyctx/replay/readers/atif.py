@@ -6,6 +6,7 @@ a step. A sub-agent is a recording of its own. A step may say that a compaction 
 shows in a prompt that is much shorter than the one before.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from policyctx.definitions.items import Message, PlainValue
@@ -78,30 +79,43 @@ def _read(
 ) -> Iterator[Recording]:
     """Yield a trajectory, and what a sub-agent of Claude Code did in steps of the same list."""
     agent = mapping(trajectory.get("agent"))
-    is_billed = any(_billed(mapping(mapping(step).get("metrics"))) for step in steps())
-    agents = {"": _Trajectory(agent, is_billed=is_billed)}
+    prompts = defaultdict[str, list[int]](list)
+    for one in map(mapping, steps()):
+        if billed := _billed(mapping(one.get("metrics"))):
+            prompts[_agent_of(one)].append(billed.prompt)
+    is_billed = bool(prompts)
+    agents = {"": _Trajectory(agent, prompts[""], is_billed=is_billed)}
     for step in steps():
-        extra = mapping(mapping(step).get("extra"))
-        is_side = extra.get("is_sidechain") is True
-        of = word(extra.get("agent_id")) or "sidechain" if is_side else ""
-        agents.setdefault(of, _Trajectory(agent, is_billed=is_billed)).read(step)
+        of = _agent_of(mapping(step))
+        if of not in agents:
+            agents[of] = _Trajectory(agent, prompts[of], is_billed=is_billed)
+        agents[of].read(step)
     own = agents.pop("").builder
     if not is_billed and (total := _sum(mapping(trajectory.get("final_metrics")))) is not None:
         own.bill_together(total)
     yield from own.found(name, FORMAT)
-    for of, one in agents.items():
-        yield from one.builder.found(names.after(of), FORMAT)
+    for of, side in agents.items():
+        yield from side.builder.found(names.after(of), FORMAT)
+
+
+def _agent_of(step: Record) -> str:
+    """Return which sub-agent a step is of; nothing for the agent itself."""
+    extra = mapping(step.get("extra"))
+    is_side = extra.get("is_sidechain") is True
+    return word(extra.get("agent_id")) or "sidechain" if is_side else ""
 
 
 class _Trajectory:
     """A trajectory that is being read."""
 
-    def __init__(self, agent: Record, *, is_billed: bool) -> None:
+    def __init__(self, agent: Record, prompts: list[int], *, is_billed: bool) -> None:
         self.builder = RecordingBuilder()
         self._model = word(agent.get("model_name")) or None
         self._tools = agent.get("tool_definitions")
         self._is_billed = is_billed
         self._prompt = 0
+        self._prompts = prompts[::-1]
+        """The tokens of the prompts from here on, the next one last."""
         self._said: list[Message] = []
         """What others than the agent said since it was called."""
         self._open: list[str] = []
@@ -154,6 +168,8 @@ class _Trajectory:
     def _call(self, step: Record) -> None:
         metrics, count = mapping(step.get("metrics")), step.get("llm_call_count")
         billed = _billed(metrics)
+        if billed is not None:
+            self._prompts.pop()
         if count == 0 or step.get("is_copied_context") is True:
             return
         if self._is_billed and billed is None and not number(count):
@@ -164,7 +180,10 @@ class _Trajectory:
         for call_id in [*self._open]:
             self._answer(call_id, "")  # what came back was empty; no API takes a call without it
         prompt = billed.prompt if billed else 0
-        if self._is_compacted or 0 < prompt < self._prompt * _SHRUNK:
+        has_shrunk = 0 < prompt < self._prompt * _SHRUNK
+        # Without a word it may be a call beside the conversation, which then goes on as it was.
+        stays_short = bool(self._prompts) and self._prompts[-1] < self._prompt
+        if self._is_compacted or (has_shrunk and (self._said or stays_short)):
             first = [one for one in self.builder.context if one not in self._said][:2]
             heads = [one for one in first if one["role"] in {"system", "user"}]
             self.builder.begin_anew([*heads, *self._said], why="compaction")

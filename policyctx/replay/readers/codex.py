@@ -16,7 +16,7 @@ from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
-from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
+from policyctx.replay.readers.values import Record, counts, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage, tier_of
 
@@ -134,11 +134,12 @@ class _Rollout:
         if total is None or total == self._billed:
             return
         self._billed = total
-        prompt, cached = number(last.get("input_tokens")), number(last.get("cached_input_tokens"))
+        names = "input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"
+        prompt, cached, written, output = counts(last, *names)
         if prompt:
             cached = min(prompt, cached)
-            output = number(last.get("output_tokens"))
-            bill = Usage(prompt - cached, cached, output=output, tier=self._tier)
+            written = min(prompt - cached, written)
+            bill = Usage(prompt - cached - written, cached, written, output, tier=self._tier)
             if self._call is not None:
                 self.builder.bill(self._call, bill)
             elif self._bills_first or not self.builder.calls:

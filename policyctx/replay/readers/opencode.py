@@ -62,12 +62,12 @@ def _sessions(source: Source, part: str) -> Iterator[Recording]:
     if isinstance(source, Database):
         names = source.names()
         for row in source.rows("SELECT * FROM session ORDER BY rowid"):
-            session = _Session(word(row.get("directory")))
+            session = _StoredSession(word(row.get("directory")))
             for info, parts in _stored(source, row["id"], part):
                 session.read(info, parts)
             yield from session.builder.found(names.of(row["id"]), FORMAT)
         return
-    session = _Session(word(source.field("info", "directory")))
+    session = _StoredSession(word(source.field("info", "directory")))
     for message in map(mapping, source.elements("messages")):
         session.read(mapping(message.get("info")), objects(message.get("parts")))
     yield from session.builder.found(source.name, FORMAT)
@@ -91,7 +91,7 @@ def _object(text: str | bytes, source: Source) -> Record:
         return {}
 
 
-class _Session:
+class _StoredSession:
     def __init__(self, project: str) -> None:
         self.builder = RecordingBuilder()
         self.builder.project = project

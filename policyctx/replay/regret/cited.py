@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.replay.regret.asked import Input
-from policyctx.replay.regret.holders import SMALL, Knowledge, Texts
+from policyctx.replay.regret.holders import SMALL, SentText, Texts
 from policyctx.replay.regret.strings import SURE, Distinct, Lines, Memo, stands_in, starts_of
 from policyctx.replay.timeline import SessionPart
 
@@ -42,7 +42,7 @@ class Cited(NamedTuple):
 class Citations:
     """The lines of files in the replies of a part."""
 
-    def __init__(self, part: SessionPart, texts: Texts, knowledge: Knowledge, memo: Memo) -> None:
+    def __init__(self, part: SessionPart, texts: Texts, knowledge: SentText, memo: Memo) -> None:
         self._part, self._texts, self._knowledge = part, texts, knowledge
         self._numbers_in, self._input = memo.of(_numbers_in), memo.of(Input)
         self._in_diff = memo.of(_in_diff)

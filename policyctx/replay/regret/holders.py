@@ -381,7 +381,7 @@ _AS_LINE = (
 _GIVEN = 400
 
 
-class Knowledge:
+class SentText:
     """What each call of a part was sent, as a person reads it who ignores separators and case."""
 
     def __init__(self, part: SessionPart, texts: Texts, memo: Memo) -> None:

@@ -13,8 +13,8 @@ from policyctx.replay.regret.holders import (
     COMMON,
     RARE,
     Holders,
-    Knowledge,
     Replies,
+    SentText,
     TextPlace,
     Texts,
     phrases,
@@ -117,7 +117,7 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> 
         word for of_one in said.values() for run in of_one.runs for _, word in run.anchors
     )
     holders = Holders(texts, frozenset(wanted))
-    knowledge = Knowledge(part, texts, memo)
+    knowledge = SentText(part, texts, memo)
     citations = Citations(part, texts, knowledge, memo)
     evidence = _Evidence(texts, memo)
     sent = SentWords(part, texts, replies, memo)

@@ -8,8 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from policyctx.compaction.assembly import ITEM_TYPE, CompactStats, History, SummaryRequest
-from policyctx.compaction.carrying import carried
-from policyctx.compaction.points import points_of
+from policyctx.compaction.points import carried, points_of
 from policyctx.compaction.prompt import instructions, recorded_parts, transcript
 from policyctx.messages.shapes.responses import OUTPUT_TYPES
 from policyctx.messages.shapes.shape import SYSTEM_ROLES

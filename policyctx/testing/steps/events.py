@@ -109,7 +109,10 @@ def _(
 
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
 def _(policyctx_world: World, duration: float) -> None:
-    """The session's clock moves on while the agent is idle or waits; nothing else happens."""
+    """The session's clock moves on while the agent is idle, sleeps or waits; nothing else happens.
+
+    The last call is then so long ago, and the prompt cache may have expired.
+    """
     policyctx_world.begin()
     policyctx_world.seconds_passed += duration
 

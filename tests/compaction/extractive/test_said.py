@@ -318,13 +318,16 @@ def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
     assert found == [f"Message {i}." for i in (3, 2, 1, 0)]
 
 
-def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn() -> None:
+def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room_is_plentiful() -> (
+    None
+):
     work = [said("The port 8081 is taken by nginx."), *ran("ls", "a")]
     first = summary_of(user("Mend it."), *work)
     assert group(first, Group.LAST) == ["- [while working] The port 8081 is taken by nginx."]
     told = [user("And?"), said("It runs on 8082.")]
     assert "8081" not in later(first, *told)
     assert "8081" not in summary_of(user("Go."), *work, *told)
+    assert "- [while working] The port" in summary_of(user("Go."), *work, *told, max_words=2400)
 
 
 def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
@@ -465,6 +468,8 @@ def test_tables_of_an_earlier_answer_are_left_out() -> None:
 def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:
     allowed = {"role": "developer", "content": "Approved: go run ./app --no-network"}
     assert told(user("Ship it."), allowed) == ["- Ship it."]
+    note = {"role": "developer", "content": "Those tools cannot be called from in there."}
+    assert told(user("Ship it."), note) == ["- Ship it."]
 
 
 def test_of_another_summary_what_was_not_done_then_is_left_out() -> None:

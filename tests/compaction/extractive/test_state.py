@@ -466,6 +466,8 @@ def test_what_failed_leaves_when_something_was_done_after_it() -> None:
     assert len(steps(summary_of(GO, *refused))) == 1
     checked = ran("make check", "12 passed", "c2")
     assert steps(summary_of(GO, *refused, *checked)) == ["- make check => 12 passed"]
+    silent = ran("git worktree add a && ls; cat b; cat c", "x 1\ny 2\nz 3", "c1")
+    assert steps(summary_of(GO, *silent, *checked)) == ["- make check => 12 passed"]
 
 
 def test_of_a_commit_beside_a_check_the_commit_is_quoted() -> None:

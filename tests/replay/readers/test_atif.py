@@ -236,6 +236,12 @@ def test_a_prompt_that_shrinks_without_a_word_is_of_another_list() -> None:
     assert lengths(recording) == [2, 2, 4]
 
 
+def test_a_short_prompt_between_long_ones_is_a_call_beside_the_list() -> None:
+    steps = agent("", "a", prompt=9_000), agent("A title.", prompt=90), agent("Done.", prompt=9_100)
+    recording = document_of(trajectory(*HEAD, *steps))
+    assert [call.why_anew for call in recording.calls] == [None, None, None]
+
+
 def test_trajectories_may_be_lines_or_a_list() -> None:
     two = [trajectory(*HEAD, agent("A")), trajectory(*HEAD, agent("B"), session_id="t")]
     assert [one.name for one in read_lines(two)] == ["s#s", "s#t"]

@@ -276,3 +276,10 @@ def test_what_the_user_typed_shows_in_the_items_of_newer_versions() -> None:
     around = said("user", "<environment_context>bash</environment_context>")
     recording = read_one([around, said("user", "go"), shown, said("assistant", "so")])
     assert [one.author for one in items_of(recording.messages())] == ["program", "", ""]
+
+
+def test_what_was_written_to_the_cache_is_known() -> None:
+    bill = counted(100, 100, 40)
+    bill["payload"]["info"]["last_token_usage"]["cache_write_input_tokens"] = 50
+    recording = read_one([*TURN, bill])
+    assert [one.usage for one in recording.calls] == [Usage(10, 40, 50, 7)]

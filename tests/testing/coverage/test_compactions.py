@@ -9,7 +9,7 @@ import pytest
 
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.contents import Message
-from policyctx.testing.coverage.observing import carried_out_sides, decided_sides, rules_of
+from policyctx.testing.observing import carried_out_sides, decided_sides, rules_of
 from policyctx.testing.world import World
 
 POLICY = """

@@ -9,7 +9,7 @@ import pytest
 
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.contents import pieces
-from policyctx.testing.coverage.observing import CoverageRule, decided_sides, rules_of
+from policyctx.testing.observing import CoverageRule, decided_sides, rules_of
 from policyctx.testing.world import World
 
 HEAD = "apiVersion: policyctx/v1\nname: x\nplaceholder: '[x]'\nitems: {tool_result: "

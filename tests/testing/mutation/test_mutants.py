@@ -10,7 +10,7 @@ from policyctx.policy.loading import resolved, validated
 from policyctx.policy.models.base import ByteSize, Count, Duration, Ratio
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.mutation.mutants import Change, Mutants, mutants_of, neighbours
+from policyctx.testing.mutants import Change, Mutants, mutants_of, neighbours
 
 HEAD = "apiVersion: policyctx/v1\nname: x\n"
 

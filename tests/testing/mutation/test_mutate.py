@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policyctx.errors import MutationError
-from policyctx.testing.mutation.judging import Covered, accepted
+from policyctx.testing.judging import Covered, accepted
 from tests.cli.running import policyctx
 from tests.testing.features_in import HOLDS, POLICY, feature, scenario
 

@@ -24,7 +24,7 @@ from policyctx.errors import MutationError, present
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import read_source
-from policyctx.testing.mutation.mutants import Change, Mutant
+from policyctx.testing.mutants import Change, Mutant
 from policyctx.testing.policies import ChangedPolicy, changed_policy
 
 

@@ -1,35 +1,34 @@
-"""`offload_tool_results` and `offload_tool_result`: each applies one preset to messages once.
+"""Recipes: calls that need no policy file and no session. Each applies one preset once.
 
-The preset defines what is offloaded, when, under which name and with which wording. The caller's
-own writer may write the files.
+The presets define what is offloaded or summarised, when, under which name and with which wording:
+`offload_tool_results`, `offload_tool_result`, and `compact_messages` (PRD context-compact).
 """
 
 import asyncio
 import copy
-import inspect
 import os
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
+from policyctx.compaction.assembly import CompactStats
+from policyctx.compaction.restoration import FileReader
+from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.errors import Location, MessagesError, PolicyError, StoreError
-from policyctx.messages.json_text import JSON
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
-from policyctx.paths import File, FreePaths
-from policyctx.planning.placeholders import content_hash
-from policyctx.policy.agent_options import checks_options
+from policyctx.policy.agent_options import AgentOptions, check_options, checks_options, with_options
 from policyctx.policy.diagnosing import not_one_of
-from policyctx.policy.loading import load_policy, parsed_policy
+from policyctx.policy.loading import load_policy, parsed_policy, resolved, validated
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
 from policyctx.session import Session
 from policyctx.store.backend import absolute_root
-from policyctx.store.content import Content, Origin
+from policyctx.store.content import AsyncFileWriter, Content, FileWriter, Origin, WriterStore
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.turns.result import Result
 
@@ -49,107 +48,6 @@ extends: tool-direct-offload
 min_chars: 0
 """,
 )
-
-
-class FileWriter(Protocol):
-    """The caller's own way to write files: to memory, an archive, a remote store."""
-
-    def write(self, path: str, text: str) -> None:
-        """Write the whole `text` under an absolute path, over a file that is there.
-
-        The writer makes the folder itself. An exception that it raises is a failed write.
-        """
-        ...
-
-
-class AsyncFileWriter(Protocol):
-    """A `FileWriter` whose `write` is awaited."""
-
-    async def write(self, path: str, text: str) -> None:
-        """Write as a `FileWriter` does."""
-        ...
-
-
-class WriterStore:
-    """A store that saves through a writer, without folder, index or flush.
-
-    The names of the files are below `root`. A name is taken when this store has written another
-    text under it, and within one `save` also when an equal text gets it. Names that other stores
-    gave out are not known; a session takes those that the placeholders of its list name. `loop` is
-    the running event loop in which an asynchronous writer is awaited; `save` is then called in
-    another thread.
-    """
-
-    def __init__(
-        self,
-        root: str | os.PathLike[str],
-        writer: FileWriter | AsyncFileWriter,
-        *,
-        on_conflict: Literal["suffix", "overwrite", "error"] = "suffix",
-        loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        self.root = absolute_root(root)
-        self._writer = writer
-        self._on_conflict = on_conflict
-        self._loop = loop
-        self._hashes: dict[str, str] = {}
-        """Of the text that was written last under each path."""
-
-    def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:  # noqa: ARG002 - there are no records
-        """Write the contents one after the other, and return the file of each.
-
-        Raises `StoreError` when a write fails; what was written before it stays.
-        """
-        names = FreePaths()
-        files = [self._file(names, content) for content in contents]
-        for file, content in zip(files, contents, strict=True):
-            self._write(file.path, content.text)
-            self._hashes[file.relative_path] = content_hash(content.text)
-        return files
-
-    def read(self, path: str | os.PathLike[str]) -> str:
-        """Raise `StoreError`: a writer cannot read back."""
-        raise StoreError(f"{path} cannot be read: a writer only writes", path=str(path))
-
-    def remember(self, records: Sequence[Mapping[str, JSON]], *, flush: bool = True) -> None:
-        """Keep nothing: a writer cannot read back."""
-
-    def records(self) -> list[dict[str, JSON]]:
-        """Return nothing: no record is kept."""
-        return []
-
-    def _file(self, names: FreePaths, content: Content) -> File:
-        path, own = content.relative_path, content_hash(content.text)
-
-        def is_free(path: str) -> bool:
-            return self._hashes.get(path, own) == own
-
-        if self._on_conflict == "error" and (path in names or not is_free(path)):
-            target = str(self.root / path)
-            raise StoreError(f"{target} holds another item already", path=target)
-        if self._on_conflict != "overwrite":
-            path = names.take(path, passes=is_free)
-        return File(path, str(self.root / path))
-
-    def _write(self, path: str, text: str) -> None:
-        try:
-            pending = self._writer.write(path, text)
-            if inspect.isawaitable(pending):
-                self._await(pending)
-        except Exception as error:
-            reason = str(error) or type(error).__name__
-            raise StoreError(f"{path} cannot be written: {reason}", path=path) from error
-
-    def _await(self, pending: Awaitable[None]) -> None:
-        if self._loop is None:
-            if inspect.iscoroutine(pending):
-                pending.close()
-            raise TypeError("the writer is asynchronous, so the call has to be as well")
-        asyncio.run_coroutine_threadsafe(_awaited(pending), self._loop).result()
-
-
-async def _awaited(pending: Awaitable[None]) -> None:
-    await pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,3 +257,146 @@ def _result(result: Result, session: Session) -> OffloadResult:
                 origin = Origin.of(found.item, tokens=None, block=None)
                 store.save([Content(path, found.item.text, path, origin)])
     return OffloadResult(copy.deepcopy(message), 0, f"{store.root}/{path}")
+
+
+# Options of earlier versions of the requirements document, by name (PRD context-compact F-003).
+_REMOVED = {
+    "tail_retention_ratio": "it was removed: no tail of the history is kept, the summary replaces"
+    " everything behind the leading system messages, and the files that were read last come back"
+    " (max_restore_files). Delete the option; a policy with `compaction: {keep_recent: …}` keeps"
+    " the newest messages"
+}
+# Each call stands alone.
+_POLICY = PolicySource(
+    "compact_messages",
+    """\
+apiVersion: policyctx/v1
+name: compact-messages
+extends: context-compact
+store: {state: none}
+""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """The outcome of `compact_messages`.
+
+    `messages` is the list object that was given if nothing was compacted. `warnings` says why not,
+    if the threshold was reached, and which files were not restored.
+    """
+
+    messages: Sequence[Message]
+    compacted: bool
+    stats: CompactStats
+    summary: str = ""
+    archive: str | None = None
+    """Absolute path of the file with the replaced messages."""
+    warnings: tuple[str, ...] = ()
+
+
+class CompactOptions(TypedDict, total=False):
+    """The options of `compact_messages`; the defaults are those of the preset."""
+
+    client: object
+    """An `anthropic.Anthropic` or `anthropic.AsyncAnthropic` that makes the summary."""
+    summarizer: Summarizer | Summarize
+    """A summarizer to use instead of the client. With neither the summary is extractive."""
+    model: str
+    """The model that the client calls."""
+    summary_max_words: int
+    """How many words the model is asked for."""
+    summary_check: bool | Mapping[str, Any]
+    """What an answer must have to be the summary. By default anything that is not empty is
+    accepted. True requires the sections and a number of words, as the other presets do; a map is
+    that of `compaction.summary.check`."""
+    summary_timeout: str
+    """How long the summary may take with all attempts and waits, such as `"90s"`; by default so
+    long that the whole compaction ends within 30 seconds."""
+    threshold: int | str
+    """Tokens at which the history is compacted, or a share of the window such as `"80%"`."""
+    context_window: int
+    """The context window of the agent's model, in tokens."""
+    max_restore_files: int
+    max_restore_tokens_per_file: int
+    max_restore_tokens_total: int
+    work_dir: str | os.PathLike[str]
+    """The folder of the files that may be restored."""
+    reads_file: Mapping[str, str | Sequence[str]]
+    """Tools that read files besides `read_file`, by name, each with the field of its input that
+    contains the path: `{"Read": "file_path"}`. Of several fields the first that a call has counts.
+    """
+    file_reader: FileReader
+    """Reads the restored files, by default from the disk. A file for which it raises is skipped
+    with a warning."""
+    output_dir: str | os.PathLike[str]
+    """The folder for the replaced messages."""
+    shapes: Iterable[Shape]
+    """They read and edit the message objects of a framework, as those of `Session` do."""
+
+
+def compact_messages(
+    messages: Sequence[Message], **options: Unpack[CompactOptions]
+) -> CompactResult:
+    """Replace a long history by a summary, as the preset `context-compact` says.
+
+    `options` are those of `CompactOptions`; all are optional. The files that were read last are
+    restored, and the replaced messages are saved. The input is not changed, and calls are
+    independent of each other.
+
+    Raises `MessagesError` for a value that is not a message list, `UnknownOptionError` for an
+    unknown option, and `PolicyError` for a value that is not allowed. A summary that fails is not
+    an error: the list is returned unchanged.
+    """
+    session = _compacting_session("compact_messages", options)
+    return _compacted(session.apply(messages))
+
+
+async def compact_messages_async(
+    messages: Sequence[Message], **options: Unpack[CompactOptions]
+) -> CompactResult:
+    """Compact as `compact_messages` does, with an asynchronous client or summarizer.
+
+    Files are read and written in a thread.
+    """
+    session = _compacting_session("compact_messages_async", options)
+    return _compacted(await session.apply_async(messages))
+
+
+def _compacting_session(function: str, options: CompactOptions) -> Session:
+    check_options(function, options, CompactOptions.__annotations__, removed=_REMOVED)
+    client = options.get("client")
+    summarizer = options.get("summarizer") or summarizer_for(
+        "extractive" if client is None else "anthropic", client
+    )
+    of_policy = {
+        key: value for key, value in options.items() if key in AgentOptions.__annotations__
+    }
+    root = with_options(resolved(_POLICY), of_policy, function="compact_messages")
+    return Session(
+        validated(root),
+        root=options.get("output_dir"),
+        summarizer=summarizer,
+        reader=options.get("file_reader"),
+        shapes=options.get("shapes", ()),
+    )
+
+
+def _compacted(result: Result) -> CompactResult:
+    made = result.compaction
+    return CompactResult(
+        messages=result.messages,
+        compacted=made is not None,
+        stats=CompactStats(summary=result.summary_usage) if made is None else made.stats,
+        summary="" if made is None else made.summary,
+        archive=None if made is None else made.archive_path,
+        warnings=(*result.warnings, *_reasons(result)),
+    )
+
+
+def _reasons(result: Result) -> Iterator[str]:
+    """Yield why a long history was not compacted if no attempt was made."""
+    for outcome in result.plan.outcomes:
+        stopped = outcome.stopped
+        if stopped is not None and stopped.code != "not_summarised":
+            yield f"not compacted: {stopped.sentence}"

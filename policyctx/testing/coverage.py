@@ -17,7 +17,7 @@ from policyctx.planning.plan import Plan
 from policyctx.policy.loading import loaded
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.coverage import observing
+from policyctx.testing import observing
 from policyctx.testing.policies import named_source
 from policyctx.testing.selecting import TurnEvent
 

@@ -1,0 +1,144 @@
+"""What is carried behind a host's summary: of planted sentences those that it lacks, and no others.
+
+    python -m benchmarks.carrying ../shared/traces ../shared/traces-2026
+
+Recordings are cut at 60 places. Before each, the user says twelve of the sentences below. The
+summary is an extractive one of the recording without them, and holds half of the sentences, half of
+these in other words. Prints how many that are missing are carried, how many that are there are not,
+and the size of what is carried.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive import extractive_summary
+from policyctx.compaction.points import carried, delivery, points_of
+from policyctx.definitions.items import Message
+from policyctx.policy.models.compaction import Carry, Summary
+from policyctx.replay.places import RecordingFile
+from policyctx.replay.reading import files_in
+from policyctx.replay.running import worked
+from policyctx.tokens.counter import counter_for
+
+CUTS, PLANTED = 60, 12
+# Messages of a recording that is cut.
+_LEAST = 20
+# Each with how a summary may say it in other words.
+SENTENCES = (
+    ("Never push to the main branch.", "Pushing to main is not allowed"),
+    (
+        "Don't touch the generated files under build/.",
+        "Generated files in build/ must not be changed",
+    ),
+    ("Do not add new dependencies.", "No new dependencies may be added"),
+    (
+        "Never delete a migration, even an empty one.",
+        "Migrations must not be deleted, even empty ones",
+    ),
+    (
+        "Don't rename public functions without asking me.",
+        "Renaming public functions is off limits unless the user agrees",
+    ),
+    ("Never print secrets in the logs.", "Secrets must not appear in logs"),
+    (
+        "Don't reformat files that you did not change.",
+        "Leave the formatting of untouched files alone, do not reformat them",
+    ),
+    ("Do not use mocks in the tests.", "Tests without mocks"),
+    ("Never commit on my behalf.", "The user commits himself, the agent must never commit"),
+    (
+        "Don't run the integration tests on the staging database.",
+        "Staging database: integration tests must not run there",
+    ),
+    ("Avoid global state in the scheduler.", "The scheduler should have no global state"),
+    ("Never answer in German.", "Answers must not be in German"),
+    ("Always write the changelog entry in the same commit.", "Each commit has its changelog entry"),
+    ("Use at most 3 retries for a request.", "Requests are retried 3 times at most"),
+    ("Every function should have a type annotation.", "Functions need type annotations"),
+    ("From now on answer in English.", "Answers in English"),
+    (
+        "Keep each module, which should stay under 400 lines, free of circular imports.",
+        "Modules: under 400 lines, no circular imports",
+    ),
+    (
+        "Make sure that the parser accepts empty files.",
+        "Empty files have to be accepted by the parser",
+    ),
+    ("The cache must survive a restart.", "A restart keeps the cache"),
+    (
+        "Only edit files in the folder services/billing.",
+        "Work is limited to services/billing; edit only files there",
+    ),
+    (
+        "Prefer composition over inheritance in the renderer.",
+        "Renderer: composition is preferred to inheritance",
+    ),
+    ("Errors should be shown in a banner, not in an alert.", "Show errors as a banner, no alert"),
+    (
+        "The export has to finish in 20 seconds, and must use no more than 512 MB.",
+        "Export limits: 20 seconds, 512 MB",
+    ),
+    ("Whenever a test is slow, mark it with slow_test.", "Slow tests get the mark slow_test"),
+    ("The staging port is 8081.", "Staging listens on port 8081"),
+    ("Our customer number is KD-48213.", "Customer number: KD-48213"),
+    ("The release is called v2.7.1-rc3.", "Release v2.7.1-rc3"),
+    ("The design is in docs/design/queue.md.", "Design document: docs/design/queue.md"),
+    ("The ticket is PROJ-1187.", "Ticket PROJ-1187"),
+    ("The bucket is named acme-exports-eu.1", "Bucket acme-exports-eu.1"),
+    ("The contact is maria.k@example.org.", "Contact person: maria.k@example.org"),
+    ("The endpoint is /api/v3/orders/search.", "Orders are searched at /api/v3/orders/search"),
+    ("The budget for this quarter is $18,400.", "Budget: $18,400 this quarter"),
+    ("The feature flag is ENABLE_FAST_PATH.", "Behind the flag ENABLE_FAST_PATH"),
+    ("The deadline is 2026-12-18.", "Due on 2026-12-18"),
+    ("The broken commit is 4f9c2ab1.", "Commit 4f9c2ab1 broke it"),
+)
+
+
+def histories(paths: Sequence[str]) -> Iterator[list[Message]]:
+    """Yield the contexts at the end of recorded sessions that have some length."""
+    files = [RecordingFile(each, named=False) for each in files_in(map(Path, paths))]
+    for outcome in worked(files, lambda recording, _: recording.messages()):
+        if isinstance(outcome, list) and len(outcome) >= _LEAST:
+            yield outcome
+
+
+def main(paths: Sequence[str]) -> None:
+    """Print the figures."""
+    chance, settings = random.Random(44), Carry()  # noqa: S311 - the same draws each time
+    count = counter_for("o200k_base").count
+    found = list(histories(paths))
+    missing = present = carried_missing = silent = 0
+    tokens: list[int] = []
+    for number in range(CUTS):
+        whole = found[number % len(found)]
+        kept = whole[: chance.randrange(_LEAST // 2, len(whole))]
+        planted = chance.sample(SENTENCES, PLANTED)
+        out, stays = planted[: PLANTED // 2], planted[PLANTED // 2 :]
+        half = len(stays) // 2
+        told = [one[0] for one in stays[:half]] + [one[1] for one in stays[half:]]
+        summary = extractive_summary(History(kept), Summary()) + "\n" + "\n".join(told)
+        said: list[Message] = [{"role": "user", "content": one[0]} for one in planted]
+        chance.shuffle(said)
+        points = carried(points_of(History([*kept, *said])), summary, settings, count)
+        texts = {point.text for point in points}
+        missing += len(out)
+        present += len(stays)
+        carried_missing += sum(one[0] in texts for one in out)
+        silent += sum(one[0] not in texts for one in stays)
+        tokens.append(count(delivery(points, lambda point: f"line {point.message}", "t.jsonl")))
+    tokens.sort()
+    print(f"{CUTS} compactions of {len(found)} recordings, {missing + present} planted sentences")
+    print(f"missing: {carried_missing} of {missing} carried ({carried_missing / missing:.1%})")
+    print(f"present: {silent} of {present} left out ({silent / present:.1%})")
+    p95 = tokens[int(0.95 * len(tokens))]
+    print(f"carried: {statistics.median(tokens):.0f} tokens, 95th percentile {p95}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,1 +1,0 @@
-"""Rule coverage: which rules of a policy scenarios made decide, and which way."""

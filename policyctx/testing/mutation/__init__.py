@@ -1,1 +1,0 @@
-"""Mutation: a policy with one value changed, and whether any scenario notices."""
