@@ -5,6 +5,7 @@ import random
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from policyctx.tuning.evaluating import TunedSession
@@ -134,8 +135,11 @@ class Outcomes(Protocol):
 class Effort:
     """How much a search tries."""
 
-    shares: tuple[float, ...] = (1 / 9, 1 / 3, 1.0)
-    """Of the sessions: what the settings of each rung are judged by."""
+    shares: tuple[float, ...] = (1 / 3, 1.0)
+    """Of the sessions that cost most: what the settings of each rung are judged by.
+
+    One more rung has all sessions.
+    """
     kept: float = 1 / 3
     """The share of the settings that goes to the next rung."""
     rounds: int = 2
@@ -212,6 +216,19 @@ class StudyFold(NamedTuple):
 
     train: tuple[int, ...]
     test: tuple[int, ...]
+
+
+# The fewest sessions with this share of all dollars stand for all of them.
+_TELLING = 0.95
+
+
+def costly(sessions: Sequence[TunedSession], dollars: Sequence[float]) -> list[TunedSession]:
+    """Return the fewest sessions with most of the dollars; nothing in the others weighs much."""
+    order = sorted(range(len(sessions)), key=lambda i: (-dollars[i], i))
+    before = accumulate((dollars[i] for i in order), initial=0.0)
+    enough = _TELLING * math.fsum(dollars)
+    chosen = {i for i, sum_ in zip(order, before, strict=False) if sum_ < enough}
+    return [one for i, one in enumerate(sessions) if i in chosen or not enough]
 
 
 def stratified(sessions: Sequence[TunedSession], *, seed: int) -> list[int]:

@@ -42,7 +42,7 @@ class StudyOptions:
     @property
     def most_batches(self) -> int:
         """How many batches of settings are replayed at most: in each search, and around it."""
-        of_search = len(self.effort.shares) * (1 + self.effort.rounds)
+        of_search = (len(self.effort.shares) + 1) * (1 + self.effort.rounds)
         return 2 + of_search + self.folds * (of_search + 2)
 
 
@@ -218,10 +218,12 @@ class Study:
     def _candidates(self, numbers: Sequence[int]) -> list[search.Candidate]:
         """Return the settings that a search over these sessions judges by all of them."""
         sessions = [self._by_number[number] for number in numbers]
-        ordered = search.stratified(self.sessions, seed=self._options.seed)
-        rungs = [
-            search.subset(ordered, share, among=numbers) for share in self._options.effort.shares
-        ]
+        [incumbents] = self.of([Setting()], self._all).values()
+        costly = search.costly(self.sessions, [one.without for one in incumbents])
+        ordered = search.stratified(costly, seed=self._options.seed)
+        shares = self._options.effort.shares
+        rungs = [search.subset(ordered, share, among=numbers) or numbers for share in shares]
+        rungs.append(numbers)
         searched = search.Search(
             space_for(self._incumbent), self, self._options.constraints, self._options.effort
         )

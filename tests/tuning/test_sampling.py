@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.tuning.search import folds, stratified, subset
+from policyctx.tuning.search import costly, folds, stratified, subset
 from tests.tuning.landscapes import sessions
 
 
@@ -53,3 +53,11 @@ def test_the_names_of_projects_change_no_fold() -> None:
     found = sessions(5)
     renamed = [replace(one, project=f"/{9 - one.number}/{one.project}") for one in found[::2]]
     assert folds(found[::2], 3, seed=1) == folds(renamed, 3, seed=1)
+
+
+def test_the_fewest_sessions_with_most_of_the_dollars_stand_for_all() -> None:
+    found = sessions(5)
+    dollars = [0.1, 40.0, 0.1, 0.0, 30.0, 0.2, 25.0, 4.0, 0.3, 0.3]
+    assert [one.number for one in costly(found, dollars)] == [1, 4, 6]
+    assert costly(found, [0.0] * 10) == found
+    assert costly(found, [1.0] * 10) == found
