@@ -226,7 +226,7 @@ def test_a_mistake_in_a_base_is_placed_in_the_base(folder: Folder) -> None:
     folder.write("base", "min_chars: x\nplaceholder: '{pth}'")
     assert [line.split(": ")[0] for line in folder.error("extends: base.yaml").splitlines()] == [
         "base.yaml:3:12",
-        "base.yaml:4:14",
+        "base.yaml:4:15",
     ]
 
 
