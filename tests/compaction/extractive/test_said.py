@@ -205,10 +205,10 @@ def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is
     first = summary_of(user("Why?"), report)
     assert len(group(first, Group.LAST)) == 31
     [line] = group(summary_of(user("Why?"), report, user("Mend it."), said("Done.")), Group.AGENT)
-    assert line.startswith(f"- Found thirty: 0. {lines[0]} …")
+    assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
     assert " … " in line
     assert line.endswith(f"29. {lines[29]}")
-    assert len(line) < 420
+    assert len(line) < 820
     assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
 
 
