@@ -37,7 +37,7 @@ _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
 # Characters of an earlier answer that are quoted: of its beginning, and of its end.
-_BEGINNING, _END, _MOST_PIECES = 80, 320, 400
+_BEGINNING, _END, _MOST_PIECES = 300, 500, 400
 _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, groupby, islice
-from operator import attrgetter
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -30,7 +29,7 @@ from policyctx.compaction.extractive.fitting import (
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
-from policyctx.compaction.extractive.texts import pieces_of, values_in
+from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
@@ -42,7 +41,6 @@ from policyctx.compaction.extractive.writing import (
 from policyctx.messages.reading import Reading
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
-from policyctx.tokens.encoders import words_in
 
 # How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
@@ -107,7 +105,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
 
     return Contents(
         {
-            Group.USER: [*_with_words(_once(users), (*users[:1], *users[-1:]))],
+            Group.USER: [*_once(users)],
             Group.AGENT: [*_once(said, seen)],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
@@ -197,16 +195,6 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
         if one.text != before and first.setdefault(one.text, one.message) == one.message:
             yield one
         before = one.text
-
-
-def _with_words(quotes: Iterable[Quote], ends: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield the user's quotes without messages of one word, as `sure`, except those of the ends."""
-    kept = {one.message for one in ends}
-    for message, group in groupby(quotes, key=attrgetter("message")):
-        one, *others = group
-        if message in kept or others or words_in(one.text) > 1 or values_in(one.text):
-            yield one
-            yield from others
 
 
 def ranked_units(

@@ -205,10 +205,10 @@ def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is
     first = summary_of(user("Why?"), report)
     assert len(group(first, Group.LAST)) == 31
     [line] = group(summary_of(user("Why?"), report, user("Mend it."), said("Done.")), Group.AGENT)
-    assert line.startswith(f"- Found thirty: 0. {lines[0]} …")
+    assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
     assert " … " in line
     assert line.endswith(f"29. {lines[29]}")
-    assert len(line) < 420
+    assert len(line) < 820
     assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
 
 
@@ -433,13 +433,12 @@ def test_of_a_command_the_users_input_stands_without_its_template(text: str) -> 
     assert len(found) < 6
 
 
-def test_a_message_of_one_word_between_others_is_left_out() -> None:
-    messages = [user("Deploy."), user("sure"), user("Use port 8081"), user("Go")]
-    assert told(*messages) == ["- Deploy.", "- Use port 8081", "- Go"]
-    sentences = user("the aggregator at or.js\nworks.\nIs there an example of it that runs?")
-    assert " works." in told(user("Go."), sentences, user("Go on."))
-    asked = [user("Go."), said("Shall I drop it?"), user("yes"), user("Go on.")]
-    assert told(*asked)[1] == "- yes [answers: Shall I drop it?]"
+def test_an_order_of_one_word_between_others_is_quoted() -> None:
+    assert told(user("Deploy it."), user("push."), user("Go on.")) == [
+        "- Deploy it.",
+        "- push.",
+        "- Go on.",
+    ]
 
 
 def test_an_answer_before_the_users_last_message_is_one_line_while_work_goes_on() -> None:
