@@ -36,3 +36,8 @@ Feature: What a compaction of Claude Code's own must not lose
       """
     When the host compacts to "Port 8081."
     Then only "Never push to main." is carried
+
+  Scenario: The ten files that were edited last are carried
+    Given the recording "eleven-edits.json"
+    When the host compacts to "Port 8081, never pushed to main, and limits.py."
+    Then only "src/part_02.py", "src/part_03.py", "src/part_04.py", "src/part_05.py", "src/part_06.py", "src/part_07.py", "src/part_08.py", "src/part_09.py", "src/part_10.py" and "src/part_11.py" is carried

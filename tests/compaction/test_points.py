@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.points import PointKind, missing, points_of
+from policyctx.compaction.points import PointKind, carried, missing, points_of
 from policyctx.definitions.items import written_by
+from policyctx.policy.models.compaction import Carry
 from tests.compaction.extractive.summaries import edited
 from tests.conversations import Message, call, results, user
 
@@ -126,3 +127,14 @@ def test_a_compound_name_is_enough_without_its_suffix() -> None:
 def test_a_file_name_with_a_hyphen_is_an_exact_value() -> None:
     [point] = points_of(History([user("Keep rpc-mode.ts as it is, never split it.")]))
     assert point.values == ("rpc-mode.ts",)
+
+
+def test_what_is_carried_has_at_most_its_tokens() -> None:
+    points = points_of(History([user("Never push to main."), user("Never delete a tag.")]))
+    both = sum(len(f"- order: {point.text}\n") for point in points)
+
+    def texts(most: int) -> list[str]:
+        return [one.text for one in carried(points, "", Carry(max_tokens=most), len)]
+
+    assert texts(both) == ["Never push to main.", "Never delete a tag."]
+    assert texts(both - 1) == ["Never delete a tag."]
