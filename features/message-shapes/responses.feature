@@ -161,7 +161,7 @@ Feature: Items of OpenAI's Responses API
        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix the test."}]},
        {"type": "compaction", "encrypted_content": "gAAAAABo=="},
        {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAABp=="},
-       {"type": "mcp_call", "id": "mcp_1", "server_label": "docs", "name": "ask", "arguments": "{}", "output": "yes"},
+       {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "docs", "tools": []},
        {"type": "function_call", "call_id": "a", "name": "shell", "arguments": "{}"},
        {"type": "function_call_output", "call_id": "a", "output": "passed"},
        {"type": "item_reference", "id": "msg_1"},
