@@ -13,7 +13,7 @@ another form was written by someone else and is returned as left over.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -40,9 +40,6 @@ class Group(StrEnum):
 
 _LABELS = {str(group): group for group in Group}
 _LEFT_OUT = re.compile(
-    r"User, in order; (?P<count>\d+) more orders? (?:left out|in archive (?P<archives>.+)):"
-)
-_LEFT_OUT = re.compile(
     r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
 )
 _MOST_ARCHIVES = 3
@@ -53,6 +50,8 @@ ENTRY, NOTE = "- ", " "
 # The mark of what the agent said before a call.
 WORKING = "[while working] "
 _FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+)")
+# The beginning of the line of the files that were changed before the last commit.
+BEFORE_COMMIT = "Edited before the last commit: "
 
 
 class LeftOut(NamedTuple):
@@ -101,7 +100,10 @@ class Contents(NamedTuple):
 def written(one: Entry) -> str:
     """Return an entry as it is written."""
     if isinstance(one, FileState):
-        return f"{ENTRY}{one_line(one.path)}: {one.state}"
+        path = one_line(one.path)
+        return (
+            f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{path}: {one.state}"
+        )
     return f"{ENTRY}{WORKING if one.working else ''}{one_line(one.text)}"
 
 
@@ -143,9 +145,16 @@ def read_back(text: str) -> ReadBack:
     kept = [line for line in left_over if not line.startswith(HEADING)]
     if kept and not any(found.values()):
         return ReadBack(Contents({}), text)
-    matches = (_FILE.fullmatch(one.text) for one in found.pop(Group.FILES))
-    states = tuple(FileState(one["path"], one["state"]) for one in matches if one is not None)
-    return ReadBack(Contents(found, states, left_out), "\n".join(kept))
+    states = (one for quote in found.pop(Group.FILES) for one in _files_in(quote.text))
+    return ReadBack(Contents(found, tuple(states), left_out), "\n".join(kept))
+
+
+def _files_in(line: str) -> Iterator[FileState]:
+    if line.startswith(BEFORE_COMMIT):
+        paths = line.removeprefix(BEFORE_COMMIT).split(", ")
+        yield from (FileState(path, "edited", is_committed=True) for path in paths)
+    elif found := _FILE.fullmatch(line):
+        yield FileState(found["path"], found["state"])
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:
