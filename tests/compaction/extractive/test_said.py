@@ -219,14 +219,14 @@ def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is
         (
             "The matcher is made.\nNow add `ignore.go` to the flow:",
             "Take back your file. We have that.",
-            "Take back your file. We have that. [answers: Now add `ignore.go` to the flow:]",
+            "Take back your file. We have that.",
         ),
         ("The pump runs.", "Go there again.", "Go there again."),
         ("Which port?", "Port 8081.", "Port 8081."),
         ("Which of them?", f"{'the one of the cellar ' * 3}.", f"{'the one of the cellar ' * 3}."),
     ],
 )
-def test_a_short_answer_has_the_last_line_of_the_agent_if_that_was_left_open(
+def test_a_short_answer_has_the_question_that_the_agent_ended_with(
     before: str, answer: str, line: str
 ) -> None:
     messages = [user("Mend the pump of hall B."), said(before), user(answer)]
