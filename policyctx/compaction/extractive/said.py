@@ -74,6 +74,8 @@ class Quote(NamedTuple):
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
     working: bool = False
     """Whether the agent said it before its calls."""
+    calls: int = 0
+    """Of the agent's last messages, how many calls came after it."""
     more: int = 0
     """How many pieces before it were left out, since no room is for them."""
     depth: int = 0
@@ -126,7 +128,7 @@ def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
             end -= 1
         texts[start:end] = [CUT.strip()]
     if texts:
-        yield pieces[0]._replace(text=" ".join(texts), last=0)
+        yield pieces[0]._replace(text=" ".join(texts), last=0, calls=0)
 
 
 def _spoken(

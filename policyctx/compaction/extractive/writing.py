@@ -47,8 +47,10 @@ _MOST_ARCHIVES = 3
 HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
-# The mark of what the agent said before a call.
-WORKING = "[while working] "
+# The mark of what the agent said before a call, and of how many calls followed its last words.
+MARK = re.compile(
+    r"^\[(?=[\dw])(?P<works>while working)?(?:, )?(?:(?P<calls>\d+) calls before the end)?\] "
+)
 _FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+)")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
@@ -104,7 +106,10 @@ def written(one: Entry) -> str:
         return (
             f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{path}: {one.state}"
         )
-    return f"{ENTRY}{WORKING if one.working else ''}{one_line(one.text)}"
+    marks = ["while working"] * one.working
+    marks += [f"{one.calls} calls before the end"] * (one.calls > 1)
+    mark = f"[{', '.join(marks)}] " if marks else ""
+    return f"{ENTRY}{mark}{one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -137,7 +142,8 @@ def read_back(text: str) -> ReadBack:
                 last, bare = found[group][-1], line.lstrip()
                 depth = (len(line) - len(bare)) // len(NOTE) - 1
                 one = _quote(group, bare, last.message)
-                found[group].append(one._replace(depth=depth, working=last.working))
+                one = one._replace(depth=depth, working=last.working, calls=last.calls)
+                found[group].append(one)
         else:
             known = False
             if line.strip() not in ("", NOTHING):
@@ -158,9 +164,11 @@ def _files_in(line: str) -> Iterator[FileState]:
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:
-    text, works = line.removeprefix(WORKING), line.startswith(WORKING)
+    mark = MARK.match(line)
+    text, works = line[mark.end() if mark else 0 :], bool(mark and mark["works"])
+    calls = int(mark["calls"] or works) if mark else 0
     is_mark = text.startswith("[") and text.endswith("]")
-    return Quote(text, message, group is Group.USER, is_mark, working=works)
+    return Quote(text, message, group is Group.USER, is_mark, working=works, calls=calls)
 
 
 _SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")
