@@ -8,6 +8,7 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -81,7 +82,10 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         calls,
         history.reads_file,
     )
-    last = [one for one in quotes if one.last]
+    made = [call.message for call in calls]
+    last = [
+        one._replace(calls=len(made) - bisect_left(made, one.message)) for one in quotes if one.last
+    ]
     said: list[Quote] = []
     for found in before:
         said += [
@@ -92,7 +96,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         if last or found is not before[-1]:
             said += as_one(ended)
         else:
-            last = [*ended]
+            last = [one._replace(calls=one.calls + len(made)) for one in ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
     users = [one for one in said if one.user]
     said = [one for one in said if not one.user and (working or not one.working)]
