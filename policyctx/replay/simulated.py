@@ -294,6 +294,8 @@ class SimulatedSession:
     """What no reader knows the meaning of: how often, by what it is."""
     warnings: Mapping[str, int] = field(default_factory=Counter)
     """What could not be done, and how often."""
+    unmarked: Mapping[str, int] = field(default_factory=Counter)
+    """Why `breakpoints: auto` would set no marker, and in how many calls."""
     items: tuple[SeenItem, ...] = ()
     """What was said, where the replay was asked to keep it."""
 

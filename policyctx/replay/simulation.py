@@ -6,7 +6,7 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
@@ -344,6 +344,8 @@ class _Simulation:
         self._types: dict[str, TypeTokens] = {}
         self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.all_steps}
         self._warnings: Counter[str] = Counter()
+        self._unmarked: Counter[str] = Counter()
+        """Why no marker would be set, by calls."""
         self._summaries: list[SummaryCall] = []
         self._outputs: list[int] = []
         """Tokens of each reply that calls a tool."""
@@ -390,6 +392,11 @@ class _Simulation:
         seconds = perf_counter() - began
         if result.warnings:
             self._warnings.update(result.warnings)
+        if self._policy.places_breakpoints:
+            asked = replace(request, takes_markers=None)
+            conversation, is_marked = result.plan.conversation, bool(call.marks)
+            if why := asked.why_unmarked(conversation, context, is_marked=is_marked):
+                self._unmarked[why] += 1
         removals = list(timeline.note(number, result.plan, result.compaction))
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
@@ -460,6 +467,7 @@ class _Simulation:
             not_prompt=recording.not_prompt,
             not_understood=recording.not_understood,
             warnings=self._warnings,
+            unmarked=self._unmarked,
             items=tuple(self._items),
         )
 

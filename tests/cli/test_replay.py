@@ -138,6 +138,28 @@ def test_the_csv_option_prints_csv(folder: Path, keep_five: Path) -> None:
     assert int(rows[0]["tokens_with"]) < int(rows[0]["tokens_without"])
 
 
+def test_a_policy_that_would_set_no_cache_markers_says_why(tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
+    chat = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+        {"role": "assistant", "content": "done"},
+    ]
+    path, page = tmp_path / "chat.json", tmp_path / "page.html"
+    path.write_text(json.dumps(chat), encoding="utf-8")
+    run = policyctx("replay", "coding-agent", path, "--report", page)
+    of_system = "the list begins with the system prompt, as only OpenAI's lists do"
+    of_chat = "a message is of an API that takes none"
+    for why in (of_chat, of_system):
+        assert f"unmarked  1 call: {why}\n" in run.stdout
+        assert f"No cache marker would be set once: {why}" in page.read_text(encoding="utf-8")
+    run = policyctx("replay", "coding-agent", path, "--json")
+    assert json.loads(run.stdout)["total"]["calls_without_markers"] == {of_chat: 1, of_system: 1}
+    assert "unmarked" not in policyctx("replay", "context-offload", path).stdout
+
+
 def test_json_and_csv_exclude_each_other(folder: Path) -> None:
     assert policyctx("replay", "small-context", folder, "--csv", "--json").returncode == 2
 

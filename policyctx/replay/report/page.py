@@ -127,6 +127,7 @@ def _figures(figures: Figures) -> Values:
             *(f"The policy contradicts the recording: {one}." for one in contradicting(figures)),
             *_told(figures.assumed_windows, "Window assumed"),
             *_told(figures.tiers, "Standard prices taken for another service tier"),
+            *_told(figures.unmarked, "No cache marker would be set"),
             *_told(figures.not_understood, "Not understood"),
             *_told(figures.warnings, "Warning"),
         ],
