@@ -28,6 +28,7 @@ from policyctx.policy.models.steps import Store
 from policyctx.policy.values import Share
 from policyctx.pricing.dollars import CallPrices, prices_of
 from policyctx.pricing.rows import row_of
+from policyctx.replay.audit import audited
 from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.captions import first_words, why_untouched
 from policyctx.replay.common import Common
@@ -253,11 +254,12 @@ def walked(
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
     stamps no time passes. No model is asked for a summary: the text alone makes it. With an
-    `excerpt` so many characters of each item are kept in `items`. Windows and
-    `prices` that the policy does not set are those of the recorded language models. The session can
-    be priced under `layouts`, beside the breakpoints that are sent. `common` has what other replays
-    of the same recording found. Raises `MessagesError` for a recording whose messages are none, and
-    `StoreError` as the policy's `on_failure` says.
+    `excerpt` so many characters of each item are kept in `items`; unless it is 0, the compactions
+    of the recording itself are audited. Windows and `prices` that the policy does not set are those
+    of the recorded language models. The session can be priced under `layouts`, beside the
+    breakpoints that are sent. `common` has what other replays of the same recording found. Raises
+    `MessagesError` for a recording whose messages are none, and `StoreError` as the policy's
+    `on_failure` says.
     """
     terms = terms_of(recording.calls, policy.model, prices)
     sized = _sized(policy, terms)
@@ -469,6 +471,7 @@ class _Simulation:
             warnings=self._warnings,
             unmarked=self._unmarked,
             items=tuple(self._items),
+            audited=audited(recording, path).compactions if self._excerpt else (),
         )
 
     def _observe(self, usage: Usage | None, whole: int, edited: int) -> None:
