@@ -32,7 +32,7 @@ _KINDS = {
     PointKind.TASK: "tasks",
     PointKind.FILE: "files",
 }
-_COLUMNS = ("session", "before call", "replaced", *_KINDS.values(), "shown later")
+_COLUMNS = ("session", "before call", "replaced", *_KINDS.values(), "again later")
 _NAME, _QUOTE, _FEW, _FEW_VALUES, _FEW_LATER = 24, 300, 12, 3, 3
 
 
@@ -128,17 +128,19 @@ def _verdict(sessions: Sequence[AuditedSession]) -> str:
     sums = _sums(sessions)
     sealed, missed = sums["unreadable"], sums["missed"]
     readable = sums["compactions"] - sealed
+    compactions = counted(readable, "compaction")
     if not readable:
         return f"no summary of {counted(sealed, 'compaction')} can be read"
     others = f"; {sealed:,} more cannot be read" if sealed else ""
     lossy = sum(bool(one.findings) for of in sessions for one in of.compactions)
     if not lossy:
-        return f"nothing is missing after {counted(readable, 'compaction')}{others}"
+        return f"nothing is missing after {compactions}{others}"
     lost = ", ".join(counted(number, kind) for kind, number in sums["missing"].items() if number)
-    were = "was" if missed == 1 else "were"
-    shown = f"later turns show that {missed:,} of them {were} missed"
-    shown = shown if missed else "no later turn shows that they were missed"
-    return f"{lossy:,} of {counted(readable, 'compaction')} lost something: {lost}; {shown}{others}"
+    return f"{lossy:,} of {compactions} lost something: {lost}{_again(missed)}{others}"
+
+
+def _again(missed: int) -> str:
+    return f"; {missed or 'none'} of them came up again later"
 
 
 def _row(of: AuditedSession, one: AuditedCompaction) -> tuple[object, ...]:
@@ -195,8 +197,8 @@ def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
                 f"{sums['missing'][kind]:,} of {sums['points'][kind]:,} {name}"
                 for kind, name in _KINDS.items()
             )
-            shown = f"later turns show {sums['missed']:,} of them"
-            yield f"{format_}: {counted(made - sealed, 'compaction')}; missing: {lost}; {shown}"
+            again = _again(sums["missed"]) if any(sums["missing"].values()) else ""
+            yield f"{format_}: {counted(made - sealed, 'compaction')}; missing: {lost}{again}"
         if sealed:
             others = f"{sums['beside']:,} of {sums['unreadable_points']:,}"
             yield (

@@ -84,10 +84,10 @@ def test_the_table_the_quotations_and_the_totals(tmp_path: Path) -> None:
     printed = policyctx("audit", file)
     assert printed.returncode == 3
     assert printed.stdout.splitlines() == [
-        "1 of 1 compaction lost something: 1 order; later turns show that 1 of them was missed",
+        "1 of 1 compaction lost something: 1 order; 1 of them came up again later",
         "",
         "Missing / all before each compaction:",
-        "session  before call  replaced  orders  values  tasks  files  shown later",
+        "session  before call  replaced  orders  values  tasks  files  again later",
         "a.jsonl            3         4     1/1     0/1    0/0    0/0            1",
         "",
         "a.jsonl in /srv/app, compaction before call 3, 2026-11-01 14:06:",
@@ -95,7 +95,7 @@ def test_the_table_the_quotations_and_the_totals(tmp_path: Path) -> None:
         "    later, call 4, said again: I said never push to main!",
         "",
         "claude-code: 1 compaction; missing: 1 of 1 orders, 0 of 1 values, 0 of 0 tasks, 0 of 0"
-        " files; later turns show 1 of them",
+        " files; 1 of them came up again later",
     ]
 
 
@@ -105,8 +105,8 @@ def test_the_first_line_says_what_all_sessions_lost(tmp_path: Path) -> None:
     kept = claude(tmp_path / "b.jsonl", ORDER, summary=ORDER)
     printed = policyctx("audit", lost, kept, codex(tmp_path / "rollout.jsonl"))
     assert printed.stdout.splitlines()[0] == (
-        "1 of 2 compactions lost something: 2 exact values; no later turn shows that they were"
-        " missed; 1 more cannot be read"
+        "1 of 2 compactions lost something: 2 exact values; none of them came up again"
+        " later; 1 more cannot be read"
     )
 
 
