@@ -206,7 +206,7 @@ def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
                 " orders, values, tasks and files are in the request without it"
             )
     if without:
-        yield f"no compaction in {counted(without, 'session')}"
+        yield f"no compaction with a call after it in {counted(without, 'session')}"
 
 
 def _by_client(

@@ -126,7 +126,8 @@ def test_a_summary_that_has_everything_ends_with_0(tmp_path: Path) -> None:
 
 def test_sessions_without_a_compaction_are_counted(tmp_path: Path) -> None:
     printed = policyctx("audit", claude(tmp_path / "a.jsonl", ORDER))
-    assert (printed.returncode, printed.stdout) == (0, "no compaction in 1 session\n")
+    said = "no compaction with a call after it in 1 session\n"
+    assert (printed.returncode, printed.stdout) == (0, said)
 
 
 def test_an_encrypted_summary_is_unreadable(tmp_path: Path) -> None:
