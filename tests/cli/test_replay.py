@@ -103,7 +103,7 @@ def test_recordings_without_a_call_are_an_error(command: tuple[str, ...], tmp_pa
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     run = policyctx(*command, path)
     assert run.returncode == 1
-    assert run.stderr == "error: nothing to replay: no recording has a call of a model\n"
+    assert run.stderr == "error: no recording has a call of a model\n"
 
 
 def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_nothing_to_replay_is_an_error(
         (tmp_path / name).write_text("read me", encoding="utf-8")
     run = policyctx(*command, tmp_path, "--json")
     assert run.returncode == 1
-    assert run.stderr.endswith("error: nothing to replay: no recording was found\n")
+    assert run.stderr.endswith("error: no recording was found\n")
     assert len(json.loads(run.stdout)["passed_over"]) == len(names)
 
 

@@ -125,8 +125,8 @@ def test_what_is_said_again_can_be_lost_again() -> None:
     assert twice(user(ORDER)) == [[ORDER], [ORDER]]
 
 
-def test_a_user_who_says_it_again_shows_that_it_was_missed() -> None:
-    again = "I said that main must never be pushed to!"
+@pytest.mark.parametrize("again", ["I said that main must never be pushed to!", ORDER])
+def test_a_user_who_says_it_again_shows_that_it_was_missed(again: str) -> None:
     found = only(compacted([user(ORDER)], [summary()], [said("Pushed."), user(again)]))
     [finding] = found.findings
     assert [(one.how, one.call, one.text) for one in finding.later] == [("said again", 3, again)]
