@@ -442,6 +442,31 @@ def test_of_another_summary_the_orders_and_the_users_words_stand_under_their_tit
     assert group(later(first, user("Go on with hall 5.")), Group.EARLIER) == found
 
 
+def test_of_another_summary_what_the_user_says_in_the_same_words_is_left_out() -> None:
+    told = [f"Mend the pump {i} of hall 4 today and tell me what it was" for i in range(5)]
+    quoted = "".join(f'   - "{one}"\n' for one in told)
+    foreign = f"6. All User Messages:\n{quoted}\n7. Notes:\n"
+    again = later(foreign, *map(user, told[:4]))
+    assert group(again, Group.EARLIER) == ["- 6. All User Messages:", f'  "{told[4]}"']
+    assert group(later(foreign, *map(user, told)), Group.EARLIER) == []
+
+
+def test_of_another_summary_a_protocol_and_instructions_are_quoted() -> None:
+    tasks = "".join(f"   - Mend the pump {i} of hall 4 as the plan says it\n" for i in range(5))
+    close = "Session close protocol (git add, sync, git push) after all tasks complete"
+    foreign = (
+        f"7. Pending Tasks:\n{tasks}   - {close}\n"
+        "\n## Key Instructions\n\n- The tests run with `make check`.\n"
+        "\n## Next Steps\n\n- Mend the valve.\n"
+    )
+    assert group(later(foreign, user("Go on.")), Group.EARLIER) == [
+        "- 7. Pending Tasks:",
+        f"  {close}",
+        "- ## Key Instructions",
+        "  The tests run with `make check`.",
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
