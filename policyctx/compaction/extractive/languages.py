@@ -88,7 +88,14 @@ ENGLISH = Language(
         """i don't|i do not|i dont|we don't|we do not|we dont|they don't|they do not|you don't
         |you do not|you dont|which don't|that don't|it only|it never|it always|is only|are only
         |is always|are always|is never|are never|i never|i should|should i|should we|not only
-        |don't worry|don't know|don't you|never mind|don't think|i only"""
+        |don't worry|don't know|don't you|never mind|don't think|i only|don't exist|don't seem
+        |don't understand|don't remember|they always|they never|i always|as always|has always
+        |have always|was always|were always|has never|have never|had never|was never|were never
+        |i've never|almost always|almost never|at least it|at least now|at least that|at least i
+        |every time i|every time it|every time we|whenever i|whenever it|must have been
+        |must be a bug|should work|should be fine|you should be able|only happens|only works
+        |only seems|only problem|only issue|only question|only reason|only difference
+        |i remember|can't remember"""
     ),
     revisions=_words(
         """now|actually|instead|rather|please|then|make it|make that|change|changed|update|updated
