@@ -12,7 +12,7 @@ import policyctx
 
 PACKAGE = Path(policyctx.__file__).parent
 # Folders and modules of the package that read no message.
-WITHOUT_MESSAGES = ("tokens", "planning", "store", "compaction", "turns", "recipes")
+WITHOUT_MESSAGES = ("tokens", "planning", "store", "compaction", "turns", "recipes.py")
 FIELDS = frozenset({"role", "content", "tool_calls"})
 # Functions and methods that read the field whose name is their first argument.
 READERS = frozenset({"get", "pop", "setdefault", "itemgetter"})

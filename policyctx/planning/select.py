@@ -16,6 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush, merge
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -126,7 +127,7 @@ class Recency:
         self._group_of: dict[int, RecentGroup] = {}
         # The candidates of each message with calls, by their group: a reply may have a thousand.
         self._batches: defaultdict[int, defaultdict[RecentGroup, list[int]]]
-        self._batches = defaultdict(lambda: defaultdict(list))
+        self._batches = defaultdict(partial(defaultdict, list))
 
     def add(self, position: int, treatment: Treatment, keep_recent: KeepRecent) -> None:
         """Count a candidate whose treatment has this `keep_recent`."""
