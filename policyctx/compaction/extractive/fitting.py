@@ -13,10 +13,7 @@ from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.said import (
-    Quote,
-    weight_of,
-)
+from policyctx.compaction.extractive.said import Quote, weight_of
 from policyctx.compaction.extractive.texts import CUT, NAME, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
