@@ -877,3 +877,40 @@ def test_a_call_that_waits_brings_no_earlier_call_of_its_id_back(
     assert found[-3:] == full[-3:]
     assert "question 0" not in str(found)
     assert left_of(live, full, shape) == found
+
+
+@in_all_shapes
+def test_the_first_words_are_the_same_after_a_list_without_its_beginning_lost_some(
+    shape: str, tmp_path: Path
+) -> None:
+    """That list begins with words that a summary replaced in the whole one."""
+    one_round = len(ROUNDS[shape](0))
+    compiled = policy(f"""\
+        items: {{user_message: {{offload: true, keep_recent: 2}}}}
+        min_chars: 0
+        store: {{sync: never}}
+        steps:
+          - {{name: old, do: drop, select: {{types: [user_message]}}}}
+          - name: compact
+            do: compact
+            when: {{messages: {{over: {2 * one_round}}}}}
+            compaction:
+              keep_recent: {{messages: {one_round}}}
+              keep_first: 1
+              summary: {{must_shrink_to: false}}
+        """)
+    live = opened(compiled, tmp_path, shape)
+    [first, *_], [hint, *_] = ROUNDS[shape](9), ROUNDS[shape](8)
+    full = [first, *ROUNDS[shape](0), hint]
+    live.apply(list(full))
+    full += ROUNDS[shape](1)
+    assert live.apply(list(full)).compacted
+    full += ROUNDS[shape](2)[:1]
+    [dropped] = live.apply(full[full.index(hint) :]).plan.new
+    assert dropped.item.text == "question 8"
+    new = live.apply(list(full)).plan.new
+    assert [one.item.text for one in new] == ["question 0"]
+    left_before_decisions(live, full, shape)
+    full += ROUNDS[shape](2)[1:]
+    live.apply(list(full))
+    left_before_decisions(live, full, shape)

@@ -299,7 +299,8 @@ def taken_out(
     words were when something that was dropped later is missing, and more is missing than is there,
     unless the list ends before all that is missing; see `_ends_early`. What was `summarised` is in
     no list and tells nothing. Neither does what was dropped on arrival: it may be missing in the
-    caller's own list too.
+    caller's own list too. Nor do words that began a list without its beginning,
+    if this list begins with words that began one: they may be equal ones that it has.
     """
     decided = (ledger.entries[key] for key in ledger.drops if key not in summarised)
     dropped = [entry for entry in decided if entry.action.leaves_nothing]
@@ -313,12 +314,18 @@ def taken_out(
     present.update(identities.key(i)[:3] for i in known)
     missing = {e.key: e for e in dropped if present[e.key[:3]] < e.alike}
     on_arrival = {step.name for step in policy.steps("arrival")}
-    telling = [entry for entry in missing.values() if entry.step not in on_arrival]
+    first = identities.key(0)[:3] if items else ()
+    is_whole = any(e.key == (*first, 0) and e.behind == "" for e in dropped)
+    telling = [
+        entry
+        for entry in missing.values()
+        if entry.step not in on_arrival and not (is_whole and _was_cut_off(entry))
+    ]
     said_since: list[LedgerEntry] = []
     unsure: list[LedgerEntry] = []
     for entry in dropped:
         if entry.key in missing:
-            if entry.step not in on_arrival:
+            if entry in telling:
                 said_since += unsure
                 unsure.clear()
         elif entry.key.tool_use_id is None:
@@ -331,10 +338,15 @@ def taken_out(
     outermost = [i for i, item in enumerate(items) if item.inside is None]
     keys = [identities.key(i) for i in outermost]
     last = [items[i].message for i in outermost[-2:]]
-    is_whole = len(set(last)) == len(last)
-    if _ends_early(keys, ledger, telling, said_since, ends_with_message=is_whole):
+    is_message = len(set(last)) == len(last)
+    if _ends_early(keys, ledger, telling, said_since, ends_with_message=is_message):
         return found
     return found.union(entry.key for entry in said_since)
+
+
+def _was_cut_off(entry: LedgerEntry) -> bool:
+    """Return whether words began a list without its beginning, where equal ones had been before."""
+    return entry.behind == "" and entry.key.tool_use_id is None and entry.key.occurrence > 0
 
 
 def identified(
