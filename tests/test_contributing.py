@@ -150,3 +150,21 @@ def test_a_worked_diff_applies_and_its_test_passes(
         assert (run.returncode, run.stderr) == (0, ""), why
     run = run_tests(project, *own, *run_too)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.slow
+def test_the_worked_diffs_pass_the_linter_and_the_type_checker(tmp_path: Path) -> None:
+    files = [file for diff in DIFFS for file in files_of(diff)]
+    project = copy_of_project(tmp_path, files, ())
+    for diff in DIFFS:
+        applied(diff, project, *files_of(diff))
+    own = sorted({file for file in files if file.endswith(".py")})
+    for command in (["ruff", "format", "--check"], ["ruff", "check"], ["mypy"]):
+        run = subprocess.run(
+            [sys.executable, "-m", *command, *own],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stdout + run.stderr

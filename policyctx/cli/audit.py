@@ -32,8 +32,8 @@ _KINDS = {
     PointKind.TASK: "tasks",
     PointKind.FILE: "files",
 }
-_COLUMNS = ("session", "before call", "replaced", *_KINDS.values(), "shown later")
-_NAME, _QUOTE, _FEW, _FEW_LATER = 44, 300, 12, 3
+_COLUMNS = ("session", "before call", "replaced", *_KINDS.values(), "again later")
+_NAME, _QUOTE, _FEW, _FEW_VALUES, _FEW_LATER = 24, 300, 12, 3, 3
 
 
 def _summary(by: str) -> str:
@@ -65,7 +65,10 @@ def audit(
         ),
     ] = "",
     every: Annotated[
-        bool, typer.Option("--all", help=f"Quote all that is missing, not only {_FEW} for each.")
+        bool,
+        typer.Option(
+            "--all", help=f"Quote all that is missing, not only {_FEW} for each compaction."
+        ),
     ] = False,
     jobs: Jobs = 1,
     in_part: Partial = False,
@@ -103,16 +106,41 @@ def audit(
 def _print(out: Console, sessions: Sequence[AuditedSession], *, every: bool) -> None:
     if not sessions:
         return
+    out.print(_verdict(sessions), soft_wrap=True)
+    out.print()
+    out.print("Missing / all before each compaction:")
     rows = [_row(of, one) for of in sessions for one in of.compactions]
     out.print(table(_COLUMNS, rows, numeric={*_COLUMNS[1:]}))
     out.print()
     for of in sessions:
         for one in of.compactions:
             if one.findings:
-                out.print(f"{of.name}, compaction before call {one.call}{_time(one.at)}:")
+                name = f"{of.name} in {of.project}" if of.project else of.name
+                compaction = f"compaction before call {one.call}{_time(one.at)}"
+                out.print(f"{name}, {compaction}:", soft_wrap=True)
                 for line in _quotes(one, every=every):
                     out.print(line, soft_wrap=True)
                 out.print()
+
+
+def _verdict(sessions: Sequence[AuditedSession]) -> str:
+    """Return what all compactions lost, in one sentence."""
+    sums = _sums(sessions)
+    sealed, missed = sums["unreadable"], sums["missed"]
+    readable = sums["compactions"] - sealed
+    compactions = counted(readable, "compaction")
+    if not readable:
+        return f"no summary of {counted(sealed, 'compaction')} can be read"
+    others = f"; {sealed:,} more cannot be read" if sealed else ""
+    lossy = sum(bool(one.findings) for of in sessions for one in of.compactions)
+    if not lossy:
+        return f"nothing is missing after {compactions}{others}"
+    lost = ", ".join(counted(number, kind) for kind, number in sums["missing"].items() if number)
+    return f"{lossy:,} of {compactions} lost something: {lost}{_again(missed)}{others}"
+
+
+def _again(missed: int) -> str:
+    return f"; {missed or 'none'} of them came up again later"
 
 
 def _row(of: AuditedSession, one: AuditedCompaction) -> tuple[object, ...]:
@@ -134,10 +162,10 @@ def _quotes(one: AuditedCompaction, *, every: bool) -> Iterator[str]:
 
 def _quote(one: Finding) -> Iterator[str]:
     state = f" ({one.state})" if one.state else ""
-    values = f"; missing: {', '.join(one.values)}" if one.values else ""
-    yield shortened(f"  {one.kind}, call {one.call}{_time(one.at)}: {one.text}{state}", _QUOTE) + (
-        shortened(values, _QUOTE)
-    )
+    quote = shortened(f"  {one.kind}, call {one.call}{_time(one.at)}: {one.text}{state}", _QUOTE)
+    more = f" and {len(one.values) - _FEW_VALUES} more" if len(one.values) > _FEW_VALUES else ""
+    values = ", ".join(shortened(value, _QUOTE) for value in one.values[:_FEW_VALUES])
+    yield f"{quote}; missing: {values}{more}" if values else quote
     for later in one.later[:_FEW_LATER]:
         how = "" if later.how == "before" else f", {later.how}"
         yield shortened(f"    later, call {later.call}{how}: {later.text}", _QUOTE)
@@ -169,8 +197,8 @@ def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
                 f"{sums['missing'][kind]:,} of {sums['points'][kind]:,} {name}"
                 for kind, name in _KINDS.items()
             )
-            shown = f"later turns show {sums['missed']:,} of them"
-            yield f"{format_}: {counted(made - sealed, 'compaction')}; missing: {lost}; {shown}"
+            again = _again(sums["missed"]) if any(sums["missing"].values()) else ""
+            yield f"{format_}: {counted(made - sealed, 'compaction')}; missing: {lost}{again}"
         if sealed:
             others = f"{sums['beside']:,} of {sums['unreadable_points']:,}"
             yield (
@@ -178,7 +206,7 @@ def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
                 " orders, values, tasks and files are in the request without it"
             )
     if without:
-        yield f"no compaction in {counted(without, 'session')}"
+        yield f"no compaction with a call after it in {counted(without, 'session')}"
 
 
 def _by_client(

@@ -87,6 +87,8 @@ def claude_code(
     load_policy(policy)
     command = _command(policy, root, project=project)
     _edit(path, lambda text: settings.installed(text, command, compaction=without is None), yes=yes)
+    if without is not None:
+        forget_compactions()
     if project and shutil.which("policyctx-hook") is None:
         typer.echo("policyctx-hook is not on the PATH; the project's command needs it there")
 

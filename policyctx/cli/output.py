@@ -177,11 +177,12 @@ def _cell(value: object) -> Text:
 def json_text(value: object, *, indent: int | None = 2) -> str:
     """Return JSON that any reader takes and any terminal shows.
 
-    What UTF-8 cannot carry is escaped, and so is every control or hidden character.
+    What the encoding of stdout cannot carry is escaped, and so is every control or hidden
+    character.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent).translate(_JSON_ESCAPES)
     try:
-        text.encode()
+        text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         return json.dumps(value, indent=indent)
     return text

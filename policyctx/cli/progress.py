@@ -289,9 +289,9 @@ def _left(so_far: Progressed[T]) -> Iterator[str]:
     if so_far.is_interrupted:
         yield f"interrupted: {so_far.files} of {so_far.of_files} files are done"
     elif not so_far.results and not so_far.failures:
-        yield "error: nothing to replay: no recording was found"
+        yield "error: no recording was found"
     elif so_far.calls == 0 and not so_far.failures:
-        yield "error: nothing to replay: no recording has a call of a model"
+        yield "error: no recording has a call of a model"
 
 
 _LISTED = 20

@@ -183,6 +183,8 @@ def _summary(whole: Figures, so_far: Progressed[Any], prices: PricesOf) -> Itera
     yield from net_lines(whole)
     yield from _prices(whole, prices)
     yield from _untouched(whole)
+    for why, number in sorted(whole.unmarked.items()):
+        yield f"unmarked  {counted(number, 'call')}: {why}"
     for contradiction in contradicting(whole):
         yield f"hint      {contradiction}"
     for what, number in sorted(whole.not_understood.items()):
@@ -409,6 +411,7 @@ def figures_report(figures: Figures) -> dict[str, Any]:
         "calls_with_assumed_ttl": figures.ttl_assumed,
         "calls_with_tier": dict(figures.tiers),
         "calls_with_assumed_window": dict(figures.assumed_windows),
+        "calls_without_markers": dict(figures.unmarked),
         "contradictions": contradicting(figures),
         "checks": {name: _check(figures.checks, name) for name in figures.checks.formats},
         "records": figures.records,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
 
 from policyctx.definitions.items import Item, Message
 from policyctx.messages.reading import items_of, listed
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT
 from policyctx.policy.models.compaction import FileSource
 from policyctx.policy.models.rules import LineFields
 
@@ -25,6 +26,8 @@ _PATCHED = re.compile(
 _PATH_FIELD = re.compile(r"(?:path|file|file_?name)$", re.IGNORECASE)
 _FILE_PATH = re.compile(r"(?!\w+://)[^\r\n]{0,300}[^\s/\\.]\.\w{1,8}")
 _READS = re.compile(r"read|view|open|cat|show|get|fetch|load", re.IGNORECASE)
+# OpenAI's tools that a client runs; none has the path of a file that it reads.
+_BUILT_IN_TOOLS = {kind.removesuffix("_call") for kind in INPUT_FIELDS.keys() - {*OF_TEXT}}
 # A shorter text of an edit says too little about its place.
 _LEAST_TEXT = 8
 
@@ -186,20 +189,19 @@ def _number(given: Mapping[str, Any], names: Sequence[str] | None) -> int | None
 
 
 def unknown_readers(
-    messages: Sequence[Message],
-    reads_file: Callable[[str], PathFields | None],
-    shapes: Shapes = BUILT_IN,
+    messages: Sequence[Message], tools: FileTools, shapes: Shapes = BUILT_IN
 ) -> dict[str, str]:
     """Return the tools that may read files although nothing says so, with the field of the path.
 
     Those are the tools that are called with a path to a file, as far as the field's name and its
-    value tell. Tools whose name says that they read come first.
+    value tell. Tools whose name says that they read come first. Those that are known to work on
+    files are left out, and so are OpenAI's built-in tools.
     """
     found: dict[str, str] = {}
     for item in (call for message in listed(messages) for call in _calls(message, shapes)):
-        if not item.tool or item.tool in found:
+        if not item.tool or item.tool in found or item.tool in _BUILT_IN_TOOLS:
             continue
-        if not reads_file(item.tool):
+        if not any(tools.path_fields(item.tool, source) for source in get_args(FileSource)):
             given = item.input
             found.update((item.tool, name) for name in given if _is_path(name, given[name]))
     return dict(sorted(found.items(), key=lambda pair: not _READS.search(pair[0])))

@@ -125,22 +125,25 @@ def is_compacted(session_id: str) -> bool:
 def claim_compaction(session_id: str) -> int | None:
     """Return the bytes of the transcript at the compaction that is remembered; None for none.
 
-    It is forgotten: of several processes one gets it.
+    It is forgotten: of several processes one gets it. 0 if a killed process left it broken.
     """
     path = _compaction_file(session_id)
     try:
-        number = int(_text(path))
+        number = _read(path)
         os.unlink(path)
-    except (OSError, ValueError):
+    except OSError:
         return None
-    return number
+    try:
+        return int(number)
+    except ValueError:
+        return 0
 
 
 def forget_compactions() -> None:
     """Remove what is remembered of compactions; a failure is ignored."""
     with contextlib.suppress(OSError):
         for name in os.listdir(_cache_folder()):
-            if name.endswith(_COMPACTED):
+            if _COMPACTED in name:  # a killed process leaves more behind it
                 os.unlink(f"{_cache_folder()}/{name}")
 
 

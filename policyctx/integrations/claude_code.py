@@ -144,15 +144,15 @@ def _remember_compaction(event: Event) -> None:
 
     try:
         size = os.path.getsize(event["transcript_path"])
-        mark_compaction(str(event.get("session_id")), size)
-    except OSError as error:
+        mark_compaction(session_id_of(event), size)
+    except (OSError, _LeftAloneError) as error:
         _report(f"what the summary lacks is not added: {_reason(error)}")
 
 
 def _is_compacted(event: Event) -> bool:
     from policyctx.integrations.arrival_bounds import is_compacted  # noqa: PLC0415 - see above
 
-    return is_compacted(str(event.get("session_id")))
+    return is_compacted(session_id_of(event))
 
 
 def _new_output(event: Event, options: Options) -> PlainValue:

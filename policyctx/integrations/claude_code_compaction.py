@@ -30,13 +30,13 @@ from policyctx.definitions.items import Message, written_by
 from policyctx.integrations.arrival_bounds import claim_compaction, mark_compaction
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.readers.claude_code import as_text, is_of_user
-from policyctx.replay.readers.values import mapping, objects, word
+from policyctx.replay.readers.values import mapping, objects, texts, word
 from policyctx.tokens.counter import counter_for
 
 # Characters that are kept of each end of a result.
 _END = 400
-# Bytes of a line that is read; in a longer one is a picture or a large result.
-_LONGEST_LINE = 4 << 20
+# Bytes of a line that is read. One with several pictures is shorter.
+_LONGEST_LINE = 16 << 20
 
 
 class Line(NamedTuple):
@@ -63,10 +63,12 @@ class Transcript:
     """A conversation of Claude Code, as its file has it now."""
 
     def __init__(self, path: str) -> None:
-        """Read the file. Raises `OSError`."""
+        """Read the file. Raises `OSError`, also for what is no file."""
         self.path = path
         self._links: dict[str, str] = {}
         """By uuid, the uuid of the record that one follows."""
+        self._kept: frozenset[str] = frozenset()
+        """The uuids of what the newest compaction left behind its summary."""
         found = list(self._lines())
         alive = self._alive(found)
         self.lines = [line for line in found if _is_kept(line, alive)]
@@ -82,18 +84,25 @@ class Transcript:
         return points_of(History([line.message for line in self.lines]))
 
     def since_summary(self, behind: int = 0) -> Since | None:
-        """Return what is there from the newest summary on; None without one.
+        """Return what is there from the newest summary on, and what it kept; None without one.
 
         `behind` is the byte of the file from which on it is looked for.
         """
         starts = [i for i, one in enumerate(self.lines) if one.is_summary and one.byte >= behind]
         if not starts:
             return None
-        new = self.lines[starts[-1] :]
+        kept = (line for line in self.lines[: starts[-1]] if line.uuid in self._kept)
+        new = chain(kept, self.lines[starts[-1] :])
         return Since(starts[-1], [text for line in new for text in _texts(line.message)])
+
+    def is_answered(self, behind: int) -> bool:
+        """Return whether the agent has said something from a byte of the file on."""
+        return any(one.message["role"] == "assistant" for one in self.lines if one.byte >= behind)
 
     def _lines(self) -> Iterator[Line]:
         before, byte = "", 0
+        if not Path(self.path).is_file():  # to open a pipe would wait
+            raise FileNotFoundError(f"{self.path} is no file")
         with Path(self.path).open("rb") as file:
             for number, raw in enumerate(file, 1):
                 record, begin = _record(raw), byte
@@ -101,10 +110,15 @@ class Transcript:
                 if record.get("isSidechain") is True or not record:
                     continue
                 uuid, parent = word(record.get("uuid")), word(record.get("parentUuid"))
-                is_cut = record.get("subtype") == "compact_boundary"
-                # A compaction begins a new tree behind what was before it.
-                self._links[uuid] = parent or (before if is_cut or _is_summary(record) else "")
-                before = uuid or before
+                if is_cut := record.get("subtype") == "compact_boundary":
+                    self._kept = frozenset(_kept_by(record))
+                # A compaction begins a new tree behind what was before it; a record whose parent
+                # is not there, such as one that was half written, follows the one before it.
+                if uuid:
+                    follows = parent or is_cut or _is_summary(record)
+                    known = parent if parent in self._links else before
+                    self._links[uuid] = known if follows else ""
+                    before = uuid
                 if (message := _message(record)) is not None:
                     yield Line(message, number, begin, uuid, _is_summary(record))
 
@@ -126,6 +140,11 @@ def _record(raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _kept_by(boundary: Mapping[str, Any]) -> list[str]:
+    kept = mapping(mapping(boundary.get("compactMetadata")).get("preservedMessages"))
+    return texts(kept.get("uuids"))
 
 
 def _is_summary(record: Mapping[str, Any]) -> bool:
@@ -222,9 +241,12 @@ def missing(event: Mapping[str, Any], policy: str) -> str:
     if before is None or settings is None:
         return ""
     transcript = _transcript(event)
-    since = transcript.since_summary(behind=before)
+    # A summary is written before the agent goes on; by then it may be before the mark.
+    is_late = transcript.is_answered(before)
+    since = transcript.since_summary(0 if is_late else before)
     if since is None:
-        mark_compaction(session_id, before)  # the summary is not in the transcript yet
+        if not is_late:
+            mark_compaction(session_id, before)
         return ""
     points = [one for one in transcript.points() if one.message < since.start]
     reminded = after_compaction(points, transcript.newest(since.start), transcript.path)

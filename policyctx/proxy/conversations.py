@@ -566,4 +566,4 @@ def _close(one: ProxyConversation) -> None:
         try:
             session.close()
         except PolicyctxError as error:
-            _log.warning("session %s: no index was written: %s", one.name, type(error).__name__)
+            _log.warning("session %s: no index was written: %s", one.name, error)

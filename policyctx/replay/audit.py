@@ -237,7 +237,9 @@ class _LaterTurns:
             else HistoryPoint(PointKind.VALUE, point.text, point.message, (*lacked,))
         )
         for one in self._said:
-            is_later = one.message > position and one.text != point.text
+            # The same words before the compaction say nothing more.
+            is_new = one.message >= end or one.text != point.text
+            is_later = one.message > position and is_new
             if is_later and (is_on_the_same(about, one.text) or is_on_the_same(point, one.text)):
                 how: How = "before" if one.message < end else "said again"
                 yield Later(how, self._at[one.message], one.text)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.pricing.dollars import CallPrices
+from policyctx.replay.audit import AuditedCompaction
 from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.recording import SYSTEM_AND_NEWEST, Anew, ClientLayout, SummedBill
 from policyctx.replay.regret.strings import Range
@@ -294,8 +295,12 @@ class SimulatedSession:
     """What no reader knows the meaning of: how often, by what it is."""
     warnings: Mapping[str, int] = field(default_factory=Counter)
     """What could not be done, and how often."""
+    unmarked: Mapping[str, int] = field(default_factory=Counter)
+    """Why `breakpoints: auto` would set no marker, and in how many calls."""
     items: tuple[SeenItem, ...] = ()
     """What was said, where the replay was asked to keep it."""
+    audited: tuple[AuditedCompaction, ...] = ()
+    """What the recording's own compactions lost, where the replay was asked to keep texts."""
 
     @property
     def is_edited(self) -> bool:

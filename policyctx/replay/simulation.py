@@ -6,7 +6,7 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
@@ -28,6 +28,7 @@ from policyctx.policy.models.steps import Store
 from policyctx.policy.values import Share
 from policyctx.pricing.dollars import CallPrices, prices_of
 from policyctx.pricing.rows import row_of
+from policyctx.replay.audit import audited
 from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.captions import first_words, why_untouched
 from policyctx.replay.common import Common
@@ -253,11 +254,12 @@ def walked(
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
     stamps no time passes. No model is asked for a summary: the text alone makes it. With an
-    `excerpt` so many characters of each item are kept in `items`. Windows and
-    `prices` that the policy does not set are those of the recorded language models. The session can
-    be priced under `layouts`, beside the breakpoints that are sent. `common` has what other replays
-    of the same recording found. Raises `MessagesError` for a recording whose messages are none, and
-    `StoreError` as the policy's `on_failure` says.
+    `excerpt` so many characters of each item are kept in `items`; unless it is 0, the compactions
+    of the recording itself are audited. Windows and `prices` that the policy does not set are those
+    of the recorded language models. The session can be priced under `layouts`, beside the
+    breakpoints that are sent. `common` has what other replays of the same recording found. Raises
+    `MessagesError` for a recording whose messages are none, and `StoreError` as the policy's
+    `on_failure` says.
     """
     terms = terms_of(recording.calls, policy.model, prices)
     sized = _sized(policy, terms)
@@ -344,6 +346,8 @@ class _Simulation:
         self._types: dict[str, TypeTokens] = {}
         self._fired: dict[str, StepUse] = {step.name: StepUse() for step in policy.all_steps}
         self._warnings: Counter[str] = Counter()
+        self._unmarked: Counter[str] = Counter()
+        """Why no marker would be set, by calls."""
         self._summaries: list[SummaryCall] = []
         self._outputs: list[int] = []
         """Tokens of each reply that calls a tool."""
@@ -390,6 +394,11 @@ class _Simulation:
         seconds = perf_counter() - began
         if result.warnings:
             self._warnings.update(result.warnings)
+        if self._policy.places_breakpoints:
+            asked = replace(request, takes_markers=None)
+            conversation, is_marked = result.plan.conversation, bool(call.marks)
+            if why := asked.why_unmarked(conversation, context, is_marked=is_marked):
+                self._unmarked[why] += 1
         removals = list(timeline.note(number, result.plan, result.compaction))
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
@@ -460,7 +469,9 @@ class _Simulation:
             not_prompt=recording.not_prompt,
             not_understood=recording.not_understood,
             warnings=self._warnings,
+            unmarked=self._unmarked,
             items=tuple(self._items),
+            audited=audited(recording, path).compactions if self._excerpt else (),
         )
 
     def _observe(self, usage: Usage | None, whole: int, edited: int) -> None:

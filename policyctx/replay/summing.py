@@ -468,6 +468,8 @@ class Figures:
         lambda s: s.session.not_understood, _counts, none=dict
     )
     warnings: Mapping[str, int] = _figure(lambda s: s.session.warnings, _counts, none=dict)
+    unmarked: Mapping[str, int] = _figure(lambda s: s.session.unmarked, _counts, none=dict)
+    """Why `breakpoints: auto` would set no marker, and in how many calls."""
 
     @property
     def saved(self) -> float:

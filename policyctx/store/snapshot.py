@@ -168,6 +168,8 @@ class Snapshots:
         except OSError as error:
             if error.errno not in NOT_A_STORE_FILE:
                 raise
+            if not str(error.filename or path).endswith(path):
+                return None, ""  # behind a folder that is a link nothing is written
             found = None
         harm = (
             ""

@@ -347,7 +347,7 @@ class Compacting:
         if not self._settings.restore.max_files:
             return
         messages = [*self._before, *self._rest]
-        found = unknown_readers(messages, self._policy.path_fields, self._shapes)
+        found = unknown_readers(messages, self._policy, self._shapes)
         if not found:
             return
         tool, field = next(iter(found.items()))

@@ -239,7 +239,8 @@ class Memory:
         """
         if not known.conversation.policy.places_breakpoints:
             return Breakpoints()
-        if why := request.why_unmarked(known):
+        is_marked = bool(known.marked)
+        if why := request.why_unmarked(known.conversation, known.given, is_marked=is_marked):
             return Breakpoints.none(why)
         if self.placing is None or self.placing.known is not known:
             self.placing = Placing(known, self.placing)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from policyctx.definitions.items import Message
 from policyctx.messages.markers import blocks_of_tools, has_schemas
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import takes_markers_of
-from policyctx.turns.known_list import KnownList
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,17 @@ class Request:
             reads_once=self.reads_once and known.reads_once,
         )
 
-    def why_unmarked(self, known: KnownList) -> str:
+    def why_unmarked(
+        self, conversation: Conversation, given: Sequence[Message], *, is_marked: bool
+    ) -> str:
         """Return why no marker is set in a list that is sent with this request; empty if any may.
 
         No message may be of an API without markers. Of dicts, only OpenAI's lists begin with the
-        system, and only OpenAI's tools are functions.
+        system, and only OpenAI's tools are functions. `is_marked` says whether the caller has set
+        markers in the list.
         """
-        reading, given, tools = known.conversation.reading, known.given, blocks_of_tools(self.tools)
-        name = self.model or known.conversation.policy.model.name
+        reading, tools = conversation.reading, blocks_of_tools(self.tools)
+        name = self.model or conversation.policy.model.name
         why = ""
         if self.takes_markers is False:
             why = "the API of the request takes none"
@@ -77,7 +82,7 @@ class Request:
         elif not (
             said
             or reading.shows_markers
-            or known.marked
+            or is_marked
             or isinstance(self.system, list | tuple)
             or has_schemas(tools or ())
         ):

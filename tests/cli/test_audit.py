@@ -84,34 +84,57 @@ def test_the_table_the_quotations_and_the_totals(tmp_path: Path) -> None:
     printed = policyctx("audit", file)
     assert printed.returncode == 3
     assert printed.stdout.splitlines() == [
-        "session  before call  replaced  orders  values  tasks  files  shown later",
+        "1 of 1 compaction lost something: 1 order; 1 of them came up again later",
+        "",
+        "Missing / all before each compaction:",
+        "session  before call  replaced  orders  values  tasks  files  again later",
         "a.jsonl            3         4     1/1     0/1    0/0    0/0            1",
         "",
-        "a.jsonl, compaction before call 3, 2026-11-01 14:06:",
+        "a.jsonl in /srv/app, compaction before call 3, 2026-11-01 14:06:",
         "  order, call 1, 2026-11-01 14:01: Never push to main.",
         "    later, call 4, said again: I said never push to main!",
         "",
         "claude-code: 1 compaction; missing: 1 of 1 orders, 0 of 1 values, 0 of 0 tasks, 0 of 0"
-        " files; later turns show 1 of them",
+        " files; 1 of them came up again later",
     ]
+
+
+def test_the_first_line_says_what_all_sessions_lost(tmp_path: Path) -> None:
+    ports = ["The port is 8081.", "The port of the tests is 9091."]
+    lost = claude(tmp_path / "a.jsonl", *ports, summary="Went on.")
+    kept = claude(tmp_path / "b.jsonl", ORDER, summary=ORDER)
+    printed = policyctx("audit", lost, kept, codex(tmp_path / "rollout.jsonl"))
+    assert printed.stdout.splitlines()[0] == (
+        "1 of 2 compactions lost something: 2 exact values; none of them came up again"
+        " later; 1 more cannot be read"
+    )
+
+
+def test_many_values_are_counted_and_none_is_cut(tmp_path: Path) -> None:
+    names = [f"src/part_{number}/module_{number}.c" for number in range(1, 7)]
+    file = claude(tmp_path / "a.jsonl", f"Read {' '.join(names)} please.", summary="Went on.")
+    assert f"; missing: {', '.join(names[:3])} and 3 more\n" in policyctx("audit", file).stdout
 
 
 def test_a_summary_that_has_everything_ends_with_0(tmp_path: Path) -> None:
     file = claude(tmp_path / "a.jsonl", ORDER, summary="Pushing to main is never allowed.")
     printed = policyctx("audit", file)
     assert (printed.returncode, printed.stderr) == (0, "")
+    assert printed.stdout.splitlines()[0] == "nothing is missing after 1 compaction"
     assert "0 of 1 orders" in printed.stdout
 
 
 def test_sessions_without_a_compaction_are_counted(tmp_path: Path) -> None:
     printed = policyctx("audit", claude(tmp_path / "a.jsonl", ORDER))
-    assert (printed.returncode, printed.stdout) == (0, "no compaction in 1 session\n")
+    said = "no compaction with a call after it in 1 session\n"
+    assert (printed.returncode, printed.stdout) == (0, said)
 
 
 def test_an_encrypted_summary_is_unreadable(tmp_path: Path) -> None:
     printed = policyctx("audit", codex(tmp_path / "rollout.jsonl"))
     assert printed.returncode == 0
-    assert printed.stdout.splitlines()[1].split()[3:] == ["?/1", "?/1", "?/0", "?/0", "unreadable"]
+    assert printed.stdout.splitlines()[0] == "no summary of 1 compaction can be read"
+    assert printed.stdout.splitlines()[4].split()[3:] == ["?/1", "?/1", "?/0", "?/0", "unreadable"]
     assert printed.stdout.splitlines()[-1] == (
         "codex: 1 compaction with an unreadable summary; 1 of 2 orders, values, tasks and files"
         " are in the request without it"

@@ -86,6 +86,22 @@ def test_hidden_characters_in_json_are_escaped_and_keep_their_meaning(
     assert json.loads(shown) == {"said": HIDDEN}
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_json_keeps_each_character_whatever_the_encoding_of_stdout_is(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "said.json"
+    said = "caf\u00e9 \u2013 \u4e2d \U0001f469"
+    file.write_text(json.dumps([{"role": "user", "content": said}]), encoding="utf-8")
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    policy = tmp_path / "p.yaml"
+    policy.write_text(f"apiVersion: policyctx/v1\nname: p\ndescription: {said}\n", encoding="utf-8")
+    shown = tmp_path / "shown"
+    run = policyctx("show", policy, "--json", stdout=shown)
+    assert run.returncode == 0
+    assert said in str(json.loads(shown.read_text(encoding)))
+
+
 def test_joiners_of_scripts_and_emoji_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     text = "\u0645\u06cc\u200c\u062e \U0001f469\u200d\U0001f52c"
     console().print(text)

@@ -103,7 +103,7 @@ def test_recordings_without_a_call_are_an_error(command: tuple[str, ...], tmp_pa
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     run = policyctx(*command, path)
     assert run.returncode == 1
-    assert run.stderr == "error: nothing to replay: no recording has a call of a model\n"
+    assert run.stderr == "error: no recording has a call of a model\n"
 
 
 def test_nothing_is_written(folder: Path, tmp_path: Path) -> None:
@@ -136,6 +136,28 @@ def test_the_csv_option_prints_csv(folder: Path, keep_five: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(run.stdout)))
     assert [row["name"] for row in rows] == ["long.jsonl", "short.jsonl"]
     assert int(rows[0]["tokens_with"]) < int(rows[0]["tokens_without"])
+
+
+def test_a_policy_that_would_set_no_cache_markers_says_why(tmp_path: Path) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
+    chat = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+        {"role": "assistant", "content": "done"},
+    ]
+    path, page = tmp_path / "chat.json", tmp_path / "page.html"
+    path.write_text(json.dumps(chat), encoding="utf-8")
+    run = policyctx("replay", "coding-agent", path, "--report", page)
+    of_system = "the list begins with the system prompt, as only OpenAI's lists do"
+    of_chat = "a message is of an API that takes none"
+    for why in (of_chat, of_system):
+        assert f"unmarked  1 call: {why}\n" in run.stdout
+        assert f"No cache marker would be set once: {why}" in page.read_text(encoding="utf-8")
+    run = policyctx("replay", "coding-agent", path, "--json")
+    assert json.loads(run.stdout)["total"]["calls_without_markers"] == {of_chat: 1, of_system: 1}
+    assert "unmarked" not in policyctx("replay", "context-offload", path).stdout
 
 
 def test_json_and_csv_exclude_each_other(folder: Path) -> None:
@@ -291,7 +313,7 @@ def test_nothing_to_replay_is_an_error(
         (tmp_path / name).write_text("read me", encoding="utf-8")
     run = policyctx(*command, tmp_path, "--json")
     assert run.returncode == 1
-    assert run.stderr.endswith("error: nothing to replay: no recording was found\n")
+    assert run.stderr.endswith("error: no recording was found\n")
     assert len(json.loads(run.stdout)["passed_over"]) == len(names)
 
 

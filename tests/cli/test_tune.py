@@ -137,7 +137,7 @@ def test_a_broken_file_is_listed_and_the_rest_is_tuned(tmp_path: Path) -> None:
 def test_a_folder_without_recordings_is_an_error(tmp_path: Path) -> None:
     run = policyctx("tune", tmp_path)
     assert run.returncode == 1
-    assert "nothing to replay" in run.stderr
+    assert "error: no recording" in run.stderr
 
 
 def test_the_incumbent_is_never_overwritten(tmp_path: Path) -> None:

@@ -132,6 +132,39 @@ def test_a_call_without_a_path_to_a_file_needs_no_warning(
     assert compacted(reading("Find", given), work_dir).warnings == ()
 
 
+@pytest.mark.parametrize("kind", ["update_file", "create_file", "delete_file"])
+def test_the_patches_of_openais_own_tool_are_not_taken_for_reading(
+    kind: str, work_dir: Path
+) -> None:
+    operation = {"type": kind, "path": "port.py", "diff": "@@\n-PORT = 1\n+PORT = 2\n"}
+    items: list[Message] = [
+        user("Move the port."),
+        {"type": "apply_patch_call", "call_id": "a", "operation": operation, "status": "completed"},
+        {"type": "apply_patch_call_output", "call_id": "a", "status": "completed"},
+        SAID,
+    ]
+    result = compacted(items, work_dir)
+    assert result.compacted
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize("tool", ["Edit", "Write"])
+def test_a_tool_that_is_known_to_edit_or_write_is_not_taken_for_reading(
+    tool: str, work_dir: Path
+) -> None:
+    made = policy(f"""\
+        extends: file-readers
+        store: {{sync: never}}
+        compaction: {{restore: {{work_dir: '{work_dir}'}}}}
+        steps: [{{name: summarise, do: compact}}]
+        """)
+    result = Session(made, root=work_dir.parent / "out").apply(
+        [*reading(tool, {"file_path": "port.py"}), user("Go on.")]
+    )
+    assert result.compacted
+    assert result.warnings == ()
+
+
 def test_no_warning_is_given_if_no_file_may_be_restored(work_dir: Path) -> None:
     messages = reading("Read", {"file_path": "port.py"})
     assert compacted(messages, work_dir, max_restore_files=0).warnings == ()

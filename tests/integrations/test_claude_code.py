@@ -335,6 +335,7 @@ def test_nothing_is_written_through_a_link_of_a_hostile_checkout(
         assert run.returncode == 0
         assert list(outside.iterdir()) == []
         assert planted.is_symlink()
+        assert "written anew" not in run.stderr
         assert ("updatedToolOutput" in run.stdout) == is_file, number
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ class Session:
 
     def summarise(self, text: str) -> None:
         self._parent = None
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write('{"type": "file-history-snapshot", "snapshot": {}}\n')
         self.add("system", "", subtype="compact_boundary")
         self.add("user", text, isCompactSummary=True)
 
@@ -227,6 +230,80 @@ def test_lines_that_are_no_records_are_skipped(session: Session) -> None:
     assert ORDER in session.hook("PreCompact", trigger="auto")
 
 
+def test_what_is_before_a_line_that_is_no_record_is_known(session: Session) -> None:
+    uuid = session.add("user", "Use tabs.")
+    lines = session.path.read_text(encoding="utf-8").splitlines(keepends=True)
+    session.path.write_text("".join(lines[:-1]) + f"{lines[-1][:40]}\n", encoding="utf-8")
+    session.rewind(uuid)
+    session.say("Go on.")
+    assert ORDER in session.hook("PreCompact", trigger="auto")
+
+
+def test_what_the_user_says_beside_a_large_picture_is_quoted(session: Session) -> None:
+    picture = {"type": "image", "source": {"type": "base64", "data": "A" * (5 << 20)}}
+    session.add("user", [{"type": "text", "text": "Always use 3 colours."}, picture])
+    session.say("Go on.")
+    text = session.hook("PreCompact", trigger="auto")
+    assert ORDER in text
+    assert "Always use 3 colours." in text
+
+
+def test_what_a_compaction_keeps_behind_its_summary_is_not_missing(session: Session) -> None:
+    kept = session.add("user", "The database listens on port 5433.")
+    session.say(LATER)
+    session.context("SessionStart", source="compact")
+    session.rewind(None)
+    metadata = {"preservedMessages": {"uuids": [kept]}}
+    session.add("system", "", subtype="compact_boundary", compactMetadata=metadata)
+    session.add("user", "The parser was begun.", isCompactSummary=True)
+    text = session.tool()
+    assert VALUE in text
+    assert "5433" not in text
+
+
+def test_a_summary_that_was_written_before_the_session_began_anew_is_compared(
+    session: Session,
+) -> None:
+    session.summarise("The parser was begun.")
+    session.context("SessionStart", source="compact")
+    session.add("assistant", [{"type": "text", "text": "Going on."}])
+    assert VALUE in session.tool()
+    assert session.tool() == ""
+
+
+def test_a_summary_that_never_comes_is_not_waited_for(session: Session) -> None:
+    session.context("SessionStart", source="compact")
+    session.say("Go on.")
+    assert session.tool() == ""
+    assert not is_compacted(session.session_id)
+
+
+@pytest.mark.parametrize("content", ["", "12x", "\udc80"])
+def test_a_mark_that_a_killed_process_left_broken_delivers_once(
+    session: Session, tmp_path: Path, content: str
+) -> None:
+    session.compact("The parser was begun.")
+    [mark] = (tmp_path / "home/.cache/policyctx/arrival").glob("*.compacted")
+    mark.write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert VALUE in session.tool()
+    assert session.tool() == ""
+
+
+def test_a_session_without_an_id_leaves_no_mark(session: Session) -> None:
+    given = session.event("SessionStart", source="compact") | {"session_id": None}
+    run = hook(given)
+    assert ORDER in run.stdout
+    assert "the event has no session_id" in run.stderr
+    assert not is_compacted("None")
+
+
+def test_a_transcript_that_is_a_pipe_is_not_waited_for(session: Session, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    run = hook(session.event("PreCompact") | {"transcript_path": str(tmp_path / "pipe")})
+    assert (run.returncode, run.stdout) == (0, "")
+    assert "is no file" in run.stderr
+
+
 def test_a_folder_that_takes_no_mark_loses_the_delivery_alone(
     session: Session, tmp_path: Path
 ) -> None:
@@ -257,14 +334,17 @@ def test_uninstalling_leaves_nothing(session: Session, tmp_path: Path) -> None:
     assert hooks["SessionStart"][0]["matcher"] == "compact|resume"
     session.context("SessionStart", source="compact")
     assert is_compacted(session.session_id)
+    [mark] = (tmp_path / "home/.cache/policyctx/arrival").glob("*.compacted")
+    mark.with_name(f"{mark.name}.123").touch()  # of a process that was killed
     policyctx("hook", "claude-code", "--uninstall", "--yes")
     assert settings.read_text() == "{}\n"
-    assert not is_compacted(session.session_id)
+    assert not [*mark.parent.glob("*.compacted*")]
 
 
-@pytest.mark.usefixtures("session")
-def test_the_hook_may_be_installed_for_results_alone(tmp_path: Path) -> None:
+def test_the_hook_may_be_installed_for_results_alone(session: Session, tmp_path: Path) -> None:
     settings = tmp_path / "home/.claude/settings.json"
     policyctx("hook", "claude-code", "--install", "--yes")
+    session.compact("The parser was begun.")
     policyctx("hook", "claude-code", "--install", "--yes", "--without", "compaction")
+    assert session.tool() == ""
     assert [*json.loads(settings.read_text())["hooks"]] == ["PostToolUse"]

@@ -87,7 +87,9 @@ def test_a_package_that_is_missing_is_reported(
 @pytest.mark.parametrize("integration", PACKAGES)
 def test_a_package_is_an_extra_and_is_kept_out_of_the_core(integration: str) -> None:
     imported, package, least, extra = REQUIRED[integration]
-    [wanted] = PROJECT["project"]["optional-dependencies"][extra]
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert extra in extras, f"pyproject.toml has no extra {extra}"
+    [wanted] = extras[extra]
     needed = re.sub(r"\[.*?\]", "", wanted)
     assert needed.startswith(f"{package}>=")
     assert needed.startswith(f"{package}>={least},") or integration == "anthropic"
@@ -101,7 +103,8 @@ def test_the_oldest_version_is_tested_and_in_the_table_of_hosts(integration: str
     _, package, least, _ = REQUIRED[integration]
     files = ("tests/integrations/heavy/environments.toml", "scripts/test-oldest")
     tested = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
-    assert re.search(rf"['\"]{package}(\[\w+\])?=={re.escape(least)}(\.\*)?['\"]", tested)
+    pinned = rf"['\"]{package}(\[\w+\])?=={re.escape(least)}(\.\*)?['\"]"
+    assert re.search(pinned, tested), f"{package}=={least} is in neither {' nor '.join(files)}"
     assert f"`{package}` {least}" in (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
 
 

@@ -228,6 +228,18 @@ def test_a_disk_that_fails_shows_on_the_page_in_the_metrics_and_once_in_the_log(
     assert said == ["offloading has stopped: ", "offloading works again: "]
 
 
+def test_the_log_says_why_no_index_was_written_at_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxied = Proxied(tmp_path)
+    proxied.turn(session_of(*TEXTS[:4]))
+    with refusing_writes(proxied.root, FULL):
+        proxied.turn(session_of(*TEXTS[:5]))
+        proxied.registry.close()
+    [said] = [one for one in caplog.messages if "no index was written" in one]
+    assert "No space left on device" in said
+
+
 def test_the_page_says_why_auto_sets_no_cache_markers(tmp_path: Path) -> None:
     auto = f"{OFFLOADS_OLD}model: {{cache: {{breakpoints: auto}}}}\n"
     proxied = Proxied(tmp_path, auto)

@@ -18,6 +18,14 @@ from tests.replay.sessions import recording
 
 ORDER = "Never push to main."
 NEW_ORDER = "Always write the tests first."
+_KEPT, _ORDERED = (
+    {"type": "message", "role": "user", "content": text} for text in ("The port is 8081.", ORDER)
+)
+# The context before an encrypted summary and after it.
+SEALED = (
+    [_KEPT, _ORDERED],
+    [dict(_KEPT), {"type": "compaction", "encrypted_content": "gAAAA"}],
+)
 
 
 def summary(text: str = "The work went on.") -> Message:
@@ -117,8 +125,8 @@ def test_what_is_said_again_can_be_lost_again() -> None:
     assert twice(user(ORDER)) == [[ORDER], [ORDER]]
 
 
-def test_a_user_who_says_it_again_shows_that_it_was_missed() -> None:
-    again = "I said that main must never be pushed to!"
+@pytest.mark.parametrize("again", ["I said that main must never be pushed to!", ORDER])
+def test_a_user_who_says_it_again_shows_that_it_was_missed(again: str) -> None:
     found = only(compacted([user(ORDER)], [summary()], [said("Pushed."), user(again)]))
     [finding] = found.findings
     assert [(one.how, one.call, one.text) for one in finding.later] == [("said again", 3, again)]
@@ -158,12 +166,9 @@ def test_an_agent_that_does_what_was_forbidden_is_shown(order: str, doing: list[
 
 
 def test_an_encrypted_summary_is_unreadable_and_nothing_is_lost() -> None:
-    sealed = {"type": "compaction", "encrypted_content": "gAAAA"}
-    kept = {"type": "message", "role": "user", "content": "The port is 8081."}
-    order = {"type": "message", "role": "user", "content": ORDER}
-    found = only(compacted([kept, order], [dict(kept), sealed]))
+    found = only(compacted(*SEALED))
     assert (found.is_unreadable, found.findings, found.beside) == (True, (), 1)
-    assert texts(only(compacted([kept, order], [dict(kept), sealed]), by="None.")) == [ORDER]
+    assert texts(only(compacted(*SEALED), by="None.")) == [ORDER]
 
 
 def test_another_summary_is_measured_in_place_of_the_hosts() -> None:

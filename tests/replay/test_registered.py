@@ -138,7 +138,8 @@ def test_each_shipped_format_is_in_both_tables_of_the_page() -> None:
     tables = [table for table in page.split("\n\n") if table.startswith("| format |")]
     for reader in readers():
         rows = [row for table in tables for row in table.splitlines()]
-        assert sum(f"`{reader.FORMAT}`" in row.split(" | ")[0] for row in rows) == 2
+        found = sum(f"`{reader.FORMAT}`" in row.split(" | ")[0] for row in rows)
+        assert found == 2, f"docs/recordings.md needs {reader.FORMAT} in each of the two tables"
 
 
 HOMES = """

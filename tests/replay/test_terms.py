@@ -14,7 +14,7 @@ from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import contradicting, figures_of
 from policyctx.replay.terms import UNNAMED, contradictions, terms_of
 from policyctx.tokens.usage import Usage
-from tests.conversations import session_of
+from tests.conversations import chat_calls, chat_result, session_of, user
 from tests.policies import policy
 from tests.replay.sessions import turn_by_turn
 
@@ -118,6 +118,7 @@ def test_a_call_without_a_name_is_to_the_model_of_the_policy() -> None:
 
 
 KEEPS_ALL = policy("")
+AUTO = policy("model: {cache: {breakpoints: auto}}")
 
 
 def test_the_recorded_bill_is_that_of_each_call_at_its_own_price() -> None:
@@ -246,3 +247,32 @@ def test_calls_to_a_model_of_no_known_window_are_counted() -> None:
     assert figures_of(simulated(recorded, KEEPS_ALL)).assumed_windows == {"unheard-of": 2}
     written = policy("model: {context_window: 9000}")
     assert not figures_of(simulated(recorded, written)).assumed_windows
+
+
+SHOWS_NOTHING = "and nothing in the request shows that its API takes them"
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        ((OPUS,), {}),
+        ((OPUS, "gpt-5.1"), {"the API of gpt-5.1 takes none": 1}),
+        # From the second call on the blocks of the list are of an API that takes markers.
+        (("new",), {f"the model new is not in the table of models, {SHOWS_NOTHING}": 1}),
+    ],
+)
+def test_calls_that_would_get_no_cache_markers_are_counted_with_the_reason(
+    names: tuple[str, ...], why: dict[str, int]
+) -> None:
+    recorded = calls(None, None, None, names=names)
+    assert figures_of(simulated(recorded, AUTO)).unmarked == why
+    assert not figures_of(simulated(recorded, KEEPS_ALL)).unmarked
+
+
+def test_calls_with_messages_of_openai_would_get_no_cache_markers() -> None:
+    messages = [user("go"), chat_calls(("c", "Bash", "{}")), chat_result("c", "done")]
+    recorded = turn_by_turn([*messages, {"role": "assistant", "content": "done"}])
+    assert figures_of(simulated(recorded, AUTO)).unmarked == {
+        f"no model is named, {SHOWS_NOTHING}": 1,
+        "a message is of an API that takes none": 1,
+    }

@@ -120,7 +120,7 @@ def test_each_command_refuses_what_is_not_understood(
     assert "--partial" in run.stderr
     given = policyctx(*command, path, "--partial", cwd=tmp_path)
     assert f"note: {path}: not understood: " in given.stderr
-    assert "error: " not in given.stderr.replace("error: nothing to replay", "")
+    assert "error: " not in given.stderr.replace("error: no recording", "")
 
 
 def mostly_understood() -> bytes:

@@ -202,6 +202,7 @@ _PROGRAMS: Mapping[str, str] = {
     "git checkout": "restored", "git restore": "restored", "git reset": "restored",
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
+_REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
@@ -217,6 +218,8 @@ class FileState(NamedTuple):
     message: int = -1
     """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
     summary."""
+    is_committed: bool = False
+    """Whether it was changed before the last commit."""
 
     @property
     def is_changed(self) -> bool:
@@ -245,8 +248,9 @@ def files_of(
         files[file.path] = file if before is None else before.then(file)
     used, committed = False, -2
     for call in calls:
-        if not call.failed and _COMMITS.search(call.command or ""):
-            committed = call.message
+        if _COMMITS.search(call.command or "") and call.result is not None:
+            is_made = not (call.failed or _REFUSED.search(call.result))
+            committed = call.message if is_made else committed
         # Of several commands any may be the one that failed.
         is_one = call.command is None or len(command_parts(call.command)) == 1
         missing = _MISSING.findall(call.result or "") if call.command else ()
@@ -257,7 +261,8 @@ def files_of(
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():
                 # What was committed stays changed.
-                if verb == "deleted" or files[one].message > committed:
+                is_new = files[one].message > committed and not files[one].is_committed
+                if verb == "deleted" or is_new:
                     del files[one]
             if verb == "restored":
                 continue
@@ -265,15 +270,21 @@ def files_of(
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.then(new)
-    left = reversed([*(_each_once(files) if used else files).values()])
+    left = [
+        file._replace(is_committed=file.is_committed or file.message < committed)
+        for file in reversed([*(_each_once(files) if used else files).values()])
+    ]
     return tuple(sorted(left, key=lambda file: not file.is_changed))
 
 
 def listed(files: Sequence[FileState]) -> Sequence[FileState]:
-    """Return those of the files of `files_of` that a summary lists."""
+    """Return those of the files of `files_of` that a summary lists, the committed ones as one."""
     left = [file for file in files if file.state != "deleted" and not _SCRATCH.search(file.path)]
     changed = [file for file in left if file.is_changed]
-    return changed[:_MOST_CHANGED] or left[:_MOST_READ]
+    new = [file for file in changed if not file.is_committed][:_MOST_CHANGED]
+    old = [file for file in changed if file.is_committed]
+    paths = [file.path for file in old[:_MOST_CHANGED]] + ["…"] * (len(old) > _MOST_CHANGED)
+    return [*new, *(one._replace(path=", ".join(paths)) for one in old[:1])] or left[:_MOST_READ]
 
 
 def _in(path: str, files: Iterable[str]) -> list[str]:

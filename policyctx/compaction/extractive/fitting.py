@@ -20,8 +20,8 @@ from policyctx.compaction.extractive.said import (
 from policyctx.compaction.extractive.texts import CUT, NAME, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
+    MARK,
     NOTE,
-    WORKING,
     Contents,
     Entry,
     Group,
@@ -265,7 +265,7 @@ def _line(unit: Unit, before: Unit | None) -> str:
         return unit.text
     # Where pieces of the last answer are missing, it is marked.
     gap = "… " if unit.group is Group.LAST and unit.place != before.place + 1 else ""
-    return NOTE * (1 + unit.depth) + gap + unit.text.removeprefix(ENTRY).removeprefix(WORKING)
+    return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
 
 
 def fitted(

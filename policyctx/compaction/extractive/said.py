@@ -43,9 +43,9 @@ _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
-# How the agent's words end that wait for an answer, or that were broken off; the characters of an
-# answer that is quoted with them, and of them.
-_LEFT_OPEN = ("?", "？", ":", "：")
+# How words end that wait for an answer, or for what is under them; the characters of an answer that
+# is quoted with its question, and of the question.
+_LEFT_OPEN = (*_QUESTION_MARK, ":", "：")
 _SHORT_ANSWER, _SHORT_QUESTION = 42, 120
 # A summary that only its provider can read, and the line that stands for it.
 _COMPACTION = re.compile(r'"type": ?"(?:\w+_)?compaction(?:_summary)?"')
@@ -74,6 +74,8 @@ class Quote(NamedTuple):
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
     working: bool = False
     """Whether the agent said it before its calls."""
+    calls: int = 0
+    """Of the agent's last messages, how many calls came after it."""
     more: int = 0
     """How many pieces before it were left out, since no room is for them."""
     depth: int = 0
@@ -109,7 +111,7 @@ def quotes_in(
             continue
         for one in _not_agents(item, author, reading, position):
             is_short = len(item.text) <= _SHORT_ANSWER and not (one.pasted or values_in(one.text))
-            if item.kind == "user_message" and is_short and asked.endswith(_LEFT_OPEN):
+            if item.kind == "user_message" and is_short and asked.endswith(_QUESTION_MARK):
                 one = one._replace(text=with_question(one.text, asked))  # noqa: PLW2901
             yield one
 
@@ -126,7 +128,7 @@ def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
             end -= 1
         texts[start:end] = [CUT.strip()]
     if texts:
-        yield pieces[0]._replace(text=" ".join(texts), last=0)
+        yield pieces[0]._replace(text=" ".join(texts), last=0, calls=0)
 
 
 def _spoken(

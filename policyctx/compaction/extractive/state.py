@@ -124,11 +124,14 @@ _RESULT, _COMMIT = " => ", "git commit"
 _ID_SAID = re.compile(r"(?:\b|_)(?:ID|id)[:=]? ?([\w-]*\d[\w-]*|[\w-]{6,})")
 # How a result says that the command goes on.
 _RUNS_ON = re.compile(
-    r"\b(?:in (?:the )?background|running with|session[ _]ID\W{1,2}\d"
+    r"\b(?:in (?:the )?background|running with|session[ _]ID\W{1,2}\d+"
     r"|exit(?:[ _]code)?\W{1,3}(?:undefined|null|none))\b",
     re.IGNORECASE,
 )
-_STARTED, _NO_OUTPUT, _UNQUOTED = "started in the background", "no output", "output not quoted"
+_STARTED, _UNRECORDED = "started in the background", "result not recorded"
+_NO_OUTPUT, _UNQUOTED = "no output", "output not quoted"
+# What is said of a command whose result is not known is no result.
+_SIGN = re.compile(rf"{_RESULT}|; (?={_STARTED}|{_UNRECORDED})")
 # The mark of a step that files were changed after.
 _SINCE = "; edited since: "
 
@@ -147,7 +150,7 @@ class _Step(NamedTuple):
     @property
     def has_changed(self) -> bool:
         """Whether it changed the work, as far as its result says."""
-        outcome = self.one.text.partition(_RESULT)[2]
+        outcome = _halves(self.one.text)[1]
         return not (self.is_check or _NOT_MADE.match(outcome) or outcome == _UNQUOTED)
 
     def is_settled_by(self, later: _Step) -> bool:
@@ -171,10 +174,12 @@ def steps_of(
         if (at := _asked_for(call, steps)) is not None:
             if call.result is None or _outcome(call, "") in {_STARTED, _NO_OUTPUT, _UNQUOTED}:
                 continue
-            command = steps.pop(at).one.text.partition(_RESULT)[0]
+            command = _halves(steps.pop(at).one.text)[0]
         elif not _keys_of(command):
             continue
-        text = f"{command.replace(_RESULT, ' ')}{_RESULT}{_outcome(call, command)}"
+        outcome = _outcome(call, command)
+        sign = "; " if outcome.startswith((_STARTED, _UNRECORDED)) else _RESULT
+        text = f"{command.replace(_RESULT, ' ')}{sign}{outcome}"
         step = _Step(_fact(text, call.message), _keys_in(text))
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
@@ -225,9 +230,15 @@ def _keys_of(command: str) -> frozenset[str]:
     return frozenset(key for part in command_parts(command) if (key := _key_of(part)))
 
 
+def _halves(text: str) -> tuple[str, str]:
+    """Return the command of a line, and what is said of it."""
+    command, *outcome = _SIGN.split(text, 1)
+    return command, "".join(outcome)
+
+
 def _keys_in(text: str) -> frozenset[str]:
     """Return the kinds of what a step runs. A commit that was made is like no other."""
-    command, _, outcome = text.partition(_RESULT)
+    command, outcome = _halves(text)
     keys = _keys_of(command) or frozenset((command,))
     made = _COMMIT in keys and not _NOT_MADE.match(outcome)
     return keys | {text} if made else keys
@@ -290,7 +301,7 @@ def _outcome(call: Call, command: str) -> str:
     Without such a line the last one is quoted, if only one command was run.
     """
     if call.result is None:
-        return "result not recorded"
+        return _UNRECORDED
     text = call.result
     ends = text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
     codes = _EXIT_CODE.findall(ends)
@@ -306,12 +317,12 @@ def _outcome(call: Call, command: str) -> str:
     lines = [one_line(line) for line in ends.split("\n") if re.search(r"\w", line)]
     said = [line for line in lines if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
     shown = [*filter(_NAMES.search, said)] or [*filter(_COUNTS.search, said)]
-    if call.failed:
+    if runs and not code:
+        shown, code = said[-_LAST_LINES:], _STARTED
+    elif call.failed:
         errors = [line for line in said if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [line for line in said if line in {*errors, *shown[-1:], *said[-_LAST_LINES:]}]
-    elif not shown and (runs or len(said) <= _LAST_LINES or len(parts) == 1):
+    elif not shown and (len(said) <= _LAST_LINES or len(parts) == 1):
         shown = said[-_LAST_LINES:]
     words = shortened(" / ".join(dict.fromkeys(shown)), _LONGEST_WORDS)
-    if runs and not code and "running" not in words:
-        code = _STARTED
     return ": ".join(filter(None, (code, words))) or (_UNQUOTED if said else _NO_OUTPUT)

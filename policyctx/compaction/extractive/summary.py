@@ -8,8 +8,9 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, groupby, islice
 
@@ -48,12 +49,13 @@ _LAST_MESSAGES = 2
 _TITLE = re.compile(r"#+ .*|\d+\. .*[:：]|\*\*.*\*\*:?")
 _OF_USER = re.compile(
     r"\buser(?:'s)? (?:messages|requests|words)|primary request"
-    r"|\b(?:goals?|constraints|preferences)\b|用户(?:消息|原话)|约束|偏好",
+    r"|\b(?:goals?|constraints|preferences|instructions)\b|用户(?:消息|原话)|约束|偏好",
     re.IGNORECASE,
 )
 _LEADS = (":", "：")
 _ORDER = re.compile(
-    r"(?:never|always|avoid|do(?: not|n't))\b|不要|别|必须|禁止|不得|严禁", re.IGNORECASE
+    r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
+    re.IGNORECASE,
 )
 # A text that fits where room is left for what the agent said before its calls.
 _PLENTY = "word " * 1_800
@@ -81,7 +83,10 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         calls,
         history.reads_file,
     )
-    last = [one for one in quotes if one.last]
+    made = [call.message for call in calls]
+    last = [
+        one._replace(calls=len(made) - bisect_left(made, one.message)) for one in quotes if one.last
+    ]
     said: list[Quote] = []
     for found in before:
         said += [
@@ -92,13 +97,14 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         if last or found is not before[-1]:
             said += as_one(ended)
         else:
-            last = [*ended]
+            last = [one._replace(calls=one.calls + len(made)) for one in ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
     users = [one for one in said if one.user]
     said = [one for one in said if not one.user and (working or not one.working)]
     seen = {one.text for one in last}
     seen |= {one.text.partition(ASKED)[2][:-1] for one in users}
-    foreign = (one for found in before for one in _orders_in(found.left_over))
+    told = {one.text for one in users}
+    foreign = (one for found in before for one in _orders_in(found.left_over, told))
 
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
@@ -139,15 +145,16 @@ _RULE = re.compile(
 )
 
 
-def _orders_in(text: str) -> Iterator[Quote]:
+def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
     """Yield the user's words, aims and orders in another summary, each under its title.
 
-    What else it says was true then: it is only quoted if there are no titles.
+    What else it says was true then: it is only quoted if there are no titles. `told` are the texts
+    that are quoted already.
     """
     pieces = list(pieces_of(text))
     is_prose = not any(_TITLE.fullmatch(one.text) for one in pieces)
     section, title, titles = -1, "", list[Quote]()
-    for one in pieces:
+    for one in (one for one in pieces if one.text.strip('"“”') not in told):
         leads = one.text.endswith(_LEADS) and _OF_USER.search(one.text)
         if leads or _TITLE.fullmatch(one.text):
             section, title = section - 1, one.text

@@ -13,7 +13,7 @@ another form was written by someone else and is returned as left over.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
@@ -40,9 +40,6 @@ class Group(StrEnum):
 
 _LABELS = {str(group): group for group in Group}
 _LEFT_OUT = re.compile(
-    r"User, in order; (?P<count>\d+) more orders? (?:left out|in archive (?P<archives>.+)):"
-)
-_LEFT_OUT = re.compile(
     r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
 )
 _MOST_ARCHIVES = 3
@@ -50,9 +47,13 @@ _MOST_ARCHIVES = 3
 HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
-# The mark of what the agent said before a call.
-WORKING = "[while working] "
+# The mark of what the agent said before a call, and of how many calls followed its last words.
+MARK = re.compile(
+    r"^\[(?=[\dw])(?P<works>while working)?(?:, )?(?:(?P<calls>\d+) calls before the end)?\] "
+)
 _FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+)")
+# The beginning of the line of the files that were changed before the last commit.
+BEFORE_COMMIT = "Edited before the last commit: "
 
 
 class LeftOut(NamedTuple):
@@ -101,8 +102,14 @@ class Contents(NamedTuple):
 def written(one: Entry) -> str:
     """Return an entry as it is written."""
     if isinstance(one, FileState):
-        return f"{ENTRY}{one_line(one.path)}: {one.state}"
-    return f"{ENTRY}{WORKING if one.working else ''}{one_line(one.text)}"
+        path = one_line(one.path)
+        return (
+            f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{path}: {one.state}"
+        )
+    marks = ["while working"] * one.working
+    marks += [f"{one.calls} calls before the end"] * (one.calls > 1)
+    mark = f"[{', '.join(marks)}] " if marks else ""
+    return f"{ENTRY}{mark}{one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -135,7 +142,8 @@ def read_back(text: str) -> ReadBack:
                 last, bare = found[group][-1], line.lstrip()
                 depth = (len(line) - len(bare)) // len(NOTE) - 1
                 one = _quote(group, bare, last.message)
-                found[group].append(one._replace(depth=depth, working=last.working))
+                one = one._replace(depth=depth, working=last.working, calls=last.calls)
+                found[group].append(one)
         else:
             known = False
             if line.strip() not in ("", NOTHING):
@@ -143,15 +151,24 @@ def read_back(text: str) -> ReadBack:
     kept = [line for line in left_over if not line.startswith(HEADING)]
     if kept and not any(found.values()):
         return ReadBack(Contents({}), text)
-    matches = (_FILE.fullmatch(one.text) for one in found.pop(Group.FILES))
-    states = tuple(FileState(one["path"], one["state"]) for one in matches if one is not None)
-    return ReadBack(Contents(found, states, left_out), "\n".join(kept))
+    states = (one for quote in found.pop(Group.FILES) for one in _files_in(quote.text))
+    return ReadBack(Contents(found, tuple(states), left_out), "\n".join(kept))
+
+
+def _files_in(line: str) -> Iterator[FileState]:
+    if line.startswith(BEFORE_COMMIT):
+        paths = line.removeprefix(BEFORE_COMMIT).split(", ")
+        yield from (FileState(path, "edited", is_committed=True) for path in paths)
+    elif found := _FILE.fullmatch(line):
+        yield FileState(found["path"], found["state"])
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:
-    text, works = line.removeprefix(WORKING), line.startswith(WORKING)
+    mark = MARK.match(line)
+    text, works = line[mark.end() if mark else 0 :], bool(mark and mark["works"])
+    calls = int(mark["calls"] or works) if mark else 0
     is_mark = text.startswith("[") and text.endswith("]")
-    return Quote(text, message, group is Group.USER, is_mark, working=works)
+    return Quote(text, message, group is Group.USER, is_mark, working=works, calls=calls)
 
 
 _SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")

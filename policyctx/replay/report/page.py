@@ -1,7 +1,8 @@
 """The page of a report: template, style, scripts, plotting library, and the values that it shows.
 
 A session has four pieces, so that a page with many sessions reads no more than is looked at: a
-line in the overview, and the rows of its calls, its decisions and its items.
+line in the overview, with its audited compactions, and the rows of its calls, its decisions and its
+items.
 """
 
 import base64
@@ -26,6 +27,7 @@ from policyctx.errors import MissingExtraError, ReportError, visible
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.accuracy import Checks
 from policyctx.replay.answer import answer_of, day_of, titles
+from policyctx.replay.audit import AuditedCompaction
 from policyctx.replay.cost import BilledCall, Cost, billed_calls
 from policyctx.replay.simulated import Absence, KeptItem, Need, Removal, SeenItem, SimulatedSession
 from policyctx.replay.summing import Figures, Net, SentTokens, contradicting, figures_of, total
@@ -53,12 +55,18 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
                 "name": one.name,
                 "format": one.format,
                 "path": one.path,
+                "audited": [*map(_audited, one.audited)],
                 **_figures(its),
             }
             for one, title, its in zip(sessions, titles(sessions), figures, strict=True)
         ],
         "total": _figures(whole),
     }
+
+
+def _audited(one: AuditedCompaction) -> Values:
+    missing = {kind: one.missing(kind) for kind in one.points}
+    return {**asdict(one), "missing": missing, "missed": one.missed}
 
 
 def calls(session: SimulatedSession) -> list[Values]:
@@ -127,6 +135,7 @@ def _figures(figures: Figures) -> Values:
             *(f"The policy contradicts the recording: {one}." for one in contradicting(figures)),
             *_told(figures.assumed_windows, "Window assumed"),
             *_told(figures.tiers, "Standard prices taken for another service tier"),
+            *_told(figures.unmarked, "No cache marker would be set"),
             *_told(figures.not_understood, "Not understood"),
             *_told(figures.warnings, "Warning"),
         ],
@@ -336,6 +345,7 @@ _SCRIPTS = (
     "context_chart.js",
     "sum_charts.js",
     "decisions.js",
+    "audit.js",
     "messages.js",
     "page.js",
 )

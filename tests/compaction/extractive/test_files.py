@@ -201,9 +201,66 @@ def test_a_file_that_was_put_back_is_not_listed_unless_it_was_committed(command:
     back = ran(command, "", "c3")
     assert files(*edited("c1", "src/a.py"), *back) == []
     commit = ran("git commit -qam Mend", "", "c2")
-    assert files(*edited("c1", "src/a.py"), *commit, *back) == ["src/a.py: edited"]
+    committed = [f"{BEFORE_COMMIT}src/a.py"]
+    assert files(*edited("c1", "src/a.py"), *commit, *back) == committed
+    first = summary_of(user("Go."), *edited("c1", "src/a.py"), *commit)
+    assert group(later(first, *back), Group.FILES) == [f"- {committed[0]}"]
     first = summary_of(user("Go."), *edited("c1", "src/a.py"))
     assert group(later(first, *back), Group.FILES) == []
+
+
+BEFORE_COMMIT = "Edited before the last commit: "
+COMMITTED = [
+    *edited("c1", "src/a.py"),
+    *edited("c2", "src/b.py"),
+    *ran("git commit -am Mend", "[main 1a2b3c4] Mend", "c3"),
+]
+
+
+def test_files_that_were_edited_before_the_last_commit_stand_in_one_line_behind_the_others() -> (
+    None
+):
+    before = f"{BEFORE_COMMIT}src/b.py, src/a.py"
+    assert files(*COMMITTED) == [before]
+    assert files(*COMMITTED, *read("c4", "src/b.py")) == [before]
+    again = files(*COMMITTED, *edited("c4", "src/c.py"), *edited("c5", "src/b.py"))
+    assert again == ["src/b.py: edited", "src/c.py: edited", f"{BEFORE_COMMIT}src/a.py"]
+
+
+def test_what_was_edited_before_the_last_commit_is_known_in_the_next_rounds() -> None:
+    first = summary_of(user("Go."), *COMMITTED, *edited("c4", "src/c.py"))
+    assert later(first) == first
+    second = later(first, *edited("c5", "src/a.py"))
+    assert group(second, Group.FILES) == [
+        "- src/a.py: edited",
+        "- src/c.py: edited",
+        f"- {BEFORE_COMMIT}src/b.py",
+    ]
+    third = later(second, *ran("git commit -qam More", "", "c6"))
+    assert group(third, Group.FILES) == [f"- {BEFORE_COMMIT}src/a.py, src/c.py, src/b.py"]
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("git commit -m x | tail -3", "no changes added to commit"),
+        ("git commit -m x | tail -3", "lint.....Failed\n- hook id: lint"),
+        ("git commit -m x", "lint failed\nexit code 1"),
+    ],
+)
+def test_a_commit_that_was_not_made_moves_no_file(command: str, printed: str) -> None:
+    assert files(*edited("c1", "a.py"), *ran(command, printed, "c2")) == ["a.py: edited"]
+    assert files(*edited("c1", "a.py"), call("c2", "Bash", {"command": command})) == [
+        "a.py: edited"
+    ]
+
+
+def test_of_many_files_before_the_last_commit_the_newest_twelve_stand() -> None:
+    many = [one for i in range(20) for one in edited(f"c{i}", f"src/part_{i}.py")]
+    first = summary_of(user("Go."), *many, *ran("git commit -qam Mend", "", "d1"))
+    names = ", ".join(f"src/part_{i}.py" for i in range(19, 7, -1))
+    assert group(first, Group.FILES) == [f"- {BEFORE_COMMIT}{names}, …"]
+    assert later(first) == first
 
 
 def test_a_file_that_was_written_and_deleted_is_not_listed() -> None:

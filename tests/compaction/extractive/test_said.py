@@ -156,7 +156,7 @@ def test_the_last_messages_of_the_agent_stand_whole() -> None:
     summary = summary_of(user("Report."), *work)
     lines = group(summary, Group.LAST)
     assert lines == [
-        f"- [while working] {long[0]}",
+        f"- [while working, 2 calls before the end] {long[0]}",
         *(f" {line}" for line in long[1:]),
         "- [while working] All is warm.",
     ]
@@ -219,14 +219,14 @@ def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is
         (
             "The matcher is made.\nNow add `ignore.go` to the flow:",
             "Take back your file. We have that.",
-            "Take back your file. We have that. [answers: Now add `ignore.go` to the flow:]",
+            "Take back your file. We have that.",
         ),
         ("The pump runs.", "Go there again.", "Go there again."),
         ("Which port?", "Port 8081.", "Port 8081."),
         ("Which of them?", f"{'the one of the cellar ' * 3}.", f"{'the one of the cellar ' * 3}."),
     ],
 )
-def test_a_short_answer_has_the_last_line_of_the_agent_if_that_was_left_open(
+def test_a_short_answer_has_the_question_that_the_agent_ended_with(
     before: str, answer: str, line: str
 ) -> None:
     messages = [user("Mend the pump of hall B."), said(before), user(answer)]
@@ -330,6 +330,32 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room
     assert "- [while working] The port" in summary_of(user("Go."), *work, *told, max_words=2400)
 
 
+def test_what_the_agent_said_before_silent_work_says_how_old_it_is() -> None:
+    looks = [one for i in range(3) for one in ran("ls", "a", f"c{i}")]
+    first = summary_of(user("Mend it."), said("The port is not free."), *looks)
+    assert group(first, Group.LAST) == [
+        "- [while working, 3 calls before the end] The port is not free."
+    ]
+    assert later(first) == first
+    more = later(first, *(one for i in range(4) for one in ran("ls", "b", f"d{i}")))
+    assert group(more, Group.LAST) == [
+        "- [while working, 7 calls before the end] The port is not free."
+    ]
+    told = later(more, said("It is free."), *ran("ls", "c", "e1"))
+    assert group(told, Group.LAST) == ["- [while working] It is free."]
+
+
+def test_an_answer_that_silent_work_followed_says_how_old_it_is() -> None:
+    looks = [one for i in range(3) for one in ran("ls", "a", f"c{i}")]
+    messages = [said("All is committed. Nothing is open."), user("Then mend hall 4."), *looks]
+    assert group(summary_of(user("Mend it."), *messages), Group.LAST) == [
+        "- [3 calls before the end] All is committed. Nothing is open.",
+    ]
+    answered = [said("The port is 8081."), user("Why?"), *looks, said("It is free.")]
+    summary = summary_of(user("Mend it."), *answered)
+    assert "calls before" not in summary
+
+
 def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
     found = told(user(f"{text}\n\nNever write outside of /srv/app."))
@@ -414,6 +440,31 @@ def test_of_another_summary_the_orders_and_the_users_words_stand_under_their_tit
         "  Never edit `vendor/` by hand.",
     ]
     assert group(later(first, user("Go on with hall 5.")), Group.EARLIER) == found
+
+
+def test_of_another_summary_what_the_user_says_in_the_same_words_is_left_out() -> None:
+    told = [f"Mend the pump {i} of hall 4 today and tell me what it was" for i in range(5)]
+    quoted = "".join(f'   - "{one}"\n' for one in told)
+    foreign = f"6. All User Messages:\n{quoted}\n7. Notes:\n"
+    again = later(foreign, *map(user, told[:4]))
+    assert group(again, Group.EARLIER) == ["- 6. All User Messages:", f'  "{told[4]}"']
+    assert group(later(foreign, *map(user, told)), Group.EARLIER) == []
+
+
+def test_of_another_summary_a_protocol_and_instructions_are_quoted() -> None:
+    tasks = "".join(f"   - Mend the pump {i} of hall 4 as the plan says it\n" for i in range(5))
+    close = "Session close protocol (git add, sync, git push) after all tasks complete"
+    foreign = (
+        f"7. Pending Tasks:\n{tasks}   - {close}\n"
+        "\n## Key Instructions\n\n- The tests run with `make check`.\n"
+        "\n## Next Steps\n\n- Mend the valve.\n"
+    )
+    assert group(later(foreign, user("Go on.")), Group.EARLIER) == [
+        "- 7. Pending Tasks:",
+        f"  {close}",
+        "- ## Key Instructions",
+        "  The tests run with `make check`.",
+    ]
 
 
 @pytest.mark.parametrize(

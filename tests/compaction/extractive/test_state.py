@@ -427,23 +427,48 @@ def test_commands_behind_quoted_text_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "printed", "line"),
+    "printed",
     [
-        ("make all", "SESSION_ID=54507\nexit=undefined", "SESSION_ID=54507"),
-        ("make all", "<cell>Session ID: 812</cell>\nexit_code: null", ""),
-        ("make all", "Command running in background with ID: b0jo", "b0jo"),
+        "SESSION_ID=54507\nexit=undefined",
+        "<cell>Session ID: 812</cell>\nexit_code: null",
+        "Command running in background with ID: b0jo",
+        "Script running with cell ID 124\nWall time 10.0 seconds\nOutput:\n",
     ],
-    ids=["session", "no code", "background"],
+    ids=["session", "no code", "background", "cell"],
 )
-def test_no_result_is_claimed_of_a_command_that_goes_on(
-    command: str, printed: str, line: str
-) -> None:
-    found = steps(summary_of(GO, *ran(command, printed)))[0]
-    assert found.startswith(f"- {command} => ")
-    assert "running in background" in found or "started in the background" in found
-    assert found.endswith(line)
-    assert "no output" not in found
-    assert "undefined" not in found
+def test_a_command_that_goes_on_has_no_result(printed: str) -> None:
+    first = summary_of(GO, *ran("make all", printed))
+    [line] = steps(first)
+    assert line.startswith("- make all; started in the background")
+    assert "=>" not in line
+    assert later(first) == first
+    again = later(first, *ran("make all", "9 passed\nexit code 0", "c2"))
+    assert steps(again) == ["- make all => exit code 0: 9 passed"]
+
+
+def test_a_command_whose_result_is_not_recorded_has_none() -> None:
+    first = summary_of(GO, call("c1", "Bash", {"command": "make check"}))
+    assert steps(first) == ["- make check; result not recorded"]
+    assert later(first) == first
+
+
+def test_a_command_is_followed_over_the_ids_that_its_polls_name() -> None:
+    def polled(number: int, id_in_call: str, said: str) -> list[Message]:
+        code = f"await tools.write_stdin({{session_id: {id_in_call}}})"
+        return [chat_calls((f"p{number}", "exec", code)), chat_result(f"p{number}", said)]
+
+    warnings = "\n".join(f"warning: symbol {i} is not used by the linker" for i in range(9))
+    output = json.dumps({"session_id": 61293, "output": warnings})
+    ended = json.dumps({"exit_code": 0, "output": "12 passed"})
+    messages = [
+        *ran("make all", "Script running with cell ID 124\nOutput:\n"),
+        *polled(1, "124", output),
+        *polled(2, "61293", "Script running with cell ID 125"),
+    ]
+    assert steps(summary_of(GO, *messages))[0].startswith("- make all; started in the background")
+    messages += polled(3, "125", json.dumps({"session_id": 61293, "output": ""}))
+    messages += polled(4, "61293", ended)
+    assert steps(summary_of(GO, *messages)) == ["- make all => exit code 0: 12 passed"]
 
 
 def test_what_says_nothing_of_a_command_in_the_background_leaves_its_line() -> None:
@@ -451,7 +476,7 @@ def test_what_says_nothing_of_a_command_in_the_background_leaves_its_line() -> N
     polls = "await tools.write_stdin({session_id: 54507})"
     empty = [chat_calls(("c2", "exec", polls)), chat_result("c2", "")]
     ended = [chat_calls(("c3", "exec", polls)), chat_result("c3", "9 passed\nexit code 0")]
-    line = "- make all => started in the background: SESSION_ID=54507"
+    line = "- make all; started in the background: SESSION_ID=54507"
     assert steps(summary_of(GO, *began, *empty)) == [line]
     assert steps(summary_of(GO, *began, *empty, *ended)) == ["- make all => exit code 0: 9 passed"]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from policyctx.definitions.items import Message
+from policyctx.replay.recording import Recording
 from policyctx.replay.report.page import write_report
 from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
@@ -63,6 +64,11 @@ def replayed(
     times = [] if began is None else [began + 60 * i for i in range(turns + 1)]
     recorded = turn_by_turn(told, name=name, usages=usages, times=times)
     return simulated(recorded, under, path=f"folder/{name}", excerpt=400)
+
+
+def as_replayed(recorded: Recording, *, excerpt: int = 400) -> SimulatedSession:
+    """A session of a recording that a test has put together."""
+    return simulated(recorded, UNPRICED, path=f"folder/{recorded.name}", excerpt=excerpt)
 
 
 def report(path: Path, *sessions: SimulatedSession) -> Path:

@@ -15,8 +15,10 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from benchmarks.browser import chromium, emulated
 from policyctx.errors import visible
+from tests.conversations import user
 from tests.policies import policy
-from tests.replay.report.sessions import HOSTILE, PRICED, STEPS, replayed, report
+from tests.replay.report.sessions import HOSTILE, PRICED, STEPS, as_replayed, replayed, report
+from tests.replay.test_audit import ORDER, SEALED, compacted, summary
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -451,3 +453,83 @@ def test_it_prints_on_white_also_on_a_dark_system(page: WebDriver) -> None:
     finally:
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
         emulated(page)
+
+
+LOST = "What the recorded compactions lost"
+# A quotation that a page must not take for its own, and that has an exact value.
+QUOTED = "The port is 8081, <b>not</b> <img src=x onerror=alert(1)>\u202e."
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lossy = compacted([user(ORDER), user(QUOTED)], [summary()], times=[A_DAY, 1e300])
+    sessions = (
+        as_replayed(replace(lossy, name="lossy.jsonl")),
+        as_replayed(compacted(*SEALED, name="sealed.jsonl")),
+        as_replayed(compacted([user(ORDER)], [summary(ORDER)], name="whole.jsonl")),
+        replayed(3, name="short.jsonl", task=SHORT),
+    )
+    named = [replace(one, first_words="") for one in sessions]
+    return report(tmp_path_factory.mktemp("audited") / "out.html", *named)
+
+
+def test_what_each_compaction_lost_is_a_row_of_its_session(
+    browser: WebDriver, audited: Path
+) -> None:
+    browser.get(audited.as_uri())
+    assert column(browser, LOST, 1)[:2] == ["lossy.jsonl\nNov 22, 2026", "sealed.jsonl"]
+    assert [column(browser, LOST, number) for number in range(2, 9)] == [
+        ["2", "2", "2"],
+        ["2", "2", "1"],
+        ["1/1", "?/1", "0/1"],
+        ["1/1", "?/1", "0/0"],
+        ["0/0", "?/0", "0/0"],
+        ["0/0", "?/0", "0/0"],
+        ["0", "unreadable", "0"],
+    ]
+    assert part(browser, LOST).find_elements(By.TAG_NAME, "details") == []
+    part(browser, LOST).find_element(By.CSS_SELECTOR, "td button").click()
+    assert browser.find_element(By.CSS_SELECTOR, "main h2").text == "lossy.jsonl"
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_what_was_lost_is_quoted_with_its_place_when_it_is_unfolded(
+    browser: WebDriver, audited: Path, width: int
+) -> None:
+    emulated(browser, width=width)
+    try:
+        browser.get(audited.as_uri())
+        pick(browser, "Nov 22, 2026: lossy")
+        shown = part(browser, LOST)
+        assert ORDER not in shown.text
+        [folded] = shown.find_elements(By.TAG_NAME, "summary")
+        assert folded.text == "Missing after the compaction before call 2"
+        folded.click()
+        assert [one.text for one in shown.find_elements(By.TAG_NAME, "li")] == [
+            f"order, call 1, Nov 22, 2026, 12:00 UTC: {ORDER}",
+            f"exact value, call 1, Nov 22, 2026, 12:00 UTC: {visible(QUOTED)} (missing: 8081)",
+        ]
+        assert shown.find_elements(By.CSS_SELECTOR, "b, img") == []
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert browser.execute_script(CONTRAST) == []
+        assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+    finally:
+        emulated(browser)
+
+
+def test_an_unreadable_summary_counts_nothing_as_lost(browser: WebDriver, audited: Path) -> None:
+    browser.get(audited.as_uri())
+    pick(browser, "sealed")
+    shown = part(browser, LOST)
+    assert "Before call 2 the summary is unreadable" in shown.text
+    assert "1 of 2 orders, values, tasks and files" in shown.text
+    assert shown.find_elements(By.TAG_NAME, "details") == []
+
+
+def test_a_session_without_a_compaction_has_no_section_of_losses(
+    browser: WebDriver, audited: Path
+) -> None:
+    browser.get(audited.as_uri())
+    pick(browser, "short")
+    assert LOST not in [one.text for one in browser.find_elements(By.TAG_NAME, "h2")]

@@ -14,8 +14,11 @@ import pytest
 
 from policyctx.errors import install_command, visible
 from policyctx.replay.report.page import packed
+from tests.compaction.extractive.summaries import said
+from tests.conversations import user
 from tests.policies import policy
-from tests.replay.report.sessions import HOSTILE, PRICED, replayed, report
+from tests.replay.report.sessions import HOSTILE, PRICED, as_replayed, replayed, report
+from tests.replay.test_audit import ORDER, SEALED, compacted, summary
 
 # Elements and attributes by which a page would fetch something.
 LOADING = {"src", "srcset", "href", "action", "data", "poster", "background", "formaction", "ping"}
@@ -217,3 +220,34 @@ def test_a_new_list_of_the_recording_has_its_reason(tmp_path: Path) -> None:
     calls = (session.calls[0], session.calls[1]._replace(why_anew="rewind", anew=True))
     parsed = Parsed(report(tmp_path / "out.html", replace(session, calls=calls)))
     assert [one["anew"] for one in parsed.rows("calls-0")] == [None, "rewind"]
+
+
+def test_what_a_compaction_of_the_recording_lost_has_its_place_and_later_turns(
+    tmp_path: Path,
+) -> None:
+    again = "I said that main must never be pushed to!"
+    made = compacted(
+        [user(ORDER)], [summary()], [said("Pushed."), user(again)], times=[10.0, 20.0, 30.0]
+    )
+    path = report(tmp_path / "out.html", as_replayed(made), replayed(4))
+    one, other = Parsed(path).values("overview")["sessions"]
+    assert other["audited"] == []
+    [found] = one["audited"]
+    assert (found["call"], found["at"], found["replaced"], found["missed"]) == (2, 20.0, 1, 1)
+    assert (found["points"], found["missing"]) == ({"order": 1}, {"order": 1})
+    [finding] = found["findings"]
+    assert (finding["kind"], finding["text"], finding["call"]) == ("order", ORDER, 1)
+    assert finding["later"] == [{"how": "said again", "call": 3, "text": again}]
+
+
+def test_an_encrypted_summary_is_unreadable_in_the_report(tmp_path: Path) -> None:
+    path = report(tmp_path / "out.html", as_replayed(compacted(*SEALED)))
+    [[found]] = [one["audited"] for one in Parsed(path).values("overview")["sessions"]]
+    assert (found["is_unreadable"], found["beside"], found["findings"]) == (True, 1, [])
+
+
+def test_a_report_without_texts_quotes_nothing_that_a_compaction_lost(tmp_path: Path) -> None:
+    made = compacted([user(ORDER)], [summary()])
+    path = report(tmp_path / "out.html", as_replayed(made, excerpt=0))
+    [session] = Parsed(path).values("overview")["sessions"]
+    assert session["audited"] == []
