@@ -5,7 +5,8 @@
 Recordings are cut at 60 places. Before each, the user says twelve of the sentences below. The
 summary is an extractive one of the recording without them, and holds half of the sentences, half of
 these in other words. Prints how many that are missing are carried, how many that are there are not,
-and the size of what is carried.
+and the size of what is carried. Then the summary says the opposite of three of six more, each
+below another that it holds: what is turned around has to be carried.
 """
 
 from __future__ import annotations
@@ -99,6 +100,23 @@ SENTENCES = (
     ("The broken commit is 4f9c2ab1.", "Commit 4f9c2ab1 broke it"),
 )
 
+# Each with what a summary may say that turns it around.
+TURNED = (
+    ("Never squash the release branch.", "The release branch may be squashed"),
+    ("Don't cache user profiles in memory.", "Cache user profiles in memory, no disk"),
+    ("Never send mail to customers without my approval.", "Mail customers without approval"),
+    ("Ask me before you drop a table.", "Tables may be dropped without asking the user"),
+    ("Leave the licence headers alone.", "The licence headers may be rewritten"),
+    ("Use at most 4 worker threads.", "More than 4 worker threads are fine"),
+    ("Comments mustn't be longer than 80 signs.", "Comments may be longer than 80 signs"),
+    ("Don't disable the linter rules, fix the code.", "Disable rules instead of fixing code"),
+    ("Avoid recursion in the tree walker.", "Use recursion in the tree walker"),
+    ("Stop logging the access tokens.", "The access tokens are to be logged"),
+    ("不要删除 archive 目录里的日志。", "archive 目录里的日志可以删除"),
+    ("Bitte ändere nichts an den Vorlagen.", "Die Vorlagen dürfen geändert werden"),
+)  # fmt: skip
+OPPOSITES = 3
+
 
 def histories(paths: Sequence[str]) -> Iterator[list[Message]]:
     """Yield the contexts at the end of recorded sessions that have some length."""
@@ -114,6 +132,7 @@ def main(paths: Sequence[str]) -> None:
     count = counter_for("o200k_base").count
     found = list(histories(paths))
     missing = present = carried_missing = silent = 0
+    turned_count = 0
     tokens: list[int] = []
     for number in range(CUTS):
         whole = found[number % len(found)]
@@ -131,11 +150,23 @@ def main(paths: Sequence[str]) -> None:
         present += len(stays)
         carried_missing += sum(one[0] in texts for one in out)
         silent += sum(one[0] not in texts for one in stays)
+        turned = chance.sample(TURNED, 2 * OPPOSITES)
+        held = [one[0] for one in turned[OPPOSITES:]]
+        opposite = [one[1] for one in turned[:OPPOSITES]]
+        lines = [line for pair in zip(held, opposite, strict=True) for line in pair]
+        said_too: list[Message] = [{"role": "user", "content": one[0]} for one in turned]
+        other = "\n".join([extractive_summary(History(kept), Summary()), *lines])
+        back = carried(points_of(History([*kept, *said_too])), other, settings, count)
+        orders = {point.text for point in back}
+        turned_count += sum(one[0] in orders for one in turned[:OPPOSITES])
         tokens.append(count(delivery(points, lambda point: f"line {point.message}", "t.jsonl")))
     tokens.sort()
     print(f"{CUTS} compactions of {len(found)} recordings, {missing + present} planted sentences")
     print(f"missing: {carried_missing} of {missing} carried ({carried_missing / missing:.1%})")
     print(f"present: {silent} of {present} left out ({silent / present:.1%})")
+    whole_turned = CUTS * OPPOSITES
+    share = turned_count / whole_turned
+    print(f"turned around: {turned_count} of {whole_turned} carried ({share:.1%})")
     p95 = tokens[int(0.95 * len(tokens))]
     print(f"carried: {statistics.median(tokens):.0f} tokens, 95th percentile {p95}")
 

@@ -2,9 +2,8 @@
 
 A point is an order or a limit of the user, an exact value in the user's words, an open task of the
 agent's list, or a changed file. Nothing is concluded: a point quotes, or names what a call did. A
-text has a point if two lines in a row have half of the words that it is about, a prohibition beside
-a negation, and exact values to the letter; of a path its last name is enough. So what a text says
-in other words seldom counts as missing.
+text has an order if one sentence of it says the order, a task if two lines in a row have half of
+its words, and exact values to the letter; of a path its last name is enough.
 
 What a host's own compaction must not lose is quoted before it, right after it, and behind it, in
 the order of the points. Where there is no room for all, prohibitions come first, then other orders,
@@ -20,24 +19,32 @@ from enum import StrEnum
 from itertools import accumulate, takewhile
 
 from policyctx.compaction.assembly import History
+from policyctx.compaction.comparison import Statement, negates, sentences_in, stems_of
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import SHIPPED, cues_of
 from policyctx.compaction.extractive.said import ASKED, Quote
 from policyctx.compaction.extractive.summary import gathered
 from policyctx.compaction.extractive.texts import shortened, values_in
 from policyctx.compaction.extractive.writing import Group
-from policyctx.compaction.verification import Said, negates
+from policyctx.compaction.verification import Said
 from policyctx.policy.models.compaction import Carry
 
 # The share of the words of a point that lines must have to say it.
 _ENOUGH = 0.5
+# Sentences with a smaller share are not read for what they order.
+_LEAST = 0.25
 _QUESTION = ("?", "？")
 # A command of the agent's client, such as `/compact`.
 _COMMAND = re.compile(r"/[\w:-]+")
 _TASK = re.compile(r"\[(?P<state>[^\]]*)\] (?P<text>.*)")
 _ENDED = frozenset(("completed", "complete", "done", "finished", "closed", "cancelled", "canceled"))
 # A value that says something without the words around it.
-_TELLING = re.compile(r"(?=.*[^\W\d_]).{4,}|(?=.*\d)\d[\d.,:]{2,}\d?")
+_TELLING = re.compile(r"(?=.*[^\W\d_]).{4,}|\d[\d.,:]{2,}\d?|\d{4}-\d\d-\d\d")
+# A size or a share that something has, not what it took.
+_MEASURED = re.compile(
+    r"(?:\b(?:is|are|to|of|ist|sind|beträgt)\b|[=:：是为])\s*"
+    r"([$€£¥]\d[\d.,]*\d|\d[\d.,]*\s?(?:%|(?:[kKMGT]i?B|ms|s|seconds|minutes|Sekunden)\b|秒|分钟))"
+)
 # A name that is hardly a word of another sentence.
 _COMPOUND = re.compile(r"\w[_-]\w|[a-z][A-Z]")
 # A quotation of more words is a sentence.
@@ -96,9 +103,9 @@ def quoted(one: Quote) -> HistoryPoint | None:
         return None
     cues = cues_of()
     values = tuple(value for value in dict.fromkeys(values_in(text)) if _is_exact(value))
-    if cues.standing.found_in(cues.remarks.removed_from(text)):
+    if cues.standing.found_outside(cues.remarks, text):
         return HistoryPoint(PointKind.ORDER, text, one.message, values)
-    values = tuple(filter(_TELLING.fullmatch, values))
+    values = (*filter(_TELLING.fullmatch, values), *_MEASURED.findall(text))
     return HistoryPoint(PointKind.VALUE, text, one.message, values) if values else None
 
 
@@ -124,6 +131,7 @@ class Seen:
 
     def __init__(self, text: str) -> None:
         self._said = Said.of(text)
+        self._sentences = [(one, stems_of(one)) for one in sentences_in(text)]
 
     def lacks(self, point: HistoryPoint) -> bool:
         """Return whether the point is not in it."""
@@ -134,7 +142,8 @@ class Seen:
         if point.kind is PointKind.VALUE or self.lacked_values(point):
             return bool(self.lacked_values(point))
         # Several exact values say what a long sentence is about.
-        has_values = len(point.values) > 1 and not point.forbids
+        names = [value for value in point.values if any(map(str.isalpha, value))]
+        has_values = len(names) > 1 and not point.forbids
         return not (has_values or self.says(point.text))
 
     def lacked_values(self, point: HistoryPoint) -> tuple[str, ...]:
@@ -142,8 +151,13 @@ class Seen:
         return tuple(value for value in point.values if not self._has(value))
 
     def says(self, text: str) -> bool:
-        """Return whether it says what a quotation says; a prohibition needs a negation."""
-        return self._said.tells(text, negated=negates(text) or None, enough=_ENOUGH)
+        """Return whether one sentence of it says what an order says."""
+        order = Statement.of(text)
+        return any(
+            Statement.of(sentence).says(order)
+            for sentence, words in self._sentences
+            if not order.words or len(words & order.words) >= _LEAST * len(order.words)
+        )
 
     def is_about(self, text: str) -> bool:
         """Return whether it has most of the words of a text, whatever it says of them."""

@@ -15,21 +15,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from policyctx.compaction.assembly import History, Verified
+from policyctx.compaction.comparison import negates, plain, stems_of
 from policyctx.compaction.extractive.fitting import Unit
-from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.said import ASKED
 from policyctx.compaction.extractive.summary import ranked_units
 from policyctx.compaction.extractive.texts import values_in
 from policyctx.compaction.extractive.writing import Group
 from policyctx.policy.models.compaction import Summary
-from policyctx.tokens.encoders import CJK, words_in
+from policyctx.tokens.encoders import words_in
 
 # A line says an order if it has this share of the words that the order is about.
 _ENOUGH = 0.6
 # So many lines in a row may say it together.
 _TOGETHER = 2
-_WORD = re.compile(r"[^\W_][\w'-]+")
-_ENDING = re.compile(r"(?<=[a-z]{4})(?:ing|ed|es|ly|ion|ions|e)$")
 _STATE = re.compile(r"^\[[^\]]*\](?: #\d+)? ")
 
 
@@ -64,7 +62,7 @@ class Said:
             for count in range(1, _TOGETHER + 1)
             for i in range(len(lines) - count + 1)
         )
-        return cls(plain(text), [_Line(_stems(run), negates(run)) for run in runs])
+        return cls(plain(text), [_Line(stems_of(run), negates(run)) for run in runs])
 
     def lacks(self, unit: Unit) -> bool:
         """Return whether the text does not say what a unit says."""
@@ -87,36 +85,13 @@ class Said:
 
         `negated` is whether they have a negation, None if that does not matter.
         """
-        words = _stems(line)
+        words = stems_of(line)
         if not words:
             return plain(line) in self.folded
         return any(
             negated in {None, one.is_negated} and len(words & one.words) >= enough * len(words)
             for one in self.lines
         )
-
-
-def negates(text: str) -> bool:
-    """Return whether a text has a negation."""
-    return cues_of().negations.found_in(text)
-
-
-def _stems(text: str) -> frozenset[str]:
-    """Return what a text is about: its words without their endings, and pairs of CJK characters."""
-    cues = cues_of()
-    bare = cues.negations.removed_from(
-        cues.orders.removed_from(cues.revisions.removed_from(plain(text)))
-    )
-    found = {_ENDING.sub("", word) for word in _WORD.findall(CJK.sub(" ", bare))}
-    for run in re.findall(rf"(?:{CJK.pattern})+", bare):
-        found |= {run[i : i + 2] for i in range(max(1, len(run) - 1))}
-    return frozenset(found)
-
-
-def plain(text: str) -> str:
-    """Return the text without case, Markdown and runs of blanks; with commas out of numbers."""
-    bare = re.sub(r"[`*\"“”]", "", text.casefold())
-    return " ".join(re.sub(r"(?<=\d),(?=\d{3})", "", bare).split())
 
 
 HEADING = "## Not said above"

@@ -1,0 +1,233 @@
+"""Whether a text says an order of the user: the same words, and forbidden or not as in the order.
+
+An order and a text are read sentence by sentence, and a sentence by its clauses, each with whether
+something in it is negated. One sentence must have enough words of the order. A prohibition needs a
+negated clause on what is forbidden, an order a clause that is not negated, and a limit its numbers
+beside words that do not lift it. What stands in another sentence never counts. So a text that says
+the order in quite other words is held to lack it; one that says the opposite does as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from policyctx.compaction.extractive.languages import cues_of
+from policyctx.tokens.encoders import CJK
+
+# The share of an order's words that a sentence must have, and of what is forbidden.
+_ENOUGH, _OF_FORBIDDEN = 0.5, 0.6
+_WORD = re.compile(r"\d[\d.,:]*(?<![.,:])|[^\W\d_][\w'-]+")
+_PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
+_ENDING = re.compile(r"(?<=[a-z]{4})(?:es|ly|ions?|e|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed)$")
+_OF = re.compile(r"'s?$")
+_DOUBLED = re.compile(r"([bdgmnprt])\1$")
+_NUMBER = re.compile(r"(?<![\w./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_CLAUSE = re.compile(
+    r"[,;] |[，；、]| [-\u2013\u2014] |(?=而是|但)"
+    r"|\s(?=(?:but|instead of|rather than|statt|anstatt|sondern)\b)"
+)
+_NOT_MORE = re.compile(
+    r"\b(?:no|not|never|don't|shouldn't|mustn't|can't|cannot|nie|nicht|ne)"
+    r"(?: (?:be|go|get|run|use|take|have|to|any|allowed|darf|werden))*"
+    r" (?:(?:more|longer|larger|bigger|greater|higher)(?: than)?|over|above|exceed|beyond"
+    r"|mehr als|länger als|größer als|über|dépasser)\b"
+    r"|(?:不能|不得|不可|不应|不要|不|勿)(?:超过|大于|多于|高于|超出)"
+)
+_EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
+_SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
+_LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+")
+
+_NUMBERS = {
+    name: str(number)
+    for names in (
+        "two three four five six seven eight nine ten eleven twelve",
+        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "deux trois quatre cinq six sept huit neuf dix onze douze",
+    )
+    for number, name in enumerate(names.split(), 2)
+}
+_NUMBERS |= {
+    name: str(10 * number)
+    for names in (
+        "twenty thirty forty fifty sixty seventy eighty ninety hundred",
+        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert",
+    )
+    for number, name in enumerate(names.split(), 2)
+}
+_SPELLED = re.compile(rf"\b(?:{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})\b")
+_CJK_DIGITS = "零一二三四五六七八九十"
+_CJK_SPELLED = re.compile(r"[一二两三四五六七八九十](?=[个次分秒小天行条名点位倍元页人块种毫])")
+_SIZE = re.compile(r"(?<=\d)(?=(?:%|[kmgt]i?b|ms|px|秒)(?![a-z0-9_]))")
+
+
+def plain(text: str) -> str:
+    """Return the text without case, Markdown and runs of blanks, with its numbers in digits."""
+    bare = re.sub(r"[`*\"“”]", "", text.casefold().replace("\u2019", "'"))
+    bare = re.sub(r"(?<=\d),(?=\d{3})", "", bare)
+    bare = _SPELLED.sub(lambda found: _NUMBERS[found[0]], bare)
+    bare = _CJK_SPELLED.sub(lambda found: str(_CJK_DIGITS.find(found[0].replace("两", "二"))), bare)
+    bare = re.sub(r"(?<=\d) ?(?:percent|per cent|prozent)\b", "%", bare)
+    return " ".join(_SIZE.sub(" ", bare).split())
+
+
+def negates(text: str) -> bool:
+    """Return whether a text has a negation."""
+    return cues_of().negations.found_in(text)
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """Return what a text is about: its words without their endings, and pairs of CJK characters."""
+    cues = cues_of()
+    bare = cues.negations.removed_from(
+        cues.orders.removed_from(cues.revisions.removed_from(plain(text)))
+    )
+    found = {_stem(word) for word in _WORD.findall(CJK.sub(" ", bare))}
+    for run in re.findall(rf"(?:{CJK.pattern})+", _SIGNS.sub(" ", bare)):
+        found |= {run[i : i + 2] for i in range(max(1, len(run) - 1))}
+    return frozenset(found)
+
+
+def _stem(word: str) -> str:
+    bare = _PLURAL.sub("y", _OF.sub("", word))
+    return _DOUBLED.sub(r"\1", _ENDING.sub("", bare))
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    words: frozenset[str]
+    forbids: bool
+    """Whether it says that something must not be."""
+    allows: bool
+    """Whether it lifts an order, or allows something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence, read for what it orders."""
+
+    text: str
+    words: frozenset[str]
+    numbers: frozenset[str]
+    clauses: Sequence[_Clause]
+    is_limit: bool
+    """Whether it sets an upper limit."""
+    exceeds: bool
+    """Whether it says that something may be more."""
+    asks: bool
+    """Whether something needs the user's word."""
+
+    @classmethod
+    def of(cls, text: str) -> Statement:
+        """Return what a sentence orders."""
+        cues = cues_of()
+        bounded = _NOT_MORE.sub(" at most ", plain(text))
+        is_limit = cues.bounds.found_in(bounded)
+        exceeds = not is_limit and cues.excesses.found_in(bounded)
+        clauses = [*map(_clause, filter(None, _CLAUSE.split(bounded)))]
+        words = frozenset(word for one in clauses for word in one.words)
+        allowed = any(one.allows for one in clauses)
+        asks = cues.approvals.found_in(_EXCEPTED.split(bounded)[0]) and not allowed
+        numbers = frozenset(_NUMBER.findall(bounded))
+        return cls(plain(text), words, numbers, clauses, is_limit, exceeds, asks and not exceeds)
+
+    @property
+    def _forbidden(self) -> frozenset[str]:
+        return frozenset(word for one in self.clauses if one.forbids for word in one.words)
+
+    @property
+    def _ordered(self) -> frozenset[str]:
+        return frozenset(word for one in self.clauses if not one.forbids for word in one.words)
+
+    def says(self, order: Statement) -> bool:
+        """Return whether it says what an order says."""
+        if not order.words:
+            return order.text in self.text
+        if not order.numbers <= self.numbers or not _covers(self.words, order.words, _ENOUGH):
+            return False
+        if order.is_limit and order.numbers:
+            return not (
+                self.exceeds or any(one.allows and not self.is_limit for one in self.clauses)
+            )
+        forbidden = order._forbidden
+        if forbidden:
+            return self._holds(forbidden) or (order._is_conditional and self.asks)
+        if order.asks:
+            return self.asks or self._holds(order.words)
+        lost = self._forbidden - self._ordered
+        lifted = any(one.allows and order.words & one.words for one in self.clauses)
+        is_only = "only" in order.text or "只" in order.text or "nur " in order.text
+        is_turned = len(order.words & lost) * 2 >= len(order.words & self.words)
+        return is_only or not (is_turned or (lifted and self._is_lift))
+
+    @property
+    def _is_lift(self) -> bool:
+        return cues_of().lifts.found_in(self.text)
+
+    @property
+    def _is_conditional(self) -> bool:
+        return self.asks or _EXCEPTED.search(self.text) is not None
+
+    def _holds(self, forbidden: frozenset[str]) -> bool:
+        """Return whether a clause forbids this."""
+        for one in self.clauses:
+            common = _common(one.words, forbidden)
+            if one.forbids and common:
+                if common >= _OF_FORBIDDEN * len(forbidden):
+                    return True
+                # A short clause, as in `the CLI is synchronous, no async there`.
+                whole = _covers(self.words, forbidden, _OF_FORBIDDEN)
+                if whole and common >= _OF_FORBIDDEN * len(one.words):
+                    return True
+        return False
+
+
+def _clause(text: str) -> _Clause:
+    cues = cues_of()
+    lifted = cues.lifts.found_in(text)
+    # What happened forbids nothing.
+    bare = cues.reports.removed_from(cues.lifts.removed_from(text))
+    strong = cues.negations.found_in(cues.conditions.removed_from(bare))
+    weak = not strong and cues.negations.found_in(bare)
+    permitted = cues.permissions.found_in(text)
+    excepted = _EXCEPTED.search(text)
+    if weak and excepted and cues.approvals.found_in(text[excepted.start() :]):
+        # Without being asked.
+        permitted = True
+    forbids = strong or (weak and not permitted)
+    if excepted is not None and excepted.start() and strong:
+        # A condition is not what is forbidden.
+        text = text[: excepted.start()]
+    words = stems_of(text)
+    parts = {_stem(part) for word in words if "-" in word for part in word.split("-") if part}
+    return _Clause(words | parts, forbids, lifted or (permitted and not strong))
+
+
+def _common(have: frozenset[str], wanted: frozenset[str]) -> int:
+    return sum(
+        word in have or ("-" in word and all(_stem(part) in have for part in word.split("-")))
+        for word in wanted
+    )
+
+
+def _covers(have: frozenset[str], wanted: frozenset[str], enough: float) -> bool:
+    return _common(have, wanted) >= enough * len(wanted)
+
+
+def sentences_in(text: str) -> Iterator[str]:
+    """Yield the sentences of a text; an entry of a list comes with its lead if that forbids it."""
+    cues, lead = cues_of(), ""
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        is_item = _ITEM.match(line) is not None
+        if _LEAD.match(line) and not is_item:
+            forbids = cues.negations.found_in(line) and cues.standing.found_in(line)
+            lead = line.strip(" #*:：") if forbids else ""
+        elif not is_item:
+            lead = ""
+        for one in filter(None, _SENTENCE.split(_ITEM.sub("", line, count=1))):
+            yield f"{lead} {one}" if lead and is_item else one

@@ -1,0 +1,115 @@
+"""Which of the user's sentences are orders, and whether a text says one, or its opposite."""
+
+from __future__ import annotations
+
+import pytest
+
+from policyctx.compaction.assembly import History
+from policyctx.compaction.points import PointKind, missing, points_of
+from tests.conversations import user
+
+BESIDE = "- Never touch the vault.\n- {}\n- Do not skip the review."
+
+
+def is_missing(order: str, text: str) -> bool:
+    [point] = points_of(History([user(order)]))
+    return [point] == missing([point], BESIDE.format(text))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "I don't want mocks in the unit tests.",
+        "I don\u2019t want any inline styles.",
+        "Stop apologising in every answer.",
+        "No wildcard imports in this project.",
+        "No inline styles, please.",
+        "Ask me before installing anything.",
+        "Timestamps need to be ISO 8601.",
+        "All endpoints have to return JSON.",
+        "I want you to always run mypy.",
+        "Run the formatter before you commit.",
+        "The upload limit is 10 files.",
+        "Leave the schema as it is.",
+        "提交代码前一定要运行检查。",
+        "请勿删除备份。",
+        "Bitte lösche nichts im Archiv.",
+        "Bitte keine neuen Bibliotheken.",
+    ],
+)
+def test_an_order_in_everyday_words_is_a_point(order: str) -> None:
+    [point] = points_of(History([user(order)]))
+    assert point.kind is PointKind.ORDER
+
+
+@pytest.mark.parametrize(
+    "value", ["The discount is 12.5%.", "The quota is 40 GB.", "It is $18,400."]
+)
+def test_a_share_a_size_and_a_sum_are_exact_values(value: str) -> None:
+    [point] = points_of(History([user(value)]))
+    assert point.kind is PointKind.VALUE
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        "Fix the test.",
+        "Add a button to the form.",
+        "Stop the server.",
+        "No idea why.",
+        "No, that is all for now.",
+        "It has to do with caching.",
+        "I have to leave at five.",
+        "I want you to add a login page.",
+        "What needs to be done here.",
+        "I don't want to cancel it.",
+        "这个接口特别慢。",
+        "Ich habe keine Ahnung.",
+    ],
+)
+def test_a_task_and_a_remark_are_no_order(talk: str) -> None:
+    assert points_of(History([user(talk)])) == []
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ("Don't log request bodies.", "Request bodies are not to be logged"),
+        ("Never drop a column without my approval.", "Dropping a column needs the user's approval"),
+        ("Ask me before you upgrade the compiler.", "Upgrade of the compiler: ask the user first"),
+        ("Use at most five threads.", "Threads: 5 at most"),
+        ("Answers shouldn't be longer than 200 words.", "Maximum length of answers: 200 words"),
+        ("Leave the parser alone.", "The parser stays as it is"),
+        ("Don't mock the clock, inject it.", "The clock is injected rather than mocked"),
+        ("不要修改 deploy 目录下的脚本。", "deploy 目录的脚本禁止改动"),
+        ("Bitte ändere nichts am Schema.", "Das Schema darf nicht verändert werden"),
+    ],
+)
+def test_a_sentence_says_an_order_in_other_words(order: str, text: str) -> None:
+    assert not is_missing(order, text)
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ("Don't log request bodies.", "Request bodies may be logged"),
+        ("Don't log request bodies.", "Log request bodies, headers are not needed"),
+        ("Never drop a column without my approval.", "A column may be dropped without approval"),
+        ("Ask me before you upgrade the compiler.", "Upgrade the compiler without asking"),
+        ("Use at most five threads.", "More than 5 threads are fine"),
+        ("Answers shouldn't be longer than 200 words.", "Answers may be longer than 200 words"),
+        ("Leave the parser alone.", "The parser may be changed"),
+        ("Don't mock the clock, inject it.", "Mock the clock instead of injecting it"),
+        ("Always sign the release.", "The release is never to be signed"),
+        ("Do not call the billing service from a test.", "We never called the test"),
+        ("不要修改 deploy 目录下的脚本。", "deploy 目录下的脚本可以修改"),
+        ("Bitte ändere nichts am Schema.", "Das Schema darf geändert werden"),
+    ],
+)
+def test_a_sentence_that_says_the_opposite_does_not_say_an_order(order: str, text: str) -> None:
+    assert is_missing(order, text)
+
+
+def test_the_title_of_a_list_forbids_its_entries() -> None:
+    order = user("Never rename a public function.")
+    assert missing(points_of(History([order])), "Never do this:\n- rename a public function") == []
