@@ -19,6 +19,7 @@ import os
 import pkgutil
 import runpy
 import sys
+import time
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -117,6 +118,7 @@ def _build_command_once() -> None:
 def _run(request: dict[str, Any], streams: list[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["environment"])
+    time.tzset()  # the C library has read TZ of the server already
     os.chdir(request["cwd"])
     for number, opened in enumerate(streams):
         os.dup2(opened, number)
