@@ -3,7 +3,7 @@
 An order and a text are read sentence by sentence, and a sentence by its clauses, each with whether
 something in it is negated. One sentence must have enough words of the order. A prohibition needs a
 negated clause on what is forbidden, an order a clause that is not negated, and a limit its numbers
-beside words that do not lift it. What stands in another sentence never counts. So a text that says
+beside words that do not lift it. Another sentence never counts. So a text that says
 the order in quite other words is held to lack it; one that says the opposite does as well.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.tokens.encoders import CJK
@@ -91,6 +92,7 @@ def stems_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     bare = _PLURAL.sub("y", _OF.sub("", word))
     return _DOUBLED.sub(r"\1", _ENDING.sub("", bare))

@@ -150,7 +150,7 @@ ENGLISH = Language(
         |no need|no part|no one in|no difference|no changes in|no change in|no reason|no wonder
         |that need to be|that needs to be|what needs to be|which need to be|which needs to be
         |they need to be|you need to be|we need to be|i need to be|just need to be
-        |this needs to be|it needs to be|^need to be|stopped working|needs to be fixed
+        |this needs to be|it needs to|^need to be|stopped working|needs to be fixed
         |need to be fixed|needs to be done|need to be done|needs to be added|need to be added
         |needs to be updated|need to be updated|needs to be changed|need to be changed
         |needs to be implemented|need to be implemented|needs to be removed|need to be removed
