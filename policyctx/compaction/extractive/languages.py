@@ -173,11 +173,11 @@ ENGLISH = Language(
         |optional"""
     ),
     lifts=_words(
-        """no longer|not needed|not required|not necessary|no need|need not|needn't|don't need
-        |does not need|doesn't need|doesn't have to|don't have to|not forbidden|not prohibited
-        |not off limits|no limit|not limited|unlimited|optional|not mandatory|not a problem
-        |no problem|no objection|nothing against|lifted|dropped|not bother|doesn't matter
-        |does not matter|not only"""
+        """no longer forbidden|no longer prohibited|no longer|not needed|not required
+        |not necessary|no need|need not|needn't|don't need|does not need|doesn't need
+        |doesn't have to|don't have to|not forbidden|not prohibited|not off limits|no limit
+        |not limited|unlimited|optional|not mandatory|not a problem|no problem|no objection
+        |nothing against|lifted|dropped|not bother|doesn't matter|does not matter|not only"""
     ),
     conditions=_words("without|unless|except|until"),
     reports=_words(
@@ -246,7 +246,7 @@ CHINESE = Language(
         |为什么不能|还是不能|我不能|现在不能|以后再|默认值|每次都会|不再是"""
     ),
     permissions=_words("可以|允许|准许|能够|可|无妨"),
-    lifts=_words("不再|无需|不必|不用|取消|解除|没有限制|不受限"),
+    lifts=_words("不再禁止|不再|无需|不必|不用|取消|解除|没有限制|不受限"),
     conditions=_words("除非|除了|没有"),
     reports=_words("还没|没有|尚未|未能|不存在"),
     approvals=_words("同意|批准|确认|询问|征得|许可|先问"),
@@ -284,8 +284,8 @@ GERMAN = Language(
     ),
     permissions=_words("darf|dürfen|kann|können|erlaubt|in ordnung|möglich"),
     lifts=_words(
-        """nicht mehr nötig|nicht nötig|nicht mehr|muss nicht|müssen nicht|nicht verboten|kein limit
-        |keine grenze|brauchen nicht|braucht nicht"""
+        """nicht mehr verboten|nicht mehr nötig|nicht nötig|nicht mehr|muss nicht|müssen nicht
+        |nicht verboten|kein limit|keine grenze|brauchen nicht|braucht nicht"""
     ),
     conditions=_words("ohne|außer"),
     reports=_words("noch nicht|wurde nicht|wurden nicht|habe nicht|hat nicht|nicht gefunden"),
