@@ -150,23 +150,23 @@ ENGLISH = Language(
         |no need|no part|no one in|no difference|no changes in|no change in|no reason|no wonder
         |that need to be|that needs to be|what needs to be|which need to be|which needs to be
         |they need to be|you need to be|we need to be|i need to be|just need to be
-        |this needs to be|it needs to|^need to be|stopped working|needs to be fixed
-        |need to be fixed|needs to be done|need to be done|needs to be added|need to be added
-        |needs to be updated|need to be updated|needs to be changed|need to be changed
-        |needs to be implemented|need to be implemented|needs to be removed|need to be removed
-        |needs to be rewritten|need to be rewritten|needs to be able|need to be able
-        |this has to be|it has to|there has to be|there have to be|i have to|we have to
-        |you have to|that has to|this has to|they have to|he has to|she has to|don't have to
-        |doesn't have to|do not have to|does not have to|will have to|would have to|may have to
-        |might have to|has to do with|without an error|without errors|without error|still have to
-        |you don't have to|we don't have to|i don't have to|you do not have to|i'll have to
-        |we'll have to|you'll have to|don't exist|don't seem|don't remember|they always
-        |they never|i always|as always|has always|have always|was always|were always|has never
-        |have never|had never|was never|were never|i've never|almost always|almost never
-        |at least it|at least now|at least that|at least i|every time i|every time it
-        |every time we|whenever i|whenever it|must be a bug|you should be able|only happens
-        |only works|only seems|only problem|only issue|only question|only reason|only difference
-        |i remember|can't remember"""
+        |this needs to be|it needs to be|it needs to have|^need to be|stopped working
+        |needs to be fixed|need to be fixed|needs to be done|need to be done|needs to be added
+        |need to be added|needs to be updated|need to be updated|needs to be changed
+        |need to be changed|needs to be implemented|need to be implemented|needs to be removed
+        |need to be removed|needs to be rewritten|need to be rewritten|needs to be able
+        |need to be able|this has to be|it has to|there has to be|there have to be|i have to
+        |we have to|you have to|that has to|this has to|they have to|he has to|she has to
+        |don't have to|doesn't have to|do not have to|does not have to|will have to|would have to
+        |may have to|might have to|has to do with|without an error|without errors|without error
+        |still have to|you don't have to|we don't have to|i don't have to|you do not have to
+        |i'll have to|we'll have to|you'll have to|don't exist|don't seem|don't remember
+        |they always|they never|i always|as always|has always|have always|was always|were always
+        |has never|have never|had never|was never|were never|i've never|almost always
+        |almost never|at least it|at least now|at least that|at least i|every time i
+        |every time it|every time we|whenever i|whenever it|must be a bug|you should be able
+        |only happens|only works|only seems|only problem|only issue|only question|only reason
+        |only difference|i remember|can't remember"""
     ),
     permissions=_words(
         """may|can|could|fine|ok|okay|allowed|permitted|free to|acceptable|welcome|possible
