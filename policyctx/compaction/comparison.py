@@ -3,7 +3,7 @@
 An order and a text are read sentence by sentence, and a sentence by its clauses, each with whether
 something in it is negated. One sentence must have enough words of the order. A prohibition needs a
 negated clause on what is forbidden, an order a clause that is not negated, and a limit its numbers
-beside words that do not lift it. What stands in another sentence never counts. So a text that says
+beside words that do not lift it. Another sentence never counts. So a text that says
 the order in quite other words is held to lack it; one that says the opposite does as well.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.tokens.encoders import CJK
@@ -20,7 +21,7 @@ from policyctx.tokens.encoders import CJK
 _ENOUGH, _OF_FORBIDDEN = 0.5, 0.6
 _WORD = re.compile(r"\d[\d.,:]*(?<![.,:])|[^\W\d_][\w'-]+")
 _PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
-_ENDING = re.compile(r"(?<=[a-z]{4})(?:es|ly|ions?|e|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed)$")
+_ENDING = re.compile(r"(?<=[a-z]{4})(?:es|ly|ions?|ments?|e|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed)$")
 _OF = re.compile(r"'s?$")
 _DOUBLED = re.compile(r"([bdgmnprt])\1$")
 _NUMBER = re.compile(r"(?<![\w./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
@@ -30,12 +31,17 @@ _CLAUSE = re.compile(
     r"|\s(?=(?:but|instead of|rather than|statt|anstatt|sondern)\b)"
 )
 _NOT_MORE = re.compile(
-    r"\b(?:no|not|never|don't|shouldn't|mustn't|can't|cannot|nie|nicht|ne)"
+    r"\b(?!no (?:longer|more)(?! than))"
+    r"(?:no|not|never|don't|shouldn't|mustn't|can't|cannot|nie|nicht|ne)"
     r"(?: (?:be|go|get|run|use|take|have|to|any|allowed|darf|werden))*"
     r" (?:(?:more|longer|larger|bigger|greater|higher)(?: than)?|over|above|exceed|beyond"
     r"|mehr als|länger als|größer als|über|dépasser)\b"
     r"|(?:不能|不得|不可|不应|不要|不|勿)(?:超过|大于|多于|高于|超出)"
 )
+_AT_LEAST = re.compile(
+    r"\b(?:at least|no less than|no fewer than|minimum|mindestens)\b|至少|不少于|不低于"
+)
+_LESS = re.compile(r"\b(?:below|under|less than|fewer than|weniger als|unter)\b|低于|少于")
 _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
@@ -91,6 +97,7 @@ def stems_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     bare = _PLURAL.sub("y", _OF.sub("", word))
     return _DOUBLED.sub(r"\1", _ENDING.sub("", bare))
@@ -148,10 +155,8 @@ class Statement:
             return order.text in self.text
         if not order.numbers <= self.numbers or not _covers(self.words, order.words, _ENOUGH):
             return False
-        if order.is_limit and order.numbers:
-            return not (
-                self.exceeds or any(one.allows and not self.is_limit for one in self.clauses)
-            )
+        if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):
+            return not self._lifts(order)
         forbidden = order._forbidden
         if forbidden:
             return self._holds(forbidden) or (order._is_conditional and self.asks)
@@ -161,7 +166,13 @@ class Statement:
         lifted = any(one.allows and order.words & one.words for one in self.clauses)
         is_only = "only" in order.text or "只" in order.text or "nur " in order.text
         is_turned = len(order.words & lost) * 2 >= len(order.words & self.words)
-        return is_only or not (is_turned or (lifted and self._is_lift))
+        return (is_only and not self._is_lift) or not (is_turned or (lifted and self._is_lift))
+
+    def _lifts(self, order: Statement) -> bool:
+        """Return whether it allows what is beyond a limit."""
+        if _AT_LEAST.search(order.text):
+            return _LESS.search(self.text) is not None and not self._forbidden
+        return self.exceeds or (not self.is_limit and any(one.allows for one in self.clauses))
 
     @property
     def _is_lift(self) -> bool:

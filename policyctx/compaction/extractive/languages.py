@@ -150,34 +150,34 @@ ENGLISH = Language(
         |no need|no part|no one in|no difference|no changes in|no change in|no reason|no wonder
         |that need to be|that needs to be|what needs to be|which need to be|which needs to be
         |they need to be|you need to be|we need to be|i need to be|just need to be
-        |this needs to be|it needs to be|^need to be|stopped working|needs to be fixed
-        |need to be fixed|needs to be done|need to be done|needs to be added|need to be added
-        |needs to be updated|need to be updated|needs to be changed|need to be changed
-        |needs to be implemented|need to be implemented|needs to be removed|need to be removed
-        |needs to be rewritten|need to be rewritten|needs to be able|need to be able
-        |this has to be|it has to|there has to be|there have to be|i have to|we have to
-        |you have to|that has to|this has to|they have to|he has to|she has to|don't have to
-        |doesn't have to|do not have to|does not have to|will have to|would have to|may have to
-        |might have to|has to do with|without an error|without errors|without error|still have to
-        |you don't have to|we don't have to|i don't have to|you do not have to|i'll have to
-        |we'll have to|you'll have to|don't exist|don't seem|don't remember|they always
-        |they never|i always|as always|has always|have always|was always|were always|has never
-        |have never|had never|was never|were never|i've never|almost always|almost never
-        |at least it|at least now|at least that|at least i|every time i|every time it
-        |every time we|whenever i|whenever it|must be a bug|you should be able|only happens
-        |only works|only seems|only problem|only issue|only question|only reason|only difference
-        |i remember|can't remember"""
+        |this needs to be|it needs to be|it needs to have|^need to be|stopped working
+        |needs to be fixed|need to be fixed|needs to be done|need to be done|needs to be added
+        |need to be added|needs to be updated|need to be updated|needs to be changed
+        |need to be changed|needs to be implemented|need to be implemented|needs to be removed
+        |need to be removed|needs to be rewritten|need to be rewritten|needs to be able
+        |need to be able|this has to be|it has to|there has to be|there have to be|i have to
+        |we have to|you have to|that has to|this has to|they have to|he has to|she has to
+        |don't have to|doesn't have to|do not have to|does not have to|will have to|would have to
+        |may have to|might have to|has to do with|without an error|without errors|without error
+        |still have to|you don't have to|we don't have to|i don't have to|you do not have to
+        |i'll have to|we'll have to|you'll have to|don't exist|don't seem|don't remember
+        |they always|they never|i always|as always|has always|have always|was always|were always
+        |has never|have never|had never|was never|were never|i've never|almost always
+        |almost never|at least it|at least now|at least that|at least i|every time i
+        |every time it|every time we|whenever i|whenever it|must be a bug|you should be able
+        |only happens|only works|only seems|only problem|only issue|only question|only reason
+        |only difference|i remember|can't remember"""
     ),
     permissions=_words(
         """may|can|could|fine|ok|okay|allowed|permitted|free to|acceptable|welcome|possible
         |optional"""
     ),
     lifts=_words(
-        """no longer|not needed|not required|not necessary|no need|need not|needn't|don't need
-        |does not need|doesn't need|doesn't have to|don't have to|not forbidden|not prohibited
-        |not off limits|no limit|not limited|unlimited|optional|not mandatory|not a problem
-        |no problem|no objection|nothing against|lifted|dropped|not bother|doesn't matter
-        |does not matter|not only"""
+        """no longer forbidden|no longer prohibited|no longer|not needed|not required
+        |not necessary|no need|need not|needn't|don't need|does not need|doesn't need
+        |doesn't have to|don't have to|not forbidden|not prohibited|not off limits|no limit
+        |not limited|unlimited|optional|not mandatory|not a problem|no problem|no objection
+        |nothing against|lifted|dropped|not bother|doesn't matter|does not matter|not only"""
     ),
     conditions=_words("without|unless|except|until"),
     reports=_words(
@@ -246,7 +246,7 @@ CHINESE = Language(
         |为什么不能|还是不能|我不能|现在不能|以后再|默认值|每次都会|不再是"""
     ),
     permissions=_words("可以|允许|准许|能够|可|无妨"),
-    lifts=_words("不再|无需|不必|不用|取消|解除|没有限制|不受限"),
+    lifts=_words("不再禁止|不再|无需|不必|不用|取消|解除|没有限制|不受限"),
     conditions=_words("除非|除了|没有"),
     reports=_words("还没|没有|尚未|未能|不存在"),
     approvals=_words("同意|批准|确认|询问|征得|许可|先问"),
@@ -284,8 +284,8 @@ GERMAN = Language(
     ),
     permissions=_words("darf|dürfen|kann|können|erlaubt|in ordnung|möglich"),
     lifts=_words(
-        """nicht mehr nötig|nicht nötig|nicht mehr|muss nicht|müssen nicht|nicht verboten|kein limit
-        |keine grenze|brauchen nicht|braucht nicht"""
+        """nicht mehr verboten|nicht mehr nötig|nicht nötig|nicht mehr|muss nicht|müssen nicht
+        |nicht verboten|kein limit|keine grenze|brauchen nicht|braucht nicht"""
     ),
     conditions=_words("ohne|außer"),
     reports=_words("noch nicht|wurde nicht|wurden nicht|habe nicht|hat nicht|nicht gefunden"),
