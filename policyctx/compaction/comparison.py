@@ -45,7 +45,7 @@ _LESS = re.compile(r"\b(?:below|under|less than|fewer than|weniger als|unter)\b|
 _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+")
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 _NUMBERS = {
     name: str(number)

@@ -116,3 +116,9 @@ def test_a_sentence_that_says_the_opposite_does_not_say_an_order(order: str, tex
 def test_the_title_of_a_list_forbids_its_entries() -> None:
     order = user("Never rename a public function.")
     assert missing(points_of(History([order])), "Never do this:\n- rename a public function") == []
+
+
+def test_a_number_at_the_end_of_a_sentence_does_not_join_it_with_the_next() -> None:
+    text = "The tests run on port 8081. Pushing to main is never allowed."
+    [point] = points_of(History([user("Never push to main.")]))
+    assert missing([point], text) == []

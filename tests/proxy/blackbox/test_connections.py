@@ -595,7 +595,8 @@ REFUSED = {
         431,
         "Got more than 131072 bytes",
     ),
-    CHUNKED_BODY + b"1;secret=" + b"a" * 600_000: (431, "Got more than 131072 bytes"),
+    # Which of the two limits is met first depends on how the bytes arrive.
+    CHUNKED_BODY + b"1;secret=" + b"a" * 600_000: (431, "Got more than"),
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03": (
         400,
         "Received HTTPS traffic on an HTTP port",
