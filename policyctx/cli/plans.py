@@ -22,7 +22,7 @@ _OTHERS = tuple(action for action in ITEM_ACTIONS if action is not Action.OFFLOA
 def outcome(plan: Plan, verb: str) -> str:
     """Return `3 of 8 items offloaded to /folder`; no folder where nothing goes to one.
 
-    What is cleared or dropped is told beside it: `1 dropped`.
+    The number of cleared or dropped items stands beside it: `1 dropped`.
     """
     actions = Counter(decision.action for decision in plan.new)
     counts = f"{actions[Action.OFFLOAD]} of {len(plan.decisions)} items {verb}"

@@ -130,7 +130,7 @@ _RUNS_ON = re.compile(
 )
 _STARTED, _UNRECORDED = "started in the background", "result not recorded"
 _NO_OUTPUT, _UNQUOTED = "no output", "output not quoted"
-# What is said of a command whose result is not known is no result.
+# Where a result begins: after the sign, or with the words in place of an unknown result.
 _SIGN = re.compile(rf"{_RESULT}|; (?={_STARTED}|{_UNRECORDED})")
 # The mark of a step that files were changed after.
 _SINCE = "; edited since: "

@@ -148,8 +148,8 @@ _RULE = re.compile(
 def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
     """Yield the user's words, aims and orders in another summary, each under its title.
 
-    What else it says was true then: it is only quoted if there are no titles. `told` are the texts
-    that are quoted already.
+    Its other statements may be out of date, so they are quoted only if there are no titles. `told`
+    are the texts that are quoted already.
     """
     pieces = list(pieces_of(text))
     is_prose = not any(_TITLE.fullmatch(one.text) for one in pieces)
@@ -243,7 +243,7 @@ def extractive_summary(
     exact values alone. `counter` counts the tokens, by default those of `o200k_base`. `beside` is
     text that is to be added: the limits hold for both together.
 
-    Raises `MessagesError` for what is no message list.
+    Raises `MessagesError` for a list that no shape knows.
     """
     lines = summary_lines(history, settings, languages, counter, beside=beside)
     return "\n".join(line.text for line in lines)
