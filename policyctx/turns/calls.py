@@ -11,10 +11,17 @@ from dataclasses import replace
 from typing import Literal
 
 from policyctx.compaction.restoration import FileReader
-from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for, summarizer_of
+from policyctx.compaction.summarizers import (
+    ExtractiveSummarizer,
+    NoSummarizer,
+    Summarize,
+    Summarizer,
+    summarizer_for,
+    summarizer_of,
+)
 from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.names import EXTRACTIVE, NONE
-from policyctx.errors import InvalidResultError, StoreError, present
+from policyctx.errors import InvalidResultError, StoreError
 from policyctx.messages.reading import listed
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
@@ -49,8 +56,9 @@ class Calls:
     ) -> None:
         self._knowledge, self._policy = knowledge, knowledge.policy
         self._on_invalid = on_invalid
-        self._summarizer = _summarizer(self._policy, summarizer)
-        """None for that of the policy, which is found when it is first needed."""
+        self._summarizer = None if summarizer is None else summarizer_of(summarizer)
+        """The caller's, for all summaries; None for those that the policy names."""
+        self._summarizers = _summarizers(self._policy) if summarizer is None else {}
         self._reader, self._before_compaction = reader, before_compaction
         self._expects_usage = expects_usage and knowledge.keeps_state
         self._notices = Notices(knowledge.store)
@@ -142,18 +150,9 @@ class Calls:
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
-        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
-        if (replacing := result.plan.compaction) is not None:
-            known, result = yield from self._compact(
-                known, result, replacing, messages, memory, request=request
-            )
-        else:
-            sources = memory.replacements.sources_of(result.source_ranges)
-            result = replace(result, source_ranges=sources)
-        if result.plan.to_save or result.compaction:
-            yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
+        known, result = yield from self._done(planned, known, messages, memory, request)
         placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
-        result = replace(result, system=request.system, tools=request.tools, breakpoints=placed)
+        result = replace(result, breakpoints=placed)
         if isinstance(placing, Placing):
             placing = memory.placing = (
                 placing if placing.known is known else Placing(known, placing)
@@ -167,10 +166,7 @@ class Calls:
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
-        memory.known = known
-        lists = (messages,) if result.messages is messages else (messages, result.messages)
-        memory.lists = tuple((one, len(one)) for one in lists)
-        known.output = None if result.messages is messages else result.messages
+        memory.returned(known, messages, result.messages)
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._knowledge.clock()
         memory.sent = known.conversation, facts
@@ -181,6 +177,53 @@ class Calls:
         if self._expects_usage:
             warnings = (*warnings, *blindness(memory, self._policy, self._knowledge.session_id))
         return (yield from self._with_warnings(result, warnings, memory))
+
+    def compact(
+        self, messages: Sequence[Message], request: Request, *, instructions: str
+    ) -> Turn[Result]:
+        """Replace the history of a list by a summary, whatever its gates say."""
+        self._knowledge.note(request)
+        self._knowledge.check_door()
+        memory = yield from self._knowledge.recall()
+        known = self._knowledge.list_of(messages, memory)
+        warnings = yield from self._notices.of_root(known, memory)
+        facts = replace(self._knowledge.facts(memory, request), attempt=None)
+        step = self._policy.step_on_demand(instructions)
+        planned = known.planner.plan(facts, moments=(), demanded=step, comes_back=known.comes_back)
+        stopped = planned.outcomes[-1].stopped
+        if stopped is not None:
+            warnings = (*warnings, f"not compacted: {stopped.sentence}")
+        elif instructions and isinstance(
+            self._summarizer_for(self._policy.compaction(step).summary.by), _ASKING_NOBODY
+        ):
+            warnings = (*warnings, "no model makes the summary, so the instructions have no effect")
+        known, result = yield from self._done(planned, known, messages, memory, request)
+        memory.returned(known, messages, result.messages)
+        return (yield from self._with_warnings(result, warnings, memory))
+
+    def _done(
+        self,
+        planned: Plan,
+        known: KnownList,
+        messages: Sequence[Message],
+        memory: Memory,
+        request: Request,
+    ) -> Turn[tuple[KnownList, Result]]:
+        """Carry out a plan with its compaction; return the result, and the list that it leaves."""
+        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        if (replacing := result.plan.compaction) is not None:
+            known, result = yield from self._compact(
+                known, result, replacing, messages, memory, request=request
+            )
+        else:
+            sources = memory.replacements.sources_of(result.source_ranges)
+            result = replace(result, source_ranges=sources)
+        if result.plan.to_save or result.compaction:
+            yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
+        return known, replace(result, system=request.system, tools=request.tools)
+
+    def _summarizer_for(self, by: str) -> Summarizer:
+        return self._summarizer or self._summarizers.get(by) or summarizer_for(by)
 
     def _compact(
         self,
@@ -199,7 +242,7 @@ class Calls:
             result.plan.facts,
             memory.replacements,
             settings=self._policy.policy,
-            summarizer=self._summarizer or _summarizer_of(self._policy),
+            summarizer=self._summarizer_for(replacing.settings.summary.by),
             reader=self._reader,
             request=request,
             hook=self._before_compaction,
@@ -253,23 +296,16 @@ class Calls:
                 yield from note(memory.attempt.record())
 
 
-# Summarizers that need no package and no settings.
+# Summarizers that need no package and no settings, and that ask nobody.
 _NEVER_REFUSED = (EXTRACTIVE, NONE)
+_ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
 
 
-def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
-    """Return the summarizer that was given, else that of the policy if it may be refused."""
-    step = policy.compacting_step
-    if step is None or (given is None and policy.compaction(step).summary.by in _NEVER_REFUSED):
-        return None
-    return _summarizer_of(policy) if given is None else summarizer_of(given)
-
-
-def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
-    """Return the summarizer that the `compact` step of a policy names."""
-    step = policy.compacting_step
-    step = present(step)
-    return summarizer_for(policy.compaction(step).summary.by)
+def _summarizers(policy: OffloadPolicy) -> Mapping[str, Summarizer]:
+    """Return the summarizers that the `compact` steps name and that may be refused, by name."""
+    steps = (step for step in policy.all_steps if step.action.takes_messages)
+    names = {policy.compaction(step).summary.by for step in steps}
+    return {by: summarizer_for(by) for by in names.difference(_NEVER_REFUSED)}
 
 
 def _carried_out(
