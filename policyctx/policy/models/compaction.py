@@ -174,6 +174,9 @@ class Restore(Section):
     """What makes a file a candidate: that a tool with `reads_file` read it, that one with
     `edits_file` edited it, that one with `writes_file` wrote it."""
 
+    always: Annotated[Names, Field(examples=[["AGENTS.md", "CLAUDE.md"]])] = ()
+    """Files that come back first after every summary, such as instructions, whether or not a tool
+    read them. They do not count for `max_files`; a name without a file is skipped."""
     max_files: Count = 5
     """The newest so many different files are the candidates."""
     max_tokens_per_file: Count = 5000
