@@ -136,7 +136,7 @@ _NO_OUTPUT, _UNQUOTED = "no output", "output not quoted"
 _SIGN = re.compile(rf"{_RESULT}|; (?={_STARTED}|{_UNRECORDED})")
 # The mark of a step that files were changed after.
 _SINCE = "; edited since: "
-# The beginning of a line of edits, and what stands between its lines of text.
+# The beginning of a line of edits, and the mark between its lines of text.
 _EDITS = re.compile(r"((?:edited|written|deleted) [^\s:]+)(?:$|: )")
 _ALSO, _MOST_CHANGED_LINES, _LONGEST_CHANGE, _MOST_LATE = " / ", 3, 100, 12
 
