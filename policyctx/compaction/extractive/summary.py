@@ -109,14 +109,18 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
+    begins = max(last[0].message, -1) if last else None
+    steps, since = steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
+
     return Contents(
         {
             Group.USER: [*_once(users)],
             Group.AGENT: [*_once(said, seen)],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
-            Group.STEPS: steps_of(carried(Group.STEPS), calls, files),
+            Group.STEPS: steps,
             Group.LAST: last,
+            Group.SINCE: since,
         },
         files,
         LeftOut(
