@@ -93,6 +93,8 @@ EDITS = {
     "offloaded results": "{name: edit, do: offload, select: {types: [tool_result]}}",
     "dropped questions": "{name: edit, do: drop, select: {types: [user_message]}}",
     "dropped results": "{name: edit, do: drop, select: {types: [tool_result], keep_recent: 1}}",
+    "cleared replies": "{name: edit, do: clear, placeholder: '[gone]', must_shrink: false,"
+    " select: {types: [assistant_message], keep_recent: 1}}",
 }
 
 
@@ -101,10 +103,14 @@ EDITS = {
 def test_every_compaction_of_an_edited_list_applies_again_after_a_restart(
     edit: str, shape: str, tmp_path: Path
 ) -> None:
-    """The caller sends its own list, or once more the list that it was handed the turn before."""
+    """The caller sends its own list, or once more the list that it was handed the turn before.
+
+    Placeholders of messages are alike; a summary replaced the first of them.
+    """
     compiled = policy(f"""\
         items:
           tool_result: {{offload: true}}
+          assistant_message: {{offload: true}}
           user_message: {{offload: true, keep_recent: 1}}
         min_chars: 0
         store: {{sync: never}}
@@ -371,6 +377,32 @@ def test_what_a_shorter_list_brings_back_stays_dropped_in_the_whole_one(
     assert left_of(live, cut, shape) == cut
     assert left_of(live, full, shape) == whole
     assert left_of(live, full[2:], shape) == cut
+
+
+@in_all_shapes
+@pytest.mark.parametrize("form", ["own", "returned"])
+def test_the_replies_of_a_list_that_ends_early_stay_dropped(
+    form: str, shape: str, tmp_path: Path
+) -> None:
+    """The caller goes back to a reply, of which the model made several in a row.
+
+    Behind the returned list, each of them followed the question when it was dropped.
+    """
+    compiled = policy("""\
+        items: {assistant_message: {offload: true}}
+        min_chars: 0
+        store: {sync: never}
+        steps: [{name: old, do: drop, select: {types: [assistant_message], unit: group}}]
+        """)
+    live = opened(compiled, tmp_path, shape)
+    full = back = [ROUNDS[shape](0)[0]]
+    for text in "abcd":
+        full = [*full, reply(shape, text)]
+        given = full if form == "own" else [*back, full[-1]]
+        assert list(live.apply(given).messages) == full[:1]
+    live.apply(full)
+    for end in range(1, len(full)):
+        assert left_before_decisions(live, full[:end], shape) == full[:1]
 
 
 def items_until(last: Message) -> list[Message]:

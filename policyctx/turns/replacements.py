@@ -100,10 +100,8 @@ class Replacements:
         another branch than the one that was compacted, so that all are there that it reaches. If it
         has none of them, they may still follow.
         """
-        texts = set(map(self.shapes.text, self._given))
-        came = (i for i, one in enumerate(self.made) if not texts.isdisjoint(one.summaries))
-        last = max(came, default=-1)
-        sure = [i <= last or i in self._used for i in range(len(self.made))]
+        came = self._came_with(self._given)
+        sure = [i < came or i in self._used for i in range(len(self.made))]
         if all(sure):
             return (self.gone | self._away) - self.back, False
         try:
@@ -118,6 +116,15 @@ class Replacements:
             for key in one.gone
         )
         return self._away.union(gone) - self.back, True
+
+    def _came_with(self, messages: Sequence[Message]) -> int:
+        """Return how many compactions were applied to a list before the caller gave it.
+
+        Those are the one whose summary is in it, and all before that.
+        """
+        texts = set(map(self.shapes.text, messages))
+        came = (i for i, one in enumerate(self.made, 1) if not texts.isdisjoint(one.summaries))
+        return max(came, default=0)
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -206,6 +213,8 @@ class Replacements:
             return self._paired(replaced, messages, ledger)
         try:
             gone = taken_out(messages, ledger, policy, self.gone, self.shapes)
+            came = self.made[: self._came_with(messages)]
+            gone = gone.union(*(one.gone for one in came))
             reading, identities = identified(messages, ledger, policy, gone, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
