@@ -1,10 +1,14 @@
-"""Whether a text says an order of the user: the same words, and forbidden or not as in the order.
+"""`Said`: what a text says of orders, exact values and tasks.
 
-An order and a text are read sentence by sentence, and a sentence by its clauses, each with whether
-something in it is negated. One sentence must have enough words of the order. A prohibition needs a
+An order is said in the same words, and forbidden or not as in the order. An order and a text are
+read sentence by sentence, and a sentence by its clauses, each with whether something in it is
+negated. One sentence must have enough words of the order. A prohibition needs a
 negated clause on what is forbidden, an order a clause that is not negated, and a limit its numbers
 beside words that do not lift it. Another sentence never counts. So a text that says
 the order in quite other words is held to lack it; one that says the opposite does as well.
+
+An exact value has to be there to the letter. A task is there if two sentences in a row have most of
+its words.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from policyctx.tokens.encoders import CJK
 
 # The share of an order's words that a sentence must have, and of what is forbidden.
 _ENOUGH, _OF_FORBIDDEN = 0.5, 0.6
+# Sentences with a smaller share are not read for what they order.
+_LEAST = 0.25
 _WORD = re.compile(r"\d[\d.,:]*(?<![.,:])|[^\W\d_][\w'-]+")
 _PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
 _ENDING = re.compile(r"(?<=[a-z]{4})(?:es|ly|ions?|ments?|e|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed)$")
@@ -45,6 +51,8 @@ _LESS = re.compile(r"\b(?:below|under|less than|fewer than|weniger als|unter)\b|
 _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
+# The end of a line that a program has broken in the middle of a sentence.
+_WRAPPED = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-zäöü][^).])")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 _NUMBERS = {
@@ -80,11 +88,6 @@ def plain(text: str) -> str:
     return " ".join(_SIZE.sub(" ", bare).split())
 
 
-def negates(text: str) -> bool:
-    """Return whether a text has a negation."""
-    return cues_of().negations.found_in(text)
-
-
 def stems_of(text: str) -> frozenset[str]:
     """Return what a text is about: its words without their endings, and pairs of CJK characters."""
     cues = cues_of()
@@ -105,6 +108,7 @@ def _stem(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
+    text: str
     words: frozenset[str]
     forbids: bool
     """Whether it says that something must not be."""
@@ -214,7 +218,7 @@ def _clause(text: str) -> _Clause:
         text = text[: excepted.start()]
     words = stems_of(text)
     parts = {_stem(part) for word in words if "-" in word for part in word.split("-") if part}
-    return _Clause(words | parts, forbids, lifted or (permitted and not strong))
+    return _Clause(text, words | parts, forbids, lifted or (permitted and not strong))
 
 
 def _common(have: frozenset[str], wanted: frozenset[str]) -> int:
@@ -231,7 +235,7 @@ def _covers(have: frozenset[str], wanted: frozenset[str], enough: float) -> bool
 def sentences_in(text: str) -> Iterator[str]:
     """Yield the sentences of a text; an entry of a list comes with its lead if that forbids it."""
     cues, lead = cues_of(), ""
-    for line in text.split("\n"):
+    for line in _WRAPPED.sub(" ", text).split("\n"):
         if not line.strip():
             continue
         is_item = _ITEM.match(line) is not None
@@ -242,3 +246,45 @@ def sentences_in(text: str) -> Iterator[str]:
             lead = ""
         for one in filter(None, _SENTENCE.split(_ITEM.sub("", line, count=1))):
             yield f"{lead} {one}" if lead and is_item else one
+
+
+@lru_cache(maxsize=1024)
+def forbidden_in(text: str) -> tuple[str, ...]:
+    """Return the clauses of a text that forbid something, without case and Markdown."""
+    clauses = (clause for one in sentences_in(text) for clause in Statement.of(one).clauses)
+    return tuple(clause.text for clause in clauses if clause.forbids)
+
+
+class Said:
+    """What a text says."""
+
+    def __init__(self, text: str) -> None:
+        self._folded = plain(text)
+        self._sentences = [(one, stems_of(one)) for one in sentences_in(text)]
+
+    def has(self, value: str) -> bool:
+        """Return whether the text has a value to the letter, in any case and without Markdown."""
+        escaped = re.escape(plain(value))
+        return re.search(rf"(?<![\w.]){escaped}(?!\w)", self._folded) is not None
+
+    def says(self, text: str) -> bool:
+        """Return whether it says all that a text orders, each in one sentence."""
+        cues, sentences = cues_of(), [*sentences_in(text)]
+        binding = [one for one in sentences if cues.standing.found_outside(cues.remarks, one)]
+        return all(self._says(Statement.of(one)) for one in binding or sentences)
+
+    def _says(self, order: Statement) -> bool:
+        return any(
+            Statement.of(sentence).says(order)
+            for sentence, words in self._sentences
+            if not order.words or len(words & order.words) >= _LEAST * len(order.words)
+        )
+
+    def is_about(self, text: str, enough: float) -> bool:
+        """Return whether two sentences in a row have this share of the words of a text."""
+        words = stems_of(text)
+        if not words:
+            return plain(text) in self._folded
+        found = [one for _, one in self._sentences]
+        runs = (one | after for one, after in zip(found, (*found[1:], frozenset()), strict=True))
+        return any(len(words & run) >= enough * len(words) for run in runs)
