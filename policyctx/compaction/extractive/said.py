@@ -11,8 +11,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
@@ -39,6 +39,8 @@ _LONGEST_NAME = 80
 # Characters of an earlier answer that are quoted: of its beginning, and of its end.
 _BEGINNING, _END, _MOST_PIECES = 300, 500, 400
 _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
+# Characters of a message that may only say which part of the answer before it is meant.
+_SHORT_ORDER = 80
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
@@ -80,13 +82,15 @@ class Quote(NamedTuple):
     """How many pieces before it were left out, since no room is for them."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
+    is_middle: bool = False
+    """Whether it is in the middle of a long answer."""
 
 
 def quotes_in(
     history: History, reading: Reading, skipped: frozenset[int], last_messages: int
 ) -> Iterator[Quote]:
     """Yield what was said, in order."""
-    spoken, working, turn = _spoken(history, reading, skipped)
+    spoken, working, turn, pointed = _spoken(history, reading, skipped)
     # An answer says all; of a turn that goes on the last messages say what is in hand.
     newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
     newest = [one for one in newest if one in turn] or newest[-1:]
@@ -106,7 +110,7 @@ def quotes_in(
                 pieces = list(told)
                 yield from (one for one in pieces if tells(one.text) or pieces == [one])
             else:
-                yield from as_one(told)
+                yield from as_one(told, whole=item.message in pointed)
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
         for one in _not_agents(item, author, reading, position):
@@ -116,25 +120,56 @@ def quotes_in(
             yield one
 
 
-def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield a message as one quote: of a long one the beginning and the end."""
+def as_one(quotes: Iterable[Quote], *, whole: bool = False) -> Iterator[Quote]:
+    """Yield a message as one quote: of a long one the beginning and the end.
+
+    If it is to stay `whole`, a long one is yielded as it is, and so is one with a table.
+    """
     pieces = list(islice(quotes, _MOST_PIECES))
     texts = [one.text for one in pieces if not _TABLE.match(one.text)]
-    start, end = 1, len(texts)
-    if sum(map(len, texts)) > _BEGINNING + _END:
-        while start < end and sum(map(len, texts[: start + 1])) <= _BEGINNING:
-            start += 1
-        while end > start and sum(map(len, texts[end - 1 :])) <= _END:
-            end -= 1
-        texts[start:end] = [CUT.strip()]
-    if texts:
+    middle = _middle_of(texts)
+    is_long = middle.start < middle.stop
+    if whole and (is_long or len(texts) < len(pieces)):
+        yield from (one._replace(last=0, calls=0) for one in pieces)
+    elif texts:
+        texts[middle] = [CUT.strip()] * is_long
         yield pieces[0]._replace(text=" ".join(texts), last=0, calls=0)
+
+
+def _middle_of(texts: Sequence[str]) -> slice:
+    """Return which texts of a long message are neither its beginning nor its end."""
+    start, end = 1, len(texts)
+    if sum(map(len, texts)) <= _BEGINNING + _END:
+        return slice(end, end)
+    while start < end and sum(map(len, texts[: start + 1])) <= _BEGINNING:
+        start += 1
+    while end > start and sum(map(len, texts[end - 1 :])) <= _END:
+        end -= 1
+    return slice(start, end)
+
+
+def is_short(texts: Iterable[str]) -> bool:
+    """Whether a message may only say which part of the answer before it is meant."""
+    return sum(len(text) + 1 for text in texts) <= _SHORT_ORDER
+
+
+def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield the quotes of messages, those marked that are in the middle of a long one."""
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        pieces = list(group)
+        middle = _middle_of([one.text for one in pieces])
+        for i, one in enumerate(pieces):
+            yield one._replace(is_middle=middle.start <= i < middle.stop)
 
 
 def _spoken(
     history: History, reading: Reading, skipped: frozenset[int]
-) -> tuple[list[int], set[int], set[int]]:
-    """Return the agent's messages with text, those that a call follows, and those of this turn."""
+) -> tuple[list[int], set[int], set[int], set[int]]:
+    """Return the agent's messages with text, those that a call follows, and those of this turn.
+
+    The last are those that a short message of the user replies to.
+    """
+    pointed: set[int] = set()
     spoken: list[int] = []
     working: set[int] = set()
     turn: set[int] = set()
@@ -149,7 +184,9 @@ def _spoken(
         elif item.kind == "user_message" and history.author_of(item) != "program":
             is_typed = any(not one.pasted for one in pieces_of(item.text))
             turn = set() if is_typed else turn
-    return spoken, working, turn
+            if is_typed and is_short([item.text]):
+                pointed.update(spoken[-1:])
+    return spoken, working, turn, pointed
 
 
 def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:

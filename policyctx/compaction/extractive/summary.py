@@ -28,7 +28,14 @@ from policyctx.compaction.extractive.fitting import (
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
+from policyctx.compaction.extractive.said import (
+    ASKED,
+    Quote,
+    as_one,
+    is_short,
+    quotes_in,
+    with_middle,
+)
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -88,6 +95,10 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         one._replace(calls=len(made) - bisect_left(made, one.message)) for one in quotes if one.last
     ]
     said: list[Quote] = []
+    first = next((one for one in quotes if one.user and not one.pasted), None)
+    is_pointed = first is not None and is_short(
+        one.text for one in quotes if one.message == first.message
+    )
     for found in before:
         said += [
             *found.contents.said.get(Group.USER, ()),
@@ -95,7 +106,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         ]
         ended = found.contents.said.get(Group.LAST, ())
         if last or found is not before[-1]:
-            said += as_one(ended)
+            said += as_one(ended, whole=is_pointed)
         else:
             last = [one._replace(calls=one.calls + len(made)) for one in ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
@@ -115,7 +126,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     return Contents(
         {
             Group.USER: [*_once(users)],
-            Group.AGENT: [*_once(said, seen)],
+            Group.AGENT: [*with_middle(_once(said, seen))],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: steps,

@@ -204,12 +204,13 @@ def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is
     report = said("Found thirty:\n" + "\n".join(f"{i}. {line}" for i, line in enumerate(lines)))
     first = summary_of(user("Why?"), report)
     assert len(group(first, Group.LAST)) == 31
-    [line] = group(summary_of(user("Why?"), report, user("Mend it."), said("Done.")), Group.AGENT)
+    order = user(f"Mend the one of line 4, and then tell me what it was. {'I am in a hurry. ' * 3}")
+    [line] = group(summary_of(user("Why?"), report, order, said("Done.")), Group.AGENT)
     assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
     assert " … " in line
     assert line.endswith(f"29. {lines[29]}")
     assert len(line) < 820
-    assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
+    assert group(later(first, order, said("Done.")), Group.AGENT) == [line]
 
 
 @pytest.mark.parametrize(
@@ -492,12 +493,34 @@ def test_an_order_of_one_word_between_others_is_quoted() -> None:
     ]
 
 
-def test_an_answer_before_the_users_last_message_is_one_line_while_work_goes_on() -> None:
-    report = "\n".join(f"Part {i} of the report says how hall {i} is heated." for i in range(40))
-    work = [said("I look at the valve first."), *ran("ls", "a")]
-    summary = summary_of(user("Report."), said(report), user("Mend hall 3."), *work)
+PARTS = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(40)]
+LOOKS = [said("I look at the valve first."), *ran("ls", "a")]
+
+
+def test_an_answer_before_a_long_message_is_one_line_while_work_goes_on() -> None:
+    order = user(f"Mend hall 3. {'Its pump is old, and the valve of it as well. ' * 3}")
+    summary = summary_of(user("Report."), said("\n".join(PARTS)), order, *LOOKS)
     assert group(summary, Group.LAST) == ["- [while working] I look at the valve first."]
     assert len(group(summary, Group.AGENT)) == 1
+
+
+@pytest.mark.parametrize("order", ["Do 2 and 3.", "yes, option B", "Fix them all", "第二个"])
+def test_an_answer_that_a_short_order_replies_to_stays_whole(order: str) -> None:
+    whole = [f"- {PARTS[0]}", *(f" {one}" for one in PARTS[1:])]
+    first = summary_of(user("Report."), said("\n".join(PARTS)))
+    at_once = summary_of(user("Report."), said("\n".join(PARTS)), user(order), *LOOKS)
+    for summary in (at_once, later(first, user(order), *LOOKS)):
+        assert group(summary, Group.AGENT) == whole
+        again = later(summary, user("Then tell me about all the others."), said("They are warm."))
+        assert group(again, Group.AGENT)[: len(whole)] == whole
+
+
+def test_of_an_answer_that_a_short_order_replies_to_the_ends_are_kept_first() -> None:
+    messages = (user("Report."), said("\n".join(PARTS)), user("Do 2 and 3."), *LOOKS)
+    lines = group(summary_of(*messages, max_words=220), Group.AGENT)
+    assert lines[0] == f"- {PARTS[0]}"
+    assert lines[-1] == f" {PARTS[-1]}"
+    assert [line for line in lines if line.startswith(" … ")] == lines[5:6]
 
 
 def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
@@ -511,8 +534,12 @@ def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
 def test_tables_of_an_earlier_answer_are_left_out() -> None:
     answer = "The two modules are done.\n| a.py | done |\n| b.py | done |\nShall I go on with it?"
     line = "- The two modules are done. Shall I go on with it?"
-    summary = summary_of(user("Mend it."), said(answer), user("Go on."), said("It runs."))
-    assert group(summary, Group.AGENT) == [line]
+    order = user(f"Go on with both of them, and tell me. {'I am in a hurry. ' * 3}")
+    assert group(summary_of(user("Mend."), said(answer), order, said("It runs.")), Group.AGENT) == [
+        line
+    ]
+    short = summary_of(user("Mend it."), said(answer), user("the second"), said("It runs."))
+    assert " | b.py | done |" in group(short, Group.AGENT)
 
 
 def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:
