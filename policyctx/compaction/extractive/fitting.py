@@ -14,7 +14,7 @@ from typing import NamedTuple
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
-from policyctx.compaction.extractive.texts import CUT, NAME, values_in
+from policyctx.compaction.extractive.texts import CUT, GAP, NAME, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
@@ -263,7 +263,7 @@ def _line(unit: Unit, before: Unit | None) -> str:
     if before is None or unit.message != before.message or unit.group not in _MESSAGES:
         return unit.text
     # Where pieces of the last answer are missing, it is marked.
-    gap = "… " if unit.group in _OF_AGENT and unit.place != before.place + 1 else ""
+    gap = GAP if unit.group in _OF_AGENT and unit.place != before.place + 1 else ""
     return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
 
 

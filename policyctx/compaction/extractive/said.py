@@ -18,7 +18,7 @@ from typing import NamedTuple
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
-    CUT,
+    GAP,
     NAME,
     one_line,
     pieces_of,
@@ -102,15 +102,14 @@ def quotes_in(
         author = history.author_of(item)
         if item.kind == "assistant_message":
             last, works = after.get(item.message, 0), item.message in working
-            told = (
+            told = [
                 Quote(one.text, item.message, user=False, last=last, working=works, depth=one.depth)
-                for one in pieces_of(item.text, of_agent=True)
-            )
+                for one in islice(pieces_of(item.text, of_agent=True), _MOST_PIECES)
+            ]
             if last:
-                pieces = list(told)
-                yield from (one for one in pieces if tells(one.text) or pieces == [one])
+                yield from (one for one in told if tells(one.text) or told == [one])
             else:
-                yield from as_one(told, whole=item.message in pointed)
+                yield from earlier(told, whole=item.message in pointed)
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
         for one in _not_agents(item, author, reading, position):
@@ -120,46 +119,47 @@ def quotes_in(
             yield one
 
 
-def as_one(quotes: Iterable[Quote], *, whole: bool = False) -> Iterator[Quote]:
-    """Yield a message as one quote: of a long one the beginning and the end.
+def earlier(quotes: Iterable[Quote], *, whole: bool) -> Iterator[Quote]:
+    """Yield an earlier message: unless it is to stay whole, of a long one its beginning and end."""
+    pieces = [one for one in quotes if whole or not _TABLE.match(one.text)]
+    start, end = _middle_of(pieces)
+    # The title that the end is under comes with it.
+    titles = [i for i in range(start, end) if pieces[i].text.startswith("#")]
+    is_cut = False
+    for i, one in enumerate(pieces):
+        if whole or not start <= i < end or i in titles[-1:]:
+            gap = GAP if is_cut and i >= end else ""
+            is_cut = is_cut and not gap
+            yield one._replace(text=gap + one.text, last=0, calls=0)
+        else:
+            is_cut = True
 
-    If it is to stay `whole`, a long one is yielded as it is, and so is one with a table.
-    """
-    pieces = list(islice(quotes, _MOST_PIECES))
-    texts = [one.text for one in pieces if not _TABLE.match(one.text)]
-    middle = _middle_of(texts)
-    is_long = middle.start < middle.stop
-    if whole and (is_long or len(texts) < len(pieces)):
-        yield from (one._replace(last=0, calls=0) for one in pieces)
-    elif texts:
-        texts[middle] = [CUT.strip()] * is_long
-        yield pieces[0]._replace(text=" ".join(texts), last=0, calls=0)
 
-
-def _middle_of(texts: Sequence[str]) -> slice:
-    """Return which texts of a long message are neither its beginning nor its end."""
-    start, end = 1, len(texts)
-    if sum(map(len, texts)) <= _BEGINNING + _END:
-        return slice(end, end)
-    while start < end and sum(map(len, texts[: start + 1])) <= _BEGINNING:
+def _middle_of(pieces: Sequence[Quote]) -> tuple[int, int]:
+    """Return where the middle of a long message begins, and where its end does."""
+    sizes = [len(one.text) for one in pieces]
+    start, end = 1, len(sizes)
+    if sum(sizes) <= _BEGINNING + _END + len(GAP):
+        return end, end
+    while start < end and sum(sizes[: start + 1]) <= _BEGINNING:
         start += 1
-    while end > start and sum(map(len, texts[end - 1 :])) <= _END:
+    while end > start and sum(sizes[end - 1 :]) <= _END:
         end -= 1
-    return slice(start, end)
-
-
-def is_short(texts: Iterable[str]) -> bool:
-    """Whether a message may only say which part of the answer before it is meant."""
-    return sum(len(text) + 1 for text in texts) <= _SHORT_ORDER
+    return start, end
 
 
 def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
     """Yield the quotes of messages, those marked that are in the middle of a long one."""
     for _, group in groupby(quotes, key=lambda one: one.message):
         pieces = list(group)
-        middle = _middle_of([one.text for one in pieces])
+        start, end = _middle_of(pieces)
         for i, one in enumerate(pieces):
-            yield one._replace(is_middle=middle.start <= i < middle.stop)
+            yield one._replace(is_middle=start <= i < end)
+
+
+def is_short(texts: Iterable[str]) -> bool:
+    """Whether a message may only say which part of the answer before it is meant."""
+    return sum(len(text) + 1 for text in texts) <= _SHORT_ORDER
 
 
 def _spoken(

@@ -31,7 +31,7 @@ from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, c
 from policyctx.compaction.extractive.said import (
     ASKED,
     Quote,
-    as_one,
+    earlier,
     is_short,
     quotes_in,
     with_middle,
@@ -106,7 +106,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         ]
         ended = found.contents.said.get(Group.LAST, ())
         if last or found is not before[-1]:
-            said += as_one(ended, whole=is_pointed)
+            said += earlier(ended, whole=is_pointed)
         else:
             last = [one._replace(calls=one.calls + len(made)) for one in ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))

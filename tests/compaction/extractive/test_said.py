@@ -23,7 +23,8 @@ def test_an_answer_of_the_agent_that_a_later_one_takes_back_does_not_stand_last(
     summary = summary_of(user("Why does it leak?"), said(report), user("Sure?"), said(corrected))
     assert group(summary, Group.LAST) == [f"- {corrected}"]
     assert group(summary, Group.AGENT) == [
-        "- ## Report The leak is in pump 3, because its gasket is too thin."
+        "- ## Report",
+        "   The leak is in pump 3, because its gasket is too thin.",
     ]
     assert "Closing report" not in summary
 
@@ -199,18 +200,29 @@ def test_the_newest_answer_of_the_agent_ranks_before_the_older_ones() -> None:
     assert found == [f"Pump {i} runs." for i in (3, 2, 1, 0)]
 
 
-def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is_marked() -> None:
+LONG_ORDER = user(f"Mend the one of hall 4, and tell me of it. {'I am in a hurry. ' * 3}")
+
+
+def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_kept_and_the_gap_is_marked() -> (
+    None
+):
     lines = [f"The file `src/part_{i}.py` fails on line {i}, as it did." for i in range(30)]
     report = said("Found thirty:\n" + "\n".join(f"{i}. {line}" for i, line in enumerate(lines)))
     first = summary_of(user("Why?"), report)
     assert len(group(first, Group.LAST)) == 31
-    order = user(f"Mend the one of line 4, and then tell me what it was. {'I am in a hurry. ' * 3}")
-    [line] = group(summary_of(user("Why?"), report, order, said("Done.")), Group.AGENT)
-    assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
-    assert " … " in line
-    assert line.endswith(f"29. {lines[29]}")
-    assert len(line) < 820
-    assert group(later(first, order, said("Done.")), Group.AGENT) == [line]
+    found = group(summary_of(user("Why?"), report, LONG_ORDER, said("Done.")), Group.AGENT)
+    assert found[:2] == ["- Found thirty:", f"  0. {lines[0]}"]
+    assert [line for line in found if "…" in line] == [f"  … 22. {lines[22]}"]
+    assert found[-1] == f"  29. {lines[29]}"
+    assert group(later(first, LONG_ORDER, said("Done.")), Group.AGENT) == found
+
+
+def test_the_end_of_a_long_earlier_answer_has_the_title_that_it_is_under() -> None:
+    parts = "\n".join(f"- Part {i} of the hall is heated at night since then." for i in range(30))
+    report = said(f"All is warm.\n\n## Done\n\n{parts}\n\n## Open\n\n{parts}")
+    found = group(summary_of(user("Why?"), report, LONG_ORDER, said("Done.")), Group.AGENT)
+    assert found[1] == "  ## Done"
+    assert [found[i + 1][:5] for i, line in enumerate(found) if line == "  ## Open"] == ["   … "]
 
 
 @pytest.mark.parametrize(
@@ -497,11 +509,10 @@ PARTS = [f"Part {i} of the report says how hall {i} is heated at night." for i i
 LOOKS = [said("I look at the valve first."), *ran("ls", "a")]
 
 
-def test_an_answer_before_a_long_message_is_one_line_while_work_goes_on() -> None:
-    order = user(f"Mend hall 3. {'Its pump is old, and the valve of it as well. ' * 3}")
-    summary = summary_of(user("Report."), said("\n".join(PARTS)), order, *LOOKS)
+def test_an_answer_before_a_long_message_is_cut_inside_while_work_goes_on() -> None:
+    summary = summary_of(user("Report."), said("\n".join(PARTS)), LONG_ORDER, *LOOKS)
     assert group(summary, Group.LAST) == ["- [while working] I look at the valve first."]
-    assert len(group(summary, Group.AGENT)) == 1
+    assert len(group(summary, Group.AGENT)) == 13
 
 
 @pytest.mark.parametrize("order", ["Do 2 and 3.", "yes, option B", "Fix them all", "第二个"])
@@ -533,11 +544,9 @@ def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
 
 def test_tables_of_an_earlier_answer_are_left_out() -> None:
     answer = "The two modules are done.\n| a.py | done |\n| b.py | done |\nShall I go on with it?"
-    line = "- The two modules are done. Shall I go on with it?"
-    order = user(f"Go on with both of them, and tell me. {'I am in a hurry. ' * 3}")
-    assert group(summary_of(user("Mend."), said(answer), order, said("It runs.")), Group.AGENT) == [
-        line
-    ]
+    lines = ["- The two modules are done.", " Shall I go on with it?"]
+    found = summary_of(user("Mend it."), said(answer), LONG_ORDER, said("It runs."))
+    assert group(found, Group.AGENT) == lines
     short = summary_of(user("Mend it."), said(answer), user("the second"), said("It runs."))
     assert " | b.py | done |" in group(short, Group.AGENT)
 
