@@ -56,7 +56,7 @@ class Unit(NamedTuple):
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
-_OF_WORK, _MIDDLE = 0.5, 0.3
+_OF_WORK, _MIDDLE = 0.5, 0.5
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0}
 _RATES |= {Group.LAST: 12.0, Group.SINCE: 8.0}
 # What a word of news weighs against coming last.

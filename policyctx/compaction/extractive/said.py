@@ -18,7 +18,6 @@ from typing import NamedTuple
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
-    GAP,
     NAME,
     one_line,
     pieces_of,
@@ -36,11 +35,9 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# Characters of an earlier answer that are quoted: of its beginning, and of its end.
+# Characters of the beginning of an earlier answer, and of its end, and its pieces at most.
 _BEGINNING, _END, _MOST_PIECES = 300, 500, 400
 _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
-# Characters of a message that may only say which part of the answer before it is meant.
-_SHORT_ORDER = 80
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
@@ -90,7 +87,7 @@ def quotes_in(
     history: History, reading: Reading, skipped: frozenset[int], last_messages: int
 ) -> Iterator[Quote]:
     """Yield what was said, in order."""
-    spoken, working, turn, pointed = _spoken(history, reading, skipped)
+    spoken, working, turn = _spoken(history, reading, skipped)
     # An answer says all; of a turn that goes on the last messages say what is in hand.
     newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
     newest = [one for one in newest if one in turn] or newest[-1:]
@@ -106,10 +103,7 @@ def quotes_in(
                 Quote(one.text, item.message, user=False, last=last, working=works, depth=one.depth)
                 for one in islice(pieces_of(item.text, of_agent=True), _MOST_PIECES)
             ]
-            if last:
-                yield from (one for one in told if tells(one.text) or told == [one])
-            else:
-                yield from earlier(told, whole=item.message in pointed)
+            yield from (one for one in told if not last or tells(one.text) or told == [one])
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
         for one in _not_agents(item, author, reading, position):
@@ -119,27 +113,23 @@ def quotes_in(
             yield one
 
 
-def earlier(quotes: Iterable[Quote], *, whole: bool) -> Iterator[Quote]:
-    """Yield an earlier message: unless it is to stay whole, of a long one its beginning and end."""
-    pieces = [one for one in quotes if whole or not _TABLE.match(one.text)]
-    start, end = _middle_of(pieces)
-    # The title that the end is under comes with it.
-    titles = [i for i in range(start, end) if pieces[i].text.startswith("#")]
-    is_cut = False
-    for i, one in enumerate(pieces):
-        if whole or not start <= i < end or i in titles[-1:]:
-            gap = GAP if is_cut and i >= end else ""
-            is_cut = is_cut and not gap
-            yield one._replace(text=gap + one.text, last=0, calls=0)
-        else:
-            is_cut = True
+def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield the quotes of earlier messages, those marked that are neither beginning nor end.
+
+    A row of a table is marked as well.
+    """
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        pieces = list(group)
+        start, end = _middle_of([len(one.text) for one in pieces])
+        for i, one in enumerate(pieces):
+            is_middle = start <= i < end or _TABLE.match(one.text) is not None
+            yield one._replace(is_middle=is_middle, last=0, calls=0)
 
 
-def _middle_of(pieces: Sequence[Quote]) -> tuple[int, int]:
+def _middle_of(sizes: Sequence[int]) -> tuple[int, int]:
     """Return where the middle of a long message begins, and where its end does."""
-    sizes = [len(one.text) for one in pieces]
     start, end = 1, len(sizes)
-    if sum(sizes) <= _BEGINNING + _END + len(GAP):
+    if sum(sizes) <= _BEGINNING + _END:
         return end, end
     while start < end and sum(sizes[: start + 1]) <= _BEGINNING:
         start += 1
@@ -148,28 +138,10 @@ def _middle_of(pieces: Sequence[Quote]) -> tuple[int, int]:
     return start, end
 
 
-def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the quotes of messages, those marked that are in the middle of a long one."""
-    for _, group in groupby(quotes, key=lambda one: one.message):
-        pieces = list(group)
-        start, end = _middle_of(pieces)
-        for i, one in enumerate(pieces):
-            yield one._replace(is_middle=start <= i < end)
-
-
-def is_short(texts: Iterable[str]) -> bool:
-    """Whether a message may only say which part of the answer before it is meant."""
-    return sum(len(text) + 1 for text in texts) <= _SHORT_ORDER
-
-
 def _spoken(
     history: History, reading: Reading, skipped: frozenset[int]
-) -> tuple[list[int], set[int], set[int], set[int]]:
-    """Return the agent's messages with text, those that a call follows, and those of this turn.
-
-    The last are those that a short message of the user replies to.
-    """
-    pointed: set[int] = set()
+) -> tuple[list[int], set[int], set[int]]:
+    """Return the agent's messages with text, those that a call follows, and those of this turn."""
     spoken: list[int] = []
     working: set[int] = set()
     turn: set[int] = set()
@@ -184,9 +156,7 @@ def _spoken(
         elif item.kind == "user_message" and history.author_of(item) != "program":
             is_typed = any(not one.pasted for one in pieces_of(item.text))
             turn = set() if is_typed else turn
-            if is_typed and is_short([item.text]):
-                pointed.update(spoken[-1:])
-    return spoken, working, turn, pointed
+    return spoken, working, turn
 
 
 def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:

@@ -31,8 +31,6 @@ from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, c
 from policyctx.compaction.extractive.said import (
     ASKED,
     Quote,
-    earlier,
-    is_short,
     quotes_in,
     with_middle,
 )
@@ -95,10 +93,6 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         one._replace(calls=len(made) - bisect_left(made, one.message)) for one in quotes if one.last
     ]
     said: list[Quote] = []
-    first = next((one for one in quotes if one.user and not one.pasted), None)
-    is_pointed = first is not None and is_short(
-        one.text for one in quotes if one.message == first.message
-    )
     for found in before:
         said += [
             *found.contents.said.get(Group.USER, ()),
@@ -106,7 +100,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         ]
         ended = found.contents.said.get(Group.LAST, ())
         if last or found is not before[-1]:
-            said += earlier(ended, whole=is_pointed)
+            said += ended
         else:
             last = [one._replace(calls=one.calls + len(made)) for one in ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
