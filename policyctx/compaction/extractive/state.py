@@ -380,7 +380,8 @@ _NAMES = re.compile(
 )
 # A line that only surrounds what was printed.
 _FRAME = re.compile(
-    r"<|Output:|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
+    r"<|Output:|\(Bash completed with"
+    r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
     r"|.*\b(?:warning: |exit\w*\W{1,3}(?:undefined|null|none)\b)"
 )
 # What programs print of a test that failed, and of what it expected.
