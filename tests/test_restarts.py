@@ -639,11 +639,14 @@ DROPPING = {
 
 @in_all_shapes
 @pytest.mark.parametrize("late", ["text", "image", "beside another"])
+@pytest.mark.parametrize("form", ["own", "returned"])
 @pytest.mark.parametrize("step", DROPPING)
-def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user_in_the_returned_list(
-    step: str, late: str, shape: str, tmp_path: Path
+def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user(
+    step: str, form: str, late: str, shape: str, tmp_path: Path
 ) -> None:
-    """No compaction came: the result would stand alone in the list, and a provider rejects it."""
+    """No compaction came. In the returned list the result would stand alone, which a provider
+    rejects; in the caller's own list the call and its first result would be back.
+    """
     if late == "beside another" and shape in {"chat", "responses"}:
         return  # a message holds one result there
     compiled = policy(
@@ -658,11 +661,12 @@ def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user_in_the_returne
     if late == "beside another":
         asked, other = ROUNDS[shape](3)[1:]
         more = [asked, both(other, found)]
-    given = [*before, *more]
+    given = [*(full if form == "own" else before), *more]
     for said in (None, reply(shape, "so"), ROUNDS[shape](4)[0]):
         given += [said] if said else []
         result = live.apply(list(given))
         assert not result.warnings
+        assert "line 0" not in str(result.messages)
         assert HOSTS.get(shape) or not [*wrong_sources(given, result)]
         assert list(result.messages)[: len(before)] == before or result.plan.new
         before = list(result.messages)
