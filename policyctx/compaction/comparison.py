@@ -27,7 +27,7 @@ _ENOUGH, _OF_FORBIDDEN = 0.5, 0.6
 _LEAST = 0.25
 _WORD = re.compile(r"\d[\d.,:]*(?<![.,:])|[^\W\d_][\w'-]+")
 _PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
-_ENDING = re.compile(r"(?<=[a-z]{4})(?:es|ly|ions?|ments?|e|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed)$")
+_ENDING = re.compile(r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed|es|e)$")
 _OF = re.compile(r"'s?$")
 _DOUBLED = re.compile(r"([bdgmnprt])\1$")
 _NUMBER = re.compile(r"(?<![\w./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
@@ -48,6 +48,7 @@ _AT_LEAST = re.compile(
     r"\b(?:at least|no less than|no fewer than|minimum|mindestens)\b|至少|不少于|不低于"
 )
 _LESS = re.compile(r"\b(?:below|under|less than|fewer than|weniger als|unter)\b|低于|少于")
+_ONLY = re.compile(r"\b(?:only|nur|uniquement)\b|只|仅")
 _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
@@ -162,25 +163,20 @@ class Statement:
         if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):
             return not self._lifts(order)
         forbidden = order._forbidden
-        if forbidden:
-            return self._holds(forbidden) or (order._is_conditional and self.asks)
-        if order.asks:
-            return self.asks or self._holds(order.words)
+        if forbidden or order.asks:
+            return (order._is_conditional and self.asks) or self._holds(forbidden or order.words)
+        if _ONLY.search(order.text) and _ONLY.search(self.text):
+            return not cues_of().lifts.found_in(self.text)
         lost = self._forbidden - self._ordered
         lifted = any(one.allows and order.words & one.words for one in self.clauses)
-        is_only = "only" in order.text or "只" in order.text or "nur " in order.text
         is_turned = len(order.words & lost) * 2 >= len(order.words & self.words)
-        return (is_only and not self._is_lift) or not (is_turned or (lifted and self._is_lift))
+        return not (is_turned or lifted)
 
     def _lifts(self, order: Statement) -> bool:
         """Return whether it allows what is beyond a limit."""
         if _AT_LEAST.search(order.text):
             return _LESS.search(self.text) is not None and not self._forbidden
         return self.exceeds or (not self.is_limit and any(one.allows for one in self.clauses))
-
-    @property
-    def _is_lift(self) -> bool:
-        return cues_of().lifts.found_in(self.text)
 
     @property
     def _is_conditional(self) -> bool:
@@ -207,7 +203,7 @@ def _clause(text: str) -> _Clause:
     bare = cues.reports.removed_from(cues.lifts.removed_from(text))
     strong = cues.negations.found_in(cues.conditions.removed_from(bare))
     weak = not strong and cues.negations.found_in(bare)
-    permitted = cues.permissions.found_in(text)
+    permitted = cues.permissions.found_outside(cues.approvals, text)
     excepted = _EXCEPTED.search(text)
     if weak and excepted and cues.approvals.found_in(text[excepted.start() :]):
         # Without being asked.

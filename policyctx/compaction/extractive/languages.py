@@ -166,7 +166,8 @@ ENGLISH = Language(
     ),
     approvals=_words(
         """approval|permission|consent|ask|asks|asked|asking|confirm|confirmation|okay|approve
-        |approves|agree|agrees|agreement|sign-off|checking with|check with|checks with"""
+        |approves|agree|agrees|agreement|sign-off|explicit
+        |my/user's/must ok|go-ahead|checking/check/checks with"""
     ),
     bounds=_words(
         """at most|no more than|up to|maximum|max|limit|limited to|under|below|within|or less
