@@ -95,15 +95,15 @@ class Grid:
         *,
         numeric: set[str],
         whole: set[str],
+        has_head: bool,
     ) -> None:
+        self._head = [columns] if has_head else []
         self._columns, self._rows, self._numeric, self._whole = columns, rows, numeric, whole
         self._is_ruled = sys.stdout.isatty()
-        self._widths = [
-            max(map(cell_len, (c, *(r[i] for r in rows)))) for i, c in enumerate(columns)
-        ]
-        gaps = 3 * len(columns) - 1 if self._is_ruled else 2 * (len(columns) - 1)
-        self._gaps = gaps
-        self.width = sum(self._widths) + gaps
+        by_column = zip(columns if has_head else [""] * len(columns), *rows, strict=True)
+        self._widths = [max(map(cell_len, cells)) for cells in by_column]
+        self._gaps = 3 * len(columns) - 1 if self._is_ruled else 2 * (len(columns) - 1)
+        self.width = sum(self._widths) + self._gaps
         """The columns that the table takes where nothing of it is wrapped."""
 
     def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
@@ -126,15 +126,18 @@ class Grid:
             return f"{edge}{gap.join(parts)}{edge}\n"
 
         rule = SIMPLE_HEAD.head_row_horizontal * (self.width - 2)
-        heading = Segment(line(self._columns), out.get_style("table.header"))
-        around = Segment("\n")
-        yield from (around, heading, Segment(f" {rule}\n")) if self._is_ruled else (heading,)
+        around = (Segment("\n"),) if self._is_ruled else ()
+        yield from around
+        for head in self._head:
+            yield Segment(line(head), out.get_style("table.header"))
+            yield from (Segment(f" {rule}\n"),) if self._is_ruled else ()
         yield from (Segment(line(row)) for row in self._rows)
-        yield from (around,) if self._is_ruled else ()
+        yield from around
 
     def wrapped(self, unwrapped: set[str], width: int | None) -> Table:
         """Return the table as the library lays it out, which wraps what does not fit."""
-        made = Table(box=SIMPLE_HEAD if self._is_ruled else None, pad_edge=False, width=width)
+        box = SIMPLE_HEAD if self._is_ruled else None
+        made = Table(box=box, pad_edge=False, width=width, show_header=bool(self._head))
         for column in self._columns:
             made.add_column(
                 column,
@@ -173,6 +176,7 @@ def table(
     *,
     numeric: set[str],
     whole: set[str] | None = None,
+    has_head: bool = True,
 ) -> Grid:
     """Return a table whose `numeric` columns are set flush right; lines only on a terminal.
 
@@ -181,14 +185,18 @@ def table(
     possible.
     """
     cells = [tuple(map(_cell, row)) for row in rows]
-    return Grid(columns, cells, numeric=numeric, whole=whole or set())
+    return Grid(columns, cells, numeric=numeric, whole=whole or set(), has_head=has_head)
 
 
 def print_wrapped(out: Console, text: str, indent: str) -> None:
     """Print a sentence in lines of the console's width, those after the first one indented.
 
     It is wrapped between words; a word that is longer than a line, such as a path, stays whole.
+    Where the console wraps no sentence, it is one line.
     """
+    if out.soft_wrap:
+        out.print(text, soft_wrap=True)
+        return
     wrapped = textwrap.wrap(
         visible(text),
         max(out.width, _FEW_COLUMNS),

@@ -43,7 +43,8 @@ _LONGEST_FIRST_LINE = 1 << 16
 # The keys of a snapshot that policyctx 0.1 wrote.
 _UNCHECKED_KEYS = {"schema_version", "journal", "roots", "items", "records"}
 
-# A snapshot lists all entries but this part: each writing copies it, so few are made.
+# A snapshot lists every entry as long as there are this many at most, then all but this part.
+_ALWAYS_COMPLETE = 1000
 _BEHIND = 20
 # Lines without an entry that were appended since the last snapshot are folded into a new one when
 # they are this many times its size, and at least this many bytes.
@@ -232,7 +233,7 @@ class Snapshots:
 
 def _is_much(missing: int, entries: int) -> bool:
     """Whether a snapshot of so many entries may not lack this many."""
-    return missing * _BEHIND > entries
+    return missing * _BEHIND > entries if entries > _ALWAYS_COMPLETE else missing > 0
 
 
 def _first_of(backend: Backend, path: str) -> dict[str, Any] | None:

@@ -244,12 +244,17 @@ ROWS = [
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-@pytest.mark.parametrize("rows", [ROWS, ROWS[:1], []])
+@pytest.mark.parametrize(
+    ("rows", "has_head"), [(ROWS, True), (ROWS, False), (ROWS[:1], False), ([], True)]
+)
 def test_a_table_that_fits_is_written_as_the_library_lays_it_out(
-    rows: list[tuple[object, ...]], is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+    rows: list[tuple[object, ...]],
+    is_terminal: bool,
+    has_head: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
-    made = table(["name", "size", "text"], rows, numeric={"size"})
+    made = table(["name", "size", "text"], rows, numeric={"size"}, has_head=has_head)
     assert shown_lines(made) == shown_lines(made.wrapped({"size"}, None))
     assert made.width == max(map(cell_len, shown_lines(made, stripped=False)))
 
