@@ -20,8 +20,7 @@ class Language:
     Where letters are ASCII a cue is found as a whole word, elsewhere anywhere in the text. A cue
     with `^` begins a clause. `ask/tell me` is two cues, and `_` is a space in such a word. `leave …
     alone` is `leave` in a clause with `alone` behind it; `stop …ing` has one word behind it, and
-    `…s should` is the end of a word. `why …` is all from `why` on in a sentence, and `… yet` all
-    before it.
+    `…s should` is the end of a word. `why …` is a clause from `why` on, and `… yet` up to `yet`.
     """
 
     name: str
@@ -383,7 +382,7 @@ def _presence(cues: list[str]) -> Presence:
 
 _CJK = re.compile(r"[\u3400-\u9fff]")
 _BEGINNING = r"(?:^|(?<=[.!?:;,、，。：；(-] )|(?<=[，。：；！？])|(?<=please )|(?<=bitte ))"
-_CLAUSE, _SENTENCE = r"[^.!?;,()，。；！？]{0,80}?", r"[^.!?:;。：；！？]{0,200}"
+_CLAUSE = r"[^.!?:;,()，。：；！？]{0,200}"
 _WORD_START, _WORD_END = r"(?<![\w'-])", r"(?![\w-])"
 
 
@@ -394,9 +393,9 @@ def _pattern(cue: str) -> str:
     if not goes_on:
         return begins + lead
     if not second:
-        return lead + _SENTENCE
+        return lead + _CLAUSE
     if not first:
-        return rf"{_SENTENCE}{_WORD_START}{then}" if second[0] == " " else rf"[\w-]+{then}"
+        return rf"{_CLAUSE}{_WORD_START}{then}" if second[0] == " " else rf"[\w-]+{then}"
     between = {" ": _CLAUSE + _WORD_START, ",": _CLAUSE}.get(second[0], r" [\w-]+")
     return rf"{begins}{lead}(?={between}{then}{_WORD_END})"
 
