@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -286,8 +287,13 @@ def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     if call.command is not None:
         return None
     named = set(re.findall(r"[\w-]+", call.text[:_LOOKED_AT]))
-    ids = ((i, _ID_SAID.search(step.one.text)) for i, step in enumerate(steps))
-    return next((i for i, found in ids if found is not None and found[1] in named), None)
+    return next((i for i, step in enumerate(steps) if _id_said(step.one.text) in named), None)
+
+
+@lru_cache(maxsize=1024)
+def _id_said(text: str) -> str | None:
+    found = _ID_SAID.search(text)
+    return None if found is None else found[1]
 
 
 def _command_of(call: Call) -> str:
