@@ -107,7 +107,9 @@ def quotes_in(
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
         for one in _not_agents(item, author, reading, position):
-            is_short = len(item.text) <= _SHORT_ANSWER and not (one.pasted or values_in(one.text))
+            # A client writes its notes in brackets: they answer nothing.
+            is_short = len(item.text) <= _SHORT_ANSWER and not item.text.startswith("[")
+            is_short = is_short and not (one.pasted or values_in(one.text))
             if item.kind == "user_message" and is_short and asked.endswith(_QUESTION_MARK):
                 one = one._replace(text=with_question(one.text, asked))  # noqa: PLW2901
             yield one

@@ -166,12 +166,15 @@ class _Step(NamedTuple):
         return _halves(self.one.text)[1].startswith(_STARTED)
 
     @property
+    def is_unquoted(self) -> bool:
+        """Whether no word of its result is quoted, though there were some."""
+        return _halves(self.one.text)[1].startswith(_UNQUOTED)
+
+    @property
     def has_changed(self) -> bool:
         """Whether it changed the work, as far as its result says."""
-        outcome = _halves(self.one.text)[1]
-        return not (
-            self.is_check or self.goes_on or _NOT_MADE.match(outcome) or outcome == _UNQUOTED
-        )
+        is_made = not (self.is_unquoted or _NOT_MADE.match(_halves(self.one.text)[1]))
+        return is_made and not (self.is_check or self.goes_on)
 
     @property
     def stays(self) -> bool:
@@ -235,7 +238,7 @@ def steps_of(
     ]
     since = [step.one for step in steps if step.is_late][-_MOST_LATE:]
     steps = [step for step in steps if not step.is_late]
-    checks = [step for step in steps if step.is_check]
+    checks = [step for step in steps if step.is_check and not step.is_unquoted]
     changes = [step for step in steps if step.has_changed]
     # What failed is of use while nothing was done after it.
     left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:], *([] if since else steps[-1:]))
@@ -370,7 +373,8 @@ _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)
 # A line that counts what was checked or says that all is well; one that names a commit, branch or
 # request.
 _COUNTS = re.compile(
-    r"\b\d+ (?:\w+ )?(?:passed|passing|(?:tests?|files?)(?![/\w.]| changed))\b"
+    r"\b\d+ (?:\w+ ){0,2}(?:passed|passing|(?:tests?|files?)(?![/\w.]| changed)"
+    r"|suggestions?|warnings?|issues?|problems?)\b"
     r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
 )
 _NAMES = re.compile(

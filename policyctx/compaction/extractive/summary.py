@@ -200,17 +200,24 @@ def _of_templates(quotes: Iterable[Quote]) -> Iterator[Quote]:
         yield from last
 
 
-def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
-    """Yield the quotes, but none that was seen; one of two messages where it is first.
+# Pieces of a message that is quoted whole if it adds something to what was said before.
+_RETYPED = 12
 
-    In one message only a line that repeats the one before it is left out.
+
+def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
+    """Yield the quotes without those `seen`, and without messages that say nothing new.
+
+    Of a long message that says something new only that is quoted, of one with equal lines in a row
+    the first.
     """
-    first: dict[str, int | None] = dict.fromkeys(seen)
-    before = ""
-    for one in quotes:
-        if one.text != before and first.setdefault(one.text, one.message) == one.message:
-            yield one
-        before = one.text
+    left_out, known = frozenset(seen), set[str]()
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        pieces = [one for one in group if one.text not in left_out]
+        texts = {one.text for one in pieces}
+        if texts <= known or len(pieces) > _RETYPED:
+            pieces = [one for one in pieces if one.text not in known]
+        known |= texts
+        yield from (next(same) for _, same in groupby(pieces, key=lambda one: one.text))
 
 
 def ranked_units(

@@ -125,6 +125,18 @@ def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
     assert group(later(first, user(rule)), Group.USER) == [f"- {rule}", "- Use port 8081."]
 
 
+def test_a_message_that_is_typed_again_with_more_words_stands_whole() -> None:
+    draft = "Print this in place of it:\nAnother session is running in this folder.\nNo."
+    again = f"{draft} Type /exit, and begin anew."
+    found = told(user(draft), user("[Request interrupted by user]"), user(again))
+    assert found[-3:] == [
+        "- Print this in place of it:",
+        "  Another session is running in this folder.",
+        "  No. Type /exit, and begin anew.",
+    ]
+    assert told(user(draft), user("Why?"), user(draft))[-1] == "- Why?"
+
+
 def test_a_long_answer_stands_alone() -> None:
     answer = "Drop neither of them before the auditors have been here."
     assert told(said("Drop the index?"), user(answer)) == [f"- {answer}"]
@@ -229,6 +241,7 @@ def test_of_a_long_earlier_answer_the_ends_are_kept_first_with_the_title_that_th
             "Take back your file. We have that.",
         ),
         ("The pump runs.", "Go there again.", "Go there again."),
+        ("Which of them?", "[Request interrupted by user]", "[Request interrupted by user]"),
         ("Which port?", "Port 8081.", "Port 8081."),
         ("Which of them?", f"{'the one of the cellar ' * 3}.", f"{'the one of the cellar ' * 3}."),
     ],
