@@ -29,7 +29,6 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import (
-    ASKED,
     Quote,
     quotes_in,
     with_middle,
@@ -92,6 +91,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     last = [
         one._replace(calls=len(made) - bisect_left(made, one.message)) for one in quotes if one.last
     ]
+    typed = max((one.message for one in quotes if one.user and not one.pasted), default=None)
     said: list[Quote] = []
     for found in before:
         said += [
@@ -99,22 +99,23 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
             *found.contents.said.get(Group.AGENT, ()),
         ]
         ended = found.contents.said.get(Group.LAST, ())
-        if last or found is not before[-1]:
+        if last or typed is not None or found is not before[-1]:
             said += ended
         else:
             last = [one._replace(calls=one.calls + len(made)) for one in ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
+    spoke = last or not all(one.user for one in said)
+    newest = last[0].message if last else -1 if typed is None else typed
+    begins = max(newest, -1) if spoke else None
     users = [one for one in said if one.user]
     said = [one for one in said if not one.user and (working or not one.working)]
     seen = {one.text for one in last}
-    seen |= {one.text.partition(ASKED)[2][:-1] for one in users}
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
 
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    begins = max(last[0].message, -1) if last else None
     steps, since = steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
 
     return Contents(
