@@ -44,7 +44,7 @@ ASKED = " [answers: "
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
 # A summary that only its provider can read, and the line that stands for it.
 _COMPACTION = re.compile(r'"type": ?"(?:\w+_)?compaction(?:_summary)?"')
-_UNREADABLE = (
+UNREADABLE = (
     "[compaction that only its provider can read: of what stood before it only the user's words"
     " are here]"
 )
@@ -146,7 +146,7 @@ def _spoken(
         elif item.kind == "tool_call":
             working |= turn
         elif item.kind == "user_message" and history.author_of(item) != "program":
-            is_typed = any(not one.pasted for one in pieces_of(item.text))
+            is_typed = any(not one.text.startswith("[<") for one in pieces_of(item.text))
             turn = set() if is_typed else turn
     return spoken, working, turn
 
@@ -163,7 +163,7 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):
-        yield Quote(_UNREADABLE, item.message, user=True, pasted=True)
+        yield Quote(UNREADABLE, item.message, user=True, pasted=True)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 

@@ -118,8 +118,8 @@ _RUNS = re.compile(
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
 _SHOWS_TEXT = re.compile(
-    r"#|\S+ (?:--)?version|(?:awk|cat|cd|chmod|diff|echo|find|grep|head|jq|ls|mkdir|rg|sed|sleep"
-    r"|sort|source|tail|test(?= -)|wc|which)\b"
+    r"#|\S+ (?:--)?version|(?:awk|cat|cd|chmod|date|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir"
+    r"|pgrep|ps|pwd|rg|sed|sleep|sort|source|stat|tail|test(?= -)|wc|which)\b"
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
 _RESULT, _COMMIT = " => ", "git commit"
@@ -333,7 +333,9 @@ def _does_more(command: str) -> bool:
 def _goes_on(call: Call) -> bool:
     """Whether a call goes on in the background, under an id that it names."""
     start = "" if call.path else (call.result or "")[:_LONGEST_WORDS]
-    return bool(_RUNS_ON.search(start) and _ID_SAID.search(start))
+    ids = _ID_SAID.findall(start)
+    # A poll has the id in its input.
+    return bool(_RUNS_ON.search(start) and ids) and not any(one in call.text for one in ids)
 
 
 def _named(call: Call) -> str:

@@ -29,6 +29,7 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import (
+    UNREADABLE,
     Quote,
     quotes_in,
     with_middle,
@@ -91,7 +92,9 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     last = [
         one._replace(calls=len(made) - bisect_left(made, one.message)) for one in quotes if one.last
     ]
-    typed = max((one.message for one in quotes if one.user and not one.pasted), default=None)
+    typed = max(
+        (one.message for one in quotes if one.user and one.text != UNREADABLE), default=None
+    )
     said: list[Quote] = []
     for found in before:
         said += [

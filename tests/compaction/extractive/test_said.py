@@ -247,6 +247,15 @@ def test_what_user_and_agent_said_is_in_the_order_of_the_conversation() -> None:
     ]
 
 
+def test_an_answer_stands_before_a_message_that_is_only_pasted() -> None:
+    template = "## User Input\n\n```text\n\n```\n" + "Fill in the plan.\n" * 9
+    talk = (user("Mend it."), said("The spec is done."), user(template), *ran("ls", "a"))
+    lines = summary_of(*talk).split("\n")
+    assert lines[2:4] == ["- Mend it.", "- [agent] The spec is done."]
+    assert lines[4].startswith("- [pasted, ")
+    assert len(lines) == 5
+
+
 def test_what_the_user_interrupted_is_quoted_before_the_interruption() -> None:
     work = [said("I drop the valve now."), *ran("ls", "a")]
     summary = summary_of(user("Mend it."), *work, user("Stop, keep the valve."))
