@@ -156,6 +156,14 @@ def test_the_exit_code_of_a_command_that_reads_the_output_is_not_that_of_the_che
     assert group(summary, Group.STEPS) == ["- make check => exit code 0"]
 
 
+def test_a_poll_of_a_command_that_is_not_listed_is_not_listed() -> None:
+    poll = [
+        call("c1", "write_stdin", {"session_id": 87942, "chars": ""}),
+        results(("c1", "Process running with session ID 87942")),
+    ]
+    assert since(summary_of(GO, ANNOUNCED, *poll)) == []
+
+
 def test_another_agent_that_works_in_the_background_is_listed_until_its_notice() -> None:
     launched = "Async agent launched.\nagentId: a50484f\nThe agent is working in the background."
     given = {"description": "Map the valves", "prompt": "Read all of it."}
