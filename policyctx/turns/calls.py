@@ -29,7 +29,9 @@ from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Added, Attempt
 from policyctx.planning.plan import Plan
+from policyctx.planning.planner import BOTH, Moment
 from policyctx.policy.models.steps import Store
+from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import Usage
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
@@ -155,8 +157,37 @@ class Calls:
         every = (*notices, *warnings, *result.warnings, *self.writes.news())
         return replace(result, warnings=every) if every else result
 
+    def on_overflow(
+        self, messages: Sequence[Message], error: object, request: Request
+    ) -> Turn[Result | None]:
+        """Edit a list again that was refused as too long; None if no step can make it shorter."""
+        steps = {step.name for step in self._policy.steps("overflow")}
+        refusal = refusal_of(error) if steps else None
+        if refusal is None:
+            return None
+        memory = yield from self._knowledge.recall()
+        keeps = self._knowledge.keeps_state
+        known = self._knowledge.list_of(self._repaired(messages).messages, memory)
+        facts = self._knowledge.facts(memory, request)
+        # A session without state has to decide again what it decided for the list that was refused.
+        sent = known.planner.plan(facts, moments=() if keeps else BOTH)
+        warning = self._knowledge.note_refusal(refusal, sent.tokens_after, request.model, memory)
+        moments: tuple[Moment, ...] = ("overflow",) if keeps else (*BOTH, "overflow")
+        result = yield from self.reporting.turn(
+            "on_overflow", self.apply(messages, request, changed=False, moments=moments)
+        )
+        outcomes = (one for one in result.plan.outcomes if one.step in steps)
+        if not any(one.took or one.replaces for one in outcomes):
+            return None
+        return replace(result, warnings=(warning, *result.warnings))
+
     def apply(
-        self, messages: Sequence[Message], request: Request, *, changed: bool
+        self,
+        messages: Sequence[Message],
+        request: Request,
+        *,
+        changed: bool,
+        moments: tuple[Moment, ...] = BOTH,
     ) -> Turn[Result]:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
@@ -171,7 +202,7 @@ class Calls:
         is_settled = not known.forgets and memory.settle(messages)
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._knowledge.facts(memory, request)
-        planned = known.planner.plan(facts, comes_back=known.comes_back)
+        planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
         known, result = yield from self._done(planned, known, messages, memory, request)
         placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
