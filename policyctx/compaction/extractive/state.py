@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -293,7 +292,6 @@ def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     return next((i for i, step in enumerate(steps) if _id_said(step.one.text) in named), None)
 
 
-@lru_cache(maxsize=1024)
 def _id_said(text: str) -> str | None:
     found = _ID_SAID.search(text)
     return None if found is None else found[1]
