@@ -211,10 +211,13 @@ def steps_of(
             first = steps[late[0]]
             steps[late[0] : late[0] + 1] = [first._replace(is_late=False)] * first.stays
         if (at := _asked_for(call, steps)) is not None:
-            if call.result is None or _outcome(call, "") in {_STARTED, _NO_OUTPUT, _UNQUOTED}:
+            outcome = _outcome(call, "")
+            # That the tool itself failed says nothing of the command.
+            is_its_own = (call.result or "").startswith(f"{call.tool} failed")
+            if is_its_own or outcome in {_STARTED, _NO_OUTPUT, _UNQUOTED, _UNRECORDED}:
                 continue
             command = _halves(steps.pop(at).one.text)[0]
-            if not (is_late or _keys_of(command)):
+            if not (is_late or _keys_of(command) or outcome.startswith(_STARTED)):
                 continue
         else:
             command = _command_of(call)
