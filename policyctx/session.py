@@ -406,18 +406,19 @@ class Session:
     def totals(self) -> Totals:
         """Return what the session has sent, spared and stored so far.
 
-        Tokens are those of the calls whose usage was observed. With `state: none` all are 0 but
-        `failed_writes` and `unrecorded`.
+        A call counts when its usage is observed, or when a later list has its reply; its tokens
+        are then estimated. With `state: none` all are 0 but `failed_writes` and `unrecorded`.
+        `print(session.totals())` shows them in a line.
         """
         memory = self._memory()
-        found = memory.tallied.totals(memory.ledger, len(memory.replacements.made))
+        found = memory.totals()
         unrecorded = self._recorder.failed if self._recorder else 0
         return replace(found, failed_writes=self.writes.failed, unrecorded=unrecorded)
 
     @property
-    def tokens_spared(self) -> int:
-        """The `tokens_spared` of `totals`, which need not count the decisions for it."""
-        return self._memory().tallied.spared
+    def spared_last(self) -> int:
+        """What the last `observe` has added to the `tokens_spared` of `totals`."""
+        return self._memory().tallied.spared_last
 
     @property
     def stats(self) -> MemoStats:

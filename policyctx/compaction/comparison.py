@@ -158,7 +158,10 @@ class Statement:
         """Return whether it says what an order says."""
         if not order.words:
             return order.text in self.text
-        if not order.numbers <= self.numbers or not _covers(self.words, order.words, _ENOUGH):
+        # What is to be done instead of what is forbidden belongs to the order.
+        has_rest = not order._ordered or _common(self.words, order._ordered) > 0
+        has_words = has_rest and _covers(self.words, order.words, _ENOUGH)
+        if not has_words or not order.numbers <= self.numbers:
             return False
         if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):
             return not self._lifts(order)

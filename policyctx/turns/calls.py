@@ -37,7 +37,7 @@ from policyctx.turns.effects import BeforeCompaction, Holds, Remember, Save, Tur
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
-from policyctx.turns.reporting import Notices, Reporting, blindness, note
+from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import joined, through
@@ -168,6 +168,7 @@ class Calls:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
         else:
             known = self._knowledge.list_of(messages, memory, changed=changed)
+        is_settled = not known.forgets and memory.settle(messages)
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, comes_back=known.comes_back)
@@ -193,13 +194,14 @@ class Calls:
         memory.returned(known, given, result.messages)
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._knowledge.clock()
-        memory.sent = known.conversation, facts
-        memory.calls += 1
+        memory.send(known.conversation, facts)
+        if is_settled and self._knowledge.keeps_state and memory.has_decided:
+            yield from note(memory.usage_record())
         if self._knowledge.keeps_state and self._policy.asks_for_time and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
             yield from note(memory.call_record())
         if self._expects_usage:
-            warnings = (*warnings, *blindness(memory, self._policy, self._knowledge.session_id))
+            log_blindness(memory, self._policy, self._knowledge.session_id)
         return (yield from self._with_warnings(result, warnings, memory))
 
     def compact(
@@ -295,6 +297,8 @@ class Calls:
         )
         made = yield from self.reporting.compaction(replacing, compacting.run())
         warnings = (*result.warnings, *made.warnings)
+        usage = made.usage if isinstance(made, NotCompacted) else made.stats.summary
+        memory.tallied.meter.summarised(usage)
         replacements = memory.replacements
         if isinstance(made, NotCompacted):
             if made.refused:

@@ -150,6 +150,7 @@ def test_a_sentence_says_an_order_in_other_words(order: str, text: str) -> None:
         ("Dates must be stored in UTC.", "Dates may be stored in local time"),
         ("提交信息必须用英文。", "提交信息可以用中文"),
         ("Never deploy without my OK.", "Deploy without waiting for my OK"),
+        ("Use pnpm instead of npm.", "There is no npm on this machine"),
         ("Coverage must be at least 80%.", "Coverage may be below 80%"),
         ("Always sign the release.", "The release is never to be signed"),
         ("Do not call the billing service from a test.", "We never called the test"),
