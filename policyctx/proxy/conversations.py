@@ -23,9 +23,9 @@ from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.proxy.apis import Api
 from policyctx.proxy.bodies import Body, ListWriter, same_beginning, shared_messages
-from policyctx.proxy.money import Meter
 from policyctx.session import Session
 from policyctx.turns.driving import Steps
+from policyctx.turns.money import Meter
 from policyctx.turns.sources import Sources, are_alike
 
 # Headers that say who pays.
@@ -234,8 +234,6 @@ class ProxyConversation:
     meter: Meter = field(default_factory=Meter)
     calls: int = 0
     """Requests to a model, counted on from those that the session's records tell of."""
-    spared: int = 0
-    """Tokens that the session had spared when its last usage was observed."""
     failed_writes: int = 0
     """The session's number of failed writes after the last turn."""
     unmarked: str = ""

@@ -126,12 +126,12 @@ def saved_end(root: Path, session: str) -> End | None:
         return None
 
 
-def saved_sessions(root: Path) -> list[str]:
-    """Return the sessions with a folder below the root, by name; none without the root."""
+def saved_sessions(root: Path) -> dict[str, float]:
+    """Return the sessions with a folder below the root, and when each changed; none without it."""
     try:
-        return sorted(one.name for one in root.iterdir() if one.is_dir())
+        return {one.name: one.stat().st_mtime for one in root.iterdir() if one.is_dir()}
     except FileNotFoundError:
-        return []
+        return {}
 
 
 def last_call(records: Iterable[Mapping[str, Any]]) -> int:

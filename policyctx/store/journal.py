@@ -416,6 +416,25 @@ def lines_in(backend: Backend, folder: str) -> tuple[object, ...]:
         return read_journal(log).lines
 
 
+def newest_entry(backend: Backend, folder: str) -> IndexEntry | None:
+    """Return the content that was saved last by the journal in a folder; no other line is read."""
+    try:
+        log = open_journal(backend, folder, writing=False)
+    except FileNotFoundError:
+        return None
+    with contextlib.closing(log):
+        content = log.read()
+    start = b"\n" + line_start("saved")
+    at = content.rfind(start)
+    while at >= 0:
+        with contextlib.suppress(ValueError, RecursionError):  # damaged
+            value, _ = _value(content[at + 1 : content.find(b"\n", at + 1)])
+            if (entry := entry_of(value["saved"])) is not None:
+                return entry
+        at = content.rfind(start, 0, at)
+    return None
+
+
 def all_indexes(backend: Backend) -> Iterator[Index]:
     """Yield what the journal of each session in this root says."""
     for folder in state_folders(backend):
