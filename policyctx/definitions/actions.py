@@ -97,6 +97,7 @@ class Action(StrEnum):
             is_bound_by_rules=True,
             text="[Old tool result cleared; make the call again if you need it]",
             keys_without_use=("compaction",),
+            selection_without_use={"placeholders": "it would not name the file"},
         ),
     )
     DROP = (
@@ -108,7 +109,10 @@ class Action(StrEnum):
             meaning="save, remove",
             saves=True,
             keys_without_use=("compaction", "placeholder", "must_shrink"),
-            selection_without_use={"with_input": "a call goes with its result"},
+            selection_without_use={
+                "with_input": "a call goes with its result",
+                "placeholders": "it takes what is left of an item anyway",
+            },
         ),
     )
     SUMMARISE = (

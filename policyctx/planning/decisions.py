@@ -13,6 +13,7 @@ from policyctx.paths import File
 from policyctx.planning.facts import Unit
 from policyctx.planning.placeholders import Wording
 from policyctx.policy.lookup import RulePath
+from policyctx.policy.models import Step
 
 # The sentence of each code; the fields are the values of the reason.
 SENTENCES = {
@@ -147,6 +148,19 @@ class Decision:
     def is_new(self) -> bool:
         """Whether this plan takes the item, or its placeholder, out of the context."""
         return self.action is not Action.KEEP and self.reason.code != "decided"
+
+    def gives_way_to(self, step: Step) -> bool:
+        """Return whether a step may take what is left of the item.
+
+        A placeholder gives way to a removal, and to a step that replaces `placeholders` if it is
+        that of another step and names a file. One in the input of a call, or inside a result, does
+        not: no part of a returned list is that placeholder alone.
+        """
+        if step.action.leaves_nothing:
+            return not self.action.leaves_nothing
+        is_alone = self.item.kind != "tool_call" and self.item.inside is None
+        is_other = self.action is step.action and self.step != step.name
+        return step.select.placeholders and is_alone and is_other and self.file is not None
 
 
 class ItemVerdict(NamedTuple):

@@ -414,12 +414,11 @@ class Measures:
         candidates, total = self._candidates, self._candidates.sums[size]
         if not self._outlook.taken:
             return total
-        to_drop = candidates.step.action.leaves_nothing
         for position in self._touched():
             if (draft := candidates.ready.get(position)) is not None and draft.sizes:
                 total -= draft.sizes[size]
                 small = candidates.is_small(position, self._outlook.taken.get(position))
-                if not small and not self._outlook.is_out(position, even_of_placeholders=to_drop):
+                if not small and not self._outlook.is_out_for(position, candidates.step):
                     lost = self._in.size(position, unit) - self._outlook.size(position, unit)
                     total += draft.sizes[size] - lost
         return total

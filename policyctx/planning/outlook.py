@@ -54,6 +54,13 @@ class Outlook:
         fate = self.fate(position)
         return fate is not None and (not even_of_placeholders or fate.action.leaves_nothing)
 
+    def is_out_for(self, position: int, step: Step) -> bool:
+        """Return whether nothing of the item is left that this step may take."""
+        fate = self.fate(position)
+        return self.is_out(position) and not (
+            fate is not None and fate.gives_way_to(step) and self.is_there(position)
+        )
+
     def is_there(self, position: int) -> bool:
         """Return whether anything of the item is left in the list; see `Conversation.is_there`."""
         fate, inside = self.fate(position), self.conversation.items[position].inside

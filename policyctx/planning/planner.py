@@ -206,7 +206,8 @@ class _BeforeCall:
                 draft = self._candidates.draft(position)
                 if isinstance(draft, Draft) and not self._taking.is_out(position):
                     treatment = self._candidates.treatment(position)
-                    verdict = self._candidates.taken(position, self._outlook.at)
+                    fate = self._outlook.fate(position)
+                    verdict = self._candidates.taken(position, self._outlook.at, fate)
                     self._taking.take(position, treatment, verdict, draft)
         self._until.pause()
 

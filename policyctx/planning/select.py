@@ -27,7 +27,7 @@ from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.outlook import protection
-from policyctx.planning.take import Draft, drafted, freed_tokens
+from policyctx.planning.take import Draft, drafted, freed_tokens, is_replaced
 from policyctx.policy.lookup import RulePath, why_never
 from policyctx.policy.models import KeepRecent, Step
 
@@ -259,36 +259,50 @@ def _protected(case: Case) -> Why | None:
 Lasting: TypeAlias = Literal["refused", "failed", "small"]
 
 
-def _lasting(step: Step, item: Item, treatment: Treatment, facts: Facts) -> Lasting | None:
-    """Return what holds a candidate as long as the item is as it is; None for nothing."""
+def _lasting(
+    step: Step, item: Item, treatment: Treatment, facts: Facts, left: str | None = None
+) -> Lasting | None:
+    """Return what holds a candidate as long as the item is as it is; None for nothing.
+
+    `left` is its placeholder, if the step may take that.
+    """
     if treatment.refusal is not None:
         return "refused"
     if item.error and not step.select.errors:
         return "failed"
     threshold = treatment.threshold
-    if threshold is None or facts.reaches(item, threshold.amount, threshold.unit):
+    if threshold is None:
         return None
-    return "small"
+    if left is not None:
+        return None if facts.length(left, threshold.unit) >= threshold.amount else "small"
+    return None if facts.reaches(item, threshold.amount, threshold.unit) else "small"
 
 
 def _held_for_good(case: Case) -> Why | None:
     """It is refused, failed or small, in this order."""
     step, item, treatment, facts = case.step, case.item, case.treatment, case.conversation.facts
-    lasting = _lasting(step, item, treatment, facts)
+    left = _left(case.view.fate_of(case.position), step)
+    lasting = _lasting(step, item, treatment, facts, left)
     if lasting == "refused" and (refusal := treatment.refusal) is not None:
         return lambda: _stays(*refusal)
     if lasting == "failed":
         return lambda: _stays(Reason("failed_result"), ("steps", step.name, "select", "errors"))
     if lasting == "small" and (threshold := treatment.threshold) is not None:
         return lambda: _stays(
-            Reason("below_threshold", _sizes(item, threshold, facts)), threshold.rule
+            Reason("below_threshold", _sizes(item, threshold, facts, left)), threshold.rule
         )
     return None
 
 
+def _left(fate: Decision | None, step: Step) -> str | None:
+    """Return the placeholder of an item that a step may take in its place."""
+    return fate.placeholder if fate is not None and is_replaced(fate, step) else None
+
+
 def _without_gain(case: Case) -> Why | None:
     """Its placeholder would be no smaller, or it is a placeholder itself."""
-    draft = drafted(case.conversation, case.position, case.step, case.treatment)
+    fate = case.view.fate_of(case.position)
+    draft = drafted(case.conversation, case.position, case.step, case.treatment, fate)
     if isinstance(draft, Draft):
         return None
     is_rule = draft.code != "placeholder"
@@ -370,7 +384,7 @@ class Candidates:
         for check in ORDER:
             if (why := check(case)) is not None:
                 return why()
-        return self.taken(position, at)
+        return self.taken(position, at, fate_of(position))
 
     def why_kept(self, position: int, at: Checkpoint, fate_of: FateOf) -> Reason | None:
         """Return why the step keeps an item that goes with another one; None where it may go.
@@ -400,8 +414,8 @@ class Candidates:
         draft = self.draft(position)
         return draft if isinstance(draft, Draft) else None
 
-    def taken(self, position: int, at: Checkpoint) -> ItemVerdict:
-        """Return the verdict on a candidate that nothing holds."""
+    def taken(self, position: int, at: Checkpoint, fate: Decision | None = None) -> ItemVerdict:
+        """Return the verdict on a candidate with a fate, if nothing holds it."""
         treatment, item = self.treatment(position), self._in.items[position]
         recency, threshold = self._recency.values(position, at), treatment.threshold
         if threshold is None or not threshold.amount:  # a threshold of 0 decides nothing
@@ -409,7 +423,7 @@ class Candidates:
             return ItemVerdict(
                 taken=True, reason=Reason("old" if recency else "selected", recency), rule=rule
             )
-        values = _sizes(item, threshold, self._in.facts) | recency
+        values = _sizes(item, threshold, self._in.facts, _left(fate, self.step)) | recency
         reason = Reason("old_and_large" if recency else "large", values)
         return ItemVerdict(taken=True, reason=reason, rule=threshold.rule)
 
@@ -420,7 +434,8 @@ class Candidates:
             return False
         if not self._outlasts(_lasting(self.step, item, treatment, self._in.facts), position):
             return False
-        return isinstance(drafted(self._in, position, self.step, treatment), Draft)
+        fate = self._in.fates.get(position)
+        return isinstance(drafted(self._in, position, self.step, treatment, fate), Draft)
 
     def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
         """Return whether an item is recent only since turns without a candidate do not count."""
@@ -446,7 +461,7 @@ class Candidates:
 
     def grown(self, taken: Mapping[int, Decision], fate_of: FateOf) -> Iterator[int]:
         """Yield what was below the threshold before a placeholder larger than it was left."""
-        if self.step.action.leaves_nothing:
+        if self.step.action.leaves_nothing or self.step.select.placeholders:
             yield from self._free(sorted(self._below.intersection(taken)), fate_of)
 
     def released(self, fate_of: FateOf) -> Iterator[int]:
@@ -455,8 +470,10 @@ class Candidates:
 
     def draft(self, position: int) -> Draft | Reason:
         """Return the draft for a candidate, or why nothing is gained by taking it."""
-        ready = self.ready.get(position)
-        return ready or drafted(self._in, position, self.step, self.treatment(position))
+        if (ready := self.ready.get(position)) is not None:
+            return ready
+        fate = self._in.fates.get(position)
+        return drafted(self._in, position, self.step, self.treatment(position), fate)
 
     def is_small(self, position: int, fate: Decision | None) -> bool:
         """Return whether the placeholder that is left of a candidate is below the threshold."""
@@ -499,10 +516,11 @@ class Candidates:
         return may_leave and self._may_take(position, fate)
 
     def _make_ready(self, position: int) -> None:
-        if not self._may_take(position, self._in.fates.get(position)):
+        fate = self._in.fates.get(position)
+        if not self._may_take(position, fate):
             return
         treatment = self.treatment(position)
-        draft = drafted(self._in, position, self.step, treatment)
+        draft = drafted(self._in, position, self.step, treatment, fate)
         if isinstance(draft, Reason):
             return
         self.ready[position] = draft
@@ -542,8 +560,7 @@ class Candidates:
             return False  # it went with the result that it is in
         if fate is None:
             return True
-        is_above = self.step.action.leaves_nothing and not fate.action.leaves_nothing
-        return is_above and not self.is_small(position, fate)
+        return fate.gives_way_to(self.step) and not self.is_small(position, fate)
 
     def _free(self, positions: Iterable[int], fate_of: FateOf) -> Iterator[int]:
         """Yield those that nothing holds and of which enough is left."""
@@ -557,9 +574,12 @@ class Candidates:
         return any(check(case) is not None for check in PASSING)
 
 
-def _sizes(item: Item, threshold: SizeThreshold, facts: Facts) -> dict[str, str | int]:
-    """Return the values of a reason that compares an item with its threshold."""
-    size = facts.size(item, threshold.unit)
+def _sizes(
+    item: Item, threshold: SizeThreshold, facts: Facts, left: str | None
+) -> dict[str, str | int]:
+    """Return the values of a reason that compares an item, or what is left, with its threshold."""
+    unit = threshold.unit
+    size = facts.size(item, unit) if left is None else facts.length(left, unit)
     return {"size": size, "threshold": threshold.amount, "unit": threshold.unit}
 
 

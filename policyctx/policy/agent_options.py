@@ -207,7 +207,7 @@ def _cleared(step: Node, option: _Option) -> Node:
         return step
     keys = {"do": Action.CLEAR.do, "placeholder": Action.CLEAR.text}
     given = {key: _node(value, option.place) for key, value in keys.items()}
-    select = _without(step.value["select"], "unit")
+    select = _without(_without(step.value["select"], "unit"), "placeholders")
     return replace(step, value={**step.value, **given, "select": select})
 
 

@@ -375,10 +375,8 @@ class _StepSides:
     def all(self) -> Iterator[Side]:
         for position, item in enumerate(self._plan.items):
             fate = self._before.get(position)
-            # What was decided before is decided; only a `drop` may go further.
-            if fate is None or (
-                self._step.action.leaves_nothing and not fate.action.leaves_nothing
-            ):
+            # What was decided before is decided, unless this step may go further.
+            if fate is None or fate.gives_way_to(self._step):
                 yield from self._of_item(position, item)
 
     def _of_item(self, position: int, item: Item) -> Iterator[Side]:

@@ -181,14 +181,14 @@ def _left_by_a_drop(
 def _with_earlier(checked: reach.Checked) -> Iterator[tuple[Path, Step, list[Step]]]:
     """Yield the steps, each with those before it that may leave nothing to it.
 
-    A `drop` takes what a placeholder stands for, so only another `drop` leaves nothing to it.
+    A `drop` takes what a placeholder stands for, so only another `drop` leaves nothing to it. So
+    does a step that replaces `placeholders`.
     """
     earlier: list[Step] = []
     for path, step in checked.steps:
         is_compared = not step.action.takes_messages and len(earlier) < reach.MOST_COMPARED
-        before = [
-            one for one in earlier if one.action.leaves_nothing or step.action.leaves_placeholder
-        ]
+        takes_whole = step.action.leaves_placeholder and not step.select.placeholders
+        before = [one for one in earlier if one.action.leaves_nothing or takes_whole]
         yield path, step, before if is_compared else []
         if is_compared:
             earlier.append(step)
@@ -329,6 +329,19 @@ def _shrinks_as_often(checked: reach.Checked, earlier: Step, step: Step, types: 
         and earlier.placeholder == step.placeholder
         and units[0] == units[1]
     )
+
+
+def placeholders_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC344, for a `placeholders` where no other step offloads what the step selects."""
+    for path, step in checked.steps:
+        if not step.select.placeholders:
+            continue
+        types = {*reach.taken_types(checked, step)}
+        others = (o for _, o in checked.steps if o.do == step.do and o.name != step.name)
+        if types and not any(types.intersection(reach.taken_types(checked, o)) for o in others):
+            sentence = "`placeholders` does nothing: no other step offloads what this one selects"
+            at = (*path, "select", "placeholders")
+            yield checked.warning("PC344", at, sentence, "remove it, or add the step before it")
 
 
 def exceptions_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:

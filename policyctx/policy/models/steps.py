@@ -41,6 +41,9 @@ class Select(Threshold):
     """`false` leaves failed results alone."""
     keep_recent: Annotated[Recency | None, Field(examples=[3, {"items": 5, "per": "all"}])] = None
     """Like the rule of this name, and nearer than it."""
+    placeholders: bool = False
+    """Also items that another step has offloaded: a smaller placeholder for the same file takes
+    the place of the first. For `offload`, with fields that show nothing of the text."""
     ephemeral: bool = False
     """Only items for which a type, a tool or code has set a `keep_recent`."""
     order: Literal["oldest", "largest", "by_type"] = "oldest"

@@ -170,8 +170,17 @@ def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+# A step that replaces placeholders, whose own shows nothing of the text.
+_REPLACING = st.builds(
+    lambda step, shown: (
+        step | {"placeholder": shown, "select": {**step.get("select", {}), "placeholders": True}}
+    ),
+    _steps(Action.OFFLOAD),
+    st.sampled_from(["{path}", "[{tool_name} in {relative_path}]"]),
+)
+
 _STEPS = st.lists(
-    st.one_of([_steps(action) for action in ITEM_ACTIONS]),
+    st.one_of([*map(_steps, ITEM_ACTIONS), _REPLACING]),
     max_size=3,
     unique_by=lambda step: step["name"],
 )
