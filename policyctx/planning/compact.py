@@ -8,14 +8,13 @@ list begins with (PRD context-compact F-003).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from itertools import takewhile
 from typing import NamedTuple
 
-from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, head_of
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
 from policyctx.planning.gates import AfterReplacing
@@ -78,11 +77,6 @@ class Around(NamedTuple):
         first = next((n for n, i in enumerate(kept[:end]) if i in systems), end)
         behind = () if carried is None else (carried, *kept[end:])
         return cls(kept[:first], kept[first:end], behind)
-
-
-def head_of(roles: Iterable[str]) -> int:
-    """Return the number of system messages that a list with these roles begins with."""
-    return sum(1 for _ in takewhile(SYSTEM_ROLES.__contains__, roles))
 
 
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:

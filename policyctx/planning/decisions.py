@@ -28,6 +28,7 @@ SENTENCES = {
     "emptied_with_result": "its input is emptied with its result",
     "excluded_tool": "{tool} is excepted",
     "failed_result": "a failed result stays",
+    "first": "among the first messages, {kept:,} kept",
     "gate_closed": "{gate}",
     "hardly_new": "{new:,} of {tokens:,} tokens came since the last compaction, {needed:,} needed",
     "inside": "it went with the result that it is in",

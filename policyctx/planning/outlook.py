@@ -93,6 +93,12 @@ class Outlook:
             )
         return total - self._lost[unit]
 
+    @property
+    def messages(self) -> int:
+        """The number of messages of which anything is left."""
+        removed = len(self.removed) + len(self.conversation.removed)
+        return self.conversation.reading.message_count - removed
+
     def tokens_behind(self, message: int) -> int:
         """Return the tokens of all messages behind this one."""
         outermost = (d for d in self.taken.values() if not self._is_inside_of_taken(d))
@@ -106,8 +112,7 @@ class Outlook:
 
     def tokens(self, *, corrected: bool = True) -> int:
         """Return the tokens of the list with what is sent beside it, corrected by usage or not."""
-        facts, removed = self.facts, len(self.removed) + len(self.conversation.removed)
-        around = facts.tokens_around(self.conversation.reading.message_count - removed)
+        facts, around = self.facts, self.facts.tokens_around(self.messages)
         counted = self.total("tokens") + facts.tokens_beside + around
         return facts.correction.corrected(counted) if corrected else counted
 

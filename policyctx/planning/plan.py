@@ -184,10 +184,9 @@ class Plan:
         return self._keeping(Reason("invalid", {"problem": problem}), even_cleared=True)
 
     def _keeping(self, reason: Reason, *, even_cleared: bool) -> Plan:
+        saving = {step.name for step in self.conversation.policy.all_steps if step.saves}
         made = tuple(
-            d
-            for d in self.new
-            if d.action.leaves_placeholder and not d.action.saves and not even_cleared
+            d for d in self.new if (d.step not in saving or not d.action.saves) and not even_cleared
         )
         kept = [d for d in self.new if d not in made]
         outcomes = tuple(

@@ -280,6 +280,11 @@ class StopConditions:
             if tokens >= under:
                 return None
             compared.append(f"tokens: {tokens:,} < {float(under):,.10g}")
+        if condition.messages is not None:
+            messages, under = self._outlook.messages, condition.messages.under
+            if messages >= under:
+                return None
+            compared.append(f"messages: {messages:,} < {under:,}")
         if condition.frees is not None:
             freed = self._freed + self._since - self._total()
             if freed < (least := self._exact(condition.frees.at_least)):

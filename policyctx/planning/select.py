@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Item
 from policyctx.errors import present
+from policyctx.messages.shapes.shape import head_of
 from policyctx.planning.compiled import SizeThreshold, Treatment
 from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
@@ -229,6 +230,21 @@ class Case(NamedTuple):
 Why: TypeAlias = "Callable[[], ItemVerdict]"
 
 
+def _first(case: Case) -> Why | None:
+    """`keep_first` counts its message."""
+    kept = case.step.select.keep_first
+    if kept is None or not is_first(case.item, case.step, case.conversation):
+        return None
+    rule = ("steps", case.step.name, "select", "keep_first")
+    return lambda: _stays(Reason("first", {"kept": kept.messages}), rule)
+
+
+def is_first(item: Item, step: Step, conversation: Conversation) -> bool:
+    """Return whether `keep_first` keeps the message of an item."""
+    kept = step.select.keep_first
+    return kept is not None and item.message < head_of(conversation.roles) + kept.messages
+
+
 def _recent(case: Case) -> Why | None:
     """`keep_recent` counts it among the newest."""
     at, rule = case.view.at, case.treatment.keep_recent_rule
@@ -313,7 +329,7 @@ Check: TypeAlias = "Callable[[Case], Why | None]"
 # What a candidate may outgrow as the list grows.
 PASSING = (_recent, _recent_in_batch, _protected)
 # The order of evaluation: a candidate stays for the first of these that applies.
-ORDER: tuple[Check, ...] = (*PASSING, _held_for_good, _without_gain)
+ORDER: tuple[Check, ...] = (_first, *PASSING, _held_for_good, _without_gain)
 
 
 class Candidates:
@@ -392,11 +408,14 @@ class Candidates:
         That it is not selected, or small, is no reason then.
         """
         item, treatment = self._in.items[position], self._treatment(position)
+        if is_first(item, self.step, self._in):
+            return Reason("first", {"kept": present(self.step.select.keep_first).messages})
         if treatment is None:
             why = why_never(self.step, self._in.policy.types.lineage(item.type))
             return None if why is None else Reason("protected", {"why": why})
         case = self._case(position, treatment, View(at, fate_of))
-        held = next(filter(None, (check(case) for check in (_recent, _recent_in_batch))), None)
+        checks = (_first, _recent, _recent_in_batch)
+        held = next(filter(None, (check(case) for check in checks)), None)
         lasting = _lasting(self.step, item, treatment, self._in.facts) if held is None else None
         if lasting in {"refused", "failed"}:
             held = _held_for_good(case)
@@ -432,6 +451,8 @@ class Candidates:
         item, treatment = self._in.items[position], self._treatment(position)
         if treatment is None or not self._in.is_there(position):
             return False
+        if is_first(item, self.step, self._in):
+            return False
         if not self._outlasts(_lasting(self.step, item, treatment, self._in.facts), position):
             return False
         fate = self._in.fates.get(position)
@@ -448,7 +469,10 @@ class Candidates:
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""
         item, treatment = self._in.items[position], self.treatment(position)
-        return _lasting(self.step, item, treatment, self._in.facts) is not None
+        return (
+            is_first(item, self.step, self._in)
+            or _lasting(self.step, item, treatment, self._in.facts) is not None
+        )
 
     def treatment(self, position: int) -> Treatment:
         """Return how the step treats a candidate."""
@@ -492,7 +516,7 @@ class Candidates:
         for position in range(self._looked_at, len(items)):
             item = items[position]
             treatment = treatment_of(self.step, item.type, item.tool)
-            if treatment is None:
+            if treatment is None or is_first(item, self.step, self._in):
                 continue
             if treatment.keep_recent is None:
                 self._await(position, treatment)

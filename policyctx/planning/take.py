@@ -203,7 +203,7 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
 
     Empty for a step that saves nothing.
     """
-    return own_path(item, policy, facts) if step.action.saves else ""
+    return own_path(item, policy, facts) if step.saves else ""
 
 
 def expected_file(path: str, facts: Facts) -> File:
@@ -413,11 +413,16 @@ class Taking:
         going = removed_with(position, self._step, self._outlook, self._at)
         if isinstance(going, Reason):
             return going
-        unit = self._step.select.unit
+        unit, first = self._step.select.unit, self._step.select.keep_first
         if unit != "item":
             held = next(filter(None, map(self._held, going)), None)
             if held is not None:
                 return stays_with(unit, held)
+        elif first is not None:
+            found = (reason for reason in map(self._held, going) if reason is not None)
+            held = next((reason for reason in found if reason.code == "first"), None)
+            if held is not None:
+                return held
         self._outlook.removed.update(messages_without(going, self._outlook))
         for member, reason in going.items():
             self._outlook.take(self._removed(member, reason or verdict.reason, verdict.rule))
@@ -428,6 +433,8 @@ class Taking:
         decision = Decision(
             position, item, self._step.action, reason, step=self._step.name, rule_path=rule
         )
+        if not self._step.saves and (fate is None or fate.is_new):
+            return decision
         if fate is not None and fate.file is not None:  # its content has a file already
             return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
         out = exit_of(self._in, position, self._step, _call_again())

@@ -208,7 +208,8 @@ def _cleared(step: Node, option: _Option) -> Node:
     keys = {"do": Action.CLEAR.do, "placeholder": Action.CLEAR.text}
     given = {key: _node(value, option.place) for key, value in keys.items()}
     select = _without(_without(step.value["select"], "unit"), "placeholders")
-    return replace(step, value={**step.value, **given, "select": select})
+    kept = {key: child for key, child in step.value.items() if key != "save"}
+    return replace(step, value={**kept, **given, "select": select})
 
 
 def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:

@@ -129,7 +129,15 @@ def _fields(text: str) -> frozenset[str]:
 MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 # Keys of a selection that look at the whole list, which an item that arrives is not seen in.
-_ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral", "unit", "placeholders")
+_ON_ARRIVAL = (
+    "keep_recent",
+    "keep_first",
+    "order",
+    "until",
+    "ephemeral",
+    "unit",
+    "placeholders",
+)
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -266,8 +274,17 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
     if select and action.leaves_placeholder and (unit := select.child("unit")):
         sentence = f"unit is not for `do: {action.do}`; each item leaves a placeholder of its own"
         yield Diagnostic(unit.key or unit.place, "PC107", sentence)
+    if select and action.leaves_placeholder:
+        yield from _until_of_messages(select.child("until"), action)
     if select and action.leaves_nothing:
         yield from _split_batches(select.child("keep_recent"), f"`do: {action.do}`")
+
+
+def _until_of_messages(until: Node | None, action: Action) -> Iterator[Diagnostic]:
+    for one in () if until is None else (until, *_elements(until)):
+        if node := one.child("messages"):
+            sentence = f"messages is not for `do: {action.do}`; a message with a placeholder stays"
+            yield Diagnostic(node.key or node.place, "PC107", sentence)
 
 
 _NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"

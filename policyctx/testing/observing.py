@@ -162,13 +162,18 @@ def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
             yield _rule((*path, key), node, sides)
 
 
+# The sides of the keys of a selection that do something if they are true, or not.
+_IF_TRUE: dict[str, Sides] = {"placeholders": ("replaced",), "ephemeral": ("ephemeral", "others")}
+_IF_GIVEN: dict[str, Sides] = {"keep_first": ("kept",), "with_input": ("shortened",)}
+
+
 def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
     if key == "errors":
         return () if node.value else ("left",)
-    if key == "ephemeral":
-        return ("ephemeral", "others") if node.value else ()
-    if key == "with_input":
-        return () if node.plain() in (None, False, []) else ("shortened",)
+    if key in _IF_TRUE:
+        return _IF_TRUE[key] if node.value else ()
+    if key in _IF_GIVEN:
+        return () if node.plain() in (None, False, [], {"messages": 0}) else _IF_GIVEN[key]
     if key == "unit":
         return () if node.value == "item" else ("along",)
     # Without an `until` a step takes all that is ready, in whatever order.
@@ -238,6 +243,7 @@ Side: TypeAlias = tuple[RulePath, str]
 _STAYS = {
     "below_threshold": "below",
     "failed_result": "left",
+    "first": "kept",
     "not_ephemeral": "others",
     "offload_off": "refused",
     "pinned": "pinned",
@@ -388,6 +394,8 @@ class _StepSides:
         if verdict.taken and not is_taken and self._arrived_before(position):
             return
         yield from self._selected(item)
+        if is_taken and position in self._before:
+            yield (*self._name, "select", "placeholders"), "replaced"
         if not is_taken:
             yield self._name, "left"
         treatment = self._candidates.treatment(position)

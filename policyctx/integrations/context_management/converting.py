@@ -141,6 +141,8 @@ class _Exporting:
         self._note_wording(rule)
         if not select.errors:
             self._leave("select", "errors", why="the server clears failed results as well")
+        if select.keep_first is not None:
+            self._leave("select", "keep_first", why="the server clears from the beginning on")
         if select.placeholders:
             self._leave("select", "placeholders", why="the server leaves one text for each result")
         if select.order != "oldest":

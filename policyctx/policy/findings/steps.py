@@ -126,6 +126,7 @@ def _listed(names: list[str]) -> str:
 def cleared_for_good(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC306, for types that a `clear` may take and that no call brings back."""
     for path, step in checked.steps:
+        # A `drop` with `save: false` says itself that nothing is saved.
         lost = [] if step.action.saves else reach.taken_types(checked, step)
         for item_type in lost:
             if checked.kind(item_type) in _SAID_IN_THE_CHAT:
@@ -210,12 +211,18 @@ def _always_taken(
         and not one.until
         and one.errors >= other.errors
         and one.ephemeral <= other.ephemeral
+        and _first(earlier) <= _first(step)
         and _takes_as_many_tools(earlier, step)
         and _keeps_no_more(checked, earlier, whole or step)
         and _is_as_low(checked, earlier, step)
         and _shrinks_as_often(checked, earlier, step, types)
     )
     return types if is_all else set()
+
+
+def _first(step: Step) -> int:
+    """Return the number of messages at the beginning that `keep_first` keeps."""
+    return 0 if step.select.keep_first is None else step.select.keep_first.messages
 
 
 def _drops_each(checked: reach.Checked, step: Step) -> bool:

@@ -134,6 +134,7 @@ _SELECTS = st.builds(
         optional={
             "errors": st.booleans(),
             "keep_recent": _RECENT,
+            "keep_first": st.fixed_dictionaries({"messages": _COUNTS}),
             "ephemeral": st.booleans(),
             "until": _UNTIL | st.lists(_UNTIL, max_size=2),
             "with_input": _INPUTS,
@@ -148,10 +149,14 @@ _SELECTS = st.builds(
 )
 
 _UNIT = st.sampled_from(["item", "message", "group", "turn"])
+_FEW = _some(
+    tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
+    messages=st.fixed_dictionaries({"under": _COUNTS}),
+)
 _DROPPED = st.builds(
-    lambda select, unit: select | unit,
+    lambda select, more: select | more,
     _SELECTS,
-    st.fixed_dictionaries({}, optional={"unit": _UNIT}),
+    st.fixed_dictionaries({}, optional={"unit": _UNIT, "until": _FEW}),
 )
 
 
@@ -163,6 +168,7 @@ def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
         "when": _GATES | st.lists(_GATES, max_size=2),
         "placeholder": _WORDINGS,
         "must_shrink": st.booleans(),
+        "save": st.booleans(),
     }
     return st.fixed_dictionaries(
         {"name": st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True), "do": st.just(str(action.do))},
