@@ -59,6 +59,8 @@ MISSING = {
     "took": "no item was taken",
     "used": "it was never used",
     "would not shrink": "it kept no item",
+    "kept": "it kept no message",
+    "replaced": "it replaced no placeholder",
 }
 
 # The keys of a wording by which it shows something of the text.
