@@ -326,6 +326,33 @@ class Session:
     """
 
     @verb
+    def compact(
+        self,
+        messages: Sequence[Message],
+        *,
+        instructions: str = "",
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
+    ) -> Turn[Result]:
+        """Replace the history by a summary now, as the `compact` step of the policy would.
+
+        Its gates and `min_new` do not count, and no other step runs. A policy without such a step
+        has the settings of its `compaction`. `instructions` are one more rule in the prompt of a
+        model, such as "Keep the names of all tables."; a summary that no model makes cannot follow
+        them, and a warning says so. The other arguments are those of `apply`. `Result.compaction`
+        is None if no summary was made, and `warnings` says why. The next `apply` replaces the same
+        history in a list that the caller kept, so the summary is made once.
+        """
+        made = self._calls.compact(
+            messages, self._request(system, tools, request), instructions=instructions
+        )
+        return self._calls.reporting.turn("compact", made)
+
+    compact_async = in_async(compact)
+    """Replace the history as `compact` does, without blocking the event loop."""
+
+    @verb
     def on_tool_result(
         self,
         message: Message,

@@ -85,7 +85,7 @@ def diff(
         out.out(output.json_text(report), highlight=False)
     else:
         labels = _labels(named)
-        _show(out, labels, figures, so_far.results)
+        _show(out, labels, figures, so_far.results, found)
         _show_items(out, labels, found, largest)
     tell(so_far)
     raise typer.Exit(so_far.exit_code)
@@ -102,9 +102,13 @@ def _show(
     named: Sequence[str],
     figures: Sequence[Figures],
     results: Sequence[Compared],
+    found: Sequence[Difference],
 ) -> None:
     rows = list(_rows(figures[0], figures[1]))
-    out.print(f"{len(results):,} sessions, {figures[0].calls:,} calls of a model")
+    sessions = output.counted(len(results), "session")
+    where = f"in the {sessions} with {output.counted(figures[0].calls, 'model call')}"
+    output.print_wrapped(out, f"{_verdict(named, figures, found)} {where}", "")
+    out.print()
     if not _has_same_prices(*figures) and any(one.priced for one in figures):
         priced = " and ".join(
             f"{one.priced:,} under {name}" for one, name in zip(figures, named, strict=True)
@@ -117,6 +121,21 @@ def _show(
     out.print(made)
     for line in unknown(figures[1]):
         out.print(line, soft_wrap=True)
+
+
+def _verdict(named: Sequence[str], figures: Sequence[Figures], found: Sequence[Difference]) -> str:
+    """Return which policy costs less, or else sends less, and what each makes dearer."""
+    (first, second), (a, b) = named, figures
+    if not found:
+        return f"{first} and {second} do the same"
+    if _has_same_prices(a, b):
+        more = b.net.dollars - a.net.dollars
+        dearer = f"dearer than no policy: {first} {a.dearer:,}, {second} {b.dearer:,}"
+        than = f"${abs(more):,.2f} {'less' if more <= 0 else 'more'} than {first}"
+        return f"{second} would have cost {than} ({dearer})"
+    fewer = a.edited.tokens - b.edited.tokens
+    than = f"{output.short(abs(fewer))} {'fewer' if fewer >= 0 else 'more'} tokens than {first}"
+    return f"{second} would have sent {than}"
 
 
 def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -189,9 +208,9 @@ def _show_items(
 ) -> None:
     shown = found[:largest] if largest else found
     if not found:
-        out.print("every item has the same fate under both")
+        out.print("\nevery item has the same fate under both")
         return
-    out.print(f"{len(found):,} items have another fate:")
+    out.print(f"\n{output.counted(len(found), 'item')} with another fate:")
     for one in shown:
         what = one.tool or one.item_type
         size = f"{what}, {one.tokens:,} tokens"

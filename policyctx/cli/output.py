@@ -87,6 +87,7 @@ def table(
     *,
     numeric: set[str],
     whole: set[str] | None = None,
+    has_head: bool = True,
 ) -> Table:
     """Return a table whose `numeric` columns are set flush right; lines only on a terminal.
 
@@ -97,7 +98,8 @@ def table(
     cells = [tuple(map(_cell, row)) for row in rows]
     is_ruled = sys.stdout.isatty()
     unwrapped, width = _unwrapped(columns, cells, numeric, whole or set(), is_ruled=is_ruled)
-    made = Table(box=SIMPLE_HEAD if is_ruled else None, pad_edge=False, width=width)
+    box = SIMPLE_HEAD if is_ruled else None
+    made = Table(box=box, pad_edge=False, width=width, show_header=has_head)
     for column in columns:
         made.add_column(
             column,
@@ -149,7 +151,11 @@ def print_wrapped(out: Console, text: str, indent: str) -> None:
     """Print a sentence in lines of the console's width, those after the first one indented.
 
     It is wrapped between words; a word that is longer than a line, such as a path, stays whole.
+    Where the console wraps no sentence, it is one line.
     """
+    if out.soft_wrap:
+        out.print(text, soft_wrap=True)
+        return
     wrapped = textwrap.wrap(
         visible(text),
         max(out.width, _FEW_COLUMNS),

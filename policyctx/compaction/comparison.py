@@ -1,10 +1,14 @@
-"""Whether a text says an order of the user: the same words, and forbidden or not as in the order.
+"""`Said`: what a text says of orders, exact values and tasks.
 
-An order and a text are read sentence by sentence, and a sentence by its clauses, each with whether
-something in it is negated. One sentence must have enough words of the order. A prohibition needs a
+An order is said in the same words, and forbidden or not as in the order. An order and a text are
+read sentence by sentence, and a sentence by its clauses, each with whether something in it is
+negated. One sentence must have enough words of the order. A prohibition needs a
 negated clause on what is forbidden, an order a clause that is not negated, and a limit its numbers
 beside words that do not lift it. Another sentence never counts. So a text that says
 the order in quite other words is held to lack it; one that says the opposite does as well.
+
+An exact value has to be there to the letter. A task is there if two sentences in a row have most of
+its words.
 """
 
 from __future__ import annotations
@@ -19,9 +23,11 @@ from policyctx.tokens.encoders import CJK
 
 # The share of an order's words that a sentence must have, and of what is forbidden.
 _ENOUGH, _OF_FORBIDDEN = 0.5, 0.6
+# Sentences with a smaller share are not read for what they order.
+_LEAST = 0.25
 _WORD = re.compile(r"\d[\d.,:]*(?<![.,:])|[^\W\d_][\w'-]+")
 _PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
-_ENDING = re.compile(r"(?<=[a-z]{4})(?:es|ly|ions?|ments?|e|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed)$")
+_ENDING = re.compile(r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed|es|e)$")
 _OF = re.compile(r"'s?$")
 _DOUBLED = re.compile(r"([bdgmnprt])\1$")
 _NUMBER = re.compile(r"(?<![\w./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
@@ -42,9 +48,12 @@ _AT_LEAST = re.compile(
     r"\b(?:at least|no less than|no fewer than|minimum|mindestens)\b|至少|不少于|不低于"
 )
 _LESS = re.compile(r"\b(?:below|under|less than|fewer than|weniger als|unter)\b|低于|少于")
+_ONLY = re.compile(r"\b(?:only|nur|uniquement)\b|只|仅")
 _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
+# The end of a line that a program has broken in the middle of a sentence.
+_WRAPPED = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-zäöü][^).])")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 _NUMBERS = {
@@ -80,11 +89,6 @@ def plain(text: str) -> str:
     return " ".join(_SIZE.sub(" ", bare).split())
 
 
-def negates(text: str) -> bool:
-    """Return whether a text has a negation."""
-    return cues_of().negations.found_in(text)
-
-
 def stems_of(text: str) -> frozenset[str]:
     """Return what a text is about: its words without their endings, and pairs of CJK characters."""
     cues = cues_of()
@@ -105,6 +109,7 @@ def _stem(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
+    text: str
     words: frozenset[str]
     forbids: bool
     """Whether it says that something must not be."""
@@ -158,25 +163,20 @@ class Statement:
         if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):
             return not self._lifts(order)
         forbidden = order._forbidden
-        if forbidden:
-            return self._holds(forbidden) or (order._is_conditional and self.asks)
-        if order.asks:
-            return self.asks or self._holds(order.words)
+        if forbidden or order.asks:
+            return (order._is_conditional and self.asks) or self._holds(forbidden or order.words)
+        if _ONLY.search(order.text) and _ONLY.search(self.text):
+            return not cues_of().lifts.found_in(self.text)
         lost = self._forbidden - self._ordered
         lifted = any(one.allows and order.words & one.words for one in self.clauses)
-        is_only = "only" in order.text or "只" in order.text or "nur " in order.text
         is_turned = len(order.words & lost) * 2 >= len(order.words & self.words)
-        return (is_only and not self._is_lift) or not (is_turned or (lifted and self._is_lift))
+        return not (is_turned or lifted)
 
     def _lifts(self, order: Statement) -> bool:
         """Return whether it allows what is beyond a limit."""
         if _AT_LEAST.search(order.text):
             return _LESS.search(self.text) is not None and not self._forbidden
         return self.exceeds or (not self.is_limit and any(one.allows for one in self.clauses))
-
-    @property
-    def _is_lift(self) -> bool:
-        return cues_of().lifts.found_in(self.text)
 
     @property
     def _is_conditional(self) -> bool:
@@ -203,7 +203,7 @@ def _clause(text: str) -> _Clause:
     bare = cues.reports.removed_from(cues.lifts.removed_from(text))
     strong = cues.negations.found_in(cues.conditions.removed_from(bare))
     weak = not strong and cues.negations.found_in(bare)
-    permitted = cues.permissions.found_in(text)
+    permitted = cues.permissions.found_outside(cues.approvals, text)
     excepted = _EXCEPTED.search(text)
     if weak and excepted and cues.approvals.found_in(text[excepted.start() :]):
         # Without being asked.
@@ -214,7 +214,7 @@ def _clause(text: str) -> _Clause:
         text = text[: excepted.start()]
     words = stems_of(text)
     parts = {_stem(part) for word in words if "-" in word for part in word.split("-") if part}
-    return _Clause(words | parts, forbids, lifted or (permitted and not strong))
+    return _Clause(text, words | parts, forbids, lifted or (permitted and not strong))
 
 
 def _common(have: frozenset[str], wanted: frozenset[str]) -> int:
@@ -231,7 +231,7 @@ def _covers(have: frozenset[str], wanted: frozenset[str], enough: float) -> bool
 def sentences_in(text: str) -> Iterator[str]:
     """Yield the sentences of a text; an entry of a list comes with its lead if that forbids it."""
     cues, lead = cues_of(), ""
-    for line in text.split("\n"):
+    for line in _WRAPPED.sub(" ", text).split("\n"):
         if not line.strip():
             continue
         is_item = _ITEM.match(line) is not None
@@ -242,3 +242,45 @@ def sentences_in(text: str) -> Iterator[str]:
             lead = ""
         for one in filter(None, _SENTENCE.split(_ITEM.sub("", line, count=1))):
             yield f"{lead} {one}" if lead and is_item else one
+
+
+@lru_cache(maxsize=1024)
+def forbidden_in(text: str) -> tuple[str, ...]:
+    """Return the clauses of a text that forbid something, without case and Markdown."""
+    clauses = (clause for one in sentences_in(text) for clause in Statement.of(one).clauses)
+    return tuple(clause.text for clause in clauses if clause.forbids)
+
+
+class Said:
+    """What a text says."""
+
+    def __init__(self, text: str) -> None:
+        self._folded = plain(text)
+        self._sentences = [(one, stems_of(one)) for one in sentences_in(text)]
+
+    def has(self, value: str) -> bool:
+        """Return whether the text has a value to the letter, in any case and without Markdown."""
+        escaped = re.escape(plain(value))
+        return re.search(rf"(?<![\w.]){escaped}(?!\w)", self._folded) is not None
+
+    def says(self, text: str) -> bool:
+        """Return whether it says all that a text orders, each in one sentence."""
+        cues, sentences = cues_of(), [*sentences_in(text)]
+        binding = [one for one in sentences if cues.standing.found_outside(cues.remarks, one)]
+        return all(self._says(Statement.of(one)) for one in binding or sentences)
+
+    def _says(self, order: Statement) -> bool:
+        return any(
+            Statement.of(sentence).says(order)
+            for sentence, words in self._sentences
+            if not order.words or len(words & order.words) >= _LEAST * len(order.words)
+        )
+
+    def is_about(self, text: str, enough: float) -> bool:
+        """Return whether two sentences in a row have this share of the words of a text."""
+        words = stems_of(text)
+        if not words:
+            return plain(text) in self._folded
+        found = [one for _, one in self._sentences]
+        runs = (one | after for one, after in zip(found, (*found[1:], frozenset()), strict=True))
+        return any(len(words & run) >= enough * len(words) for run in runs)

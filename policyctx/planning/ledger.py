@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -428,6 +429,21 @@ def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:
     yield item._replace(texts=blocks.raw_json)
 
 
+class _Alike:
+    """The positions of items of one length that may be equal, and those of them by their hash.
+
+    Each is hashed once, when it is first asked for: most lengths are those of one item.
+    """
+
+    __slots__ = "by_hash", "hashed", "positions"
+
+    def __init__(self) -> None:
+        self.positions = array("l")
+        self.hashed = 0
+        """How many of them are in `by_hash`."""
+        self.by_hash: defaultdict[str, array[int]] = defaultdict(partial(array, "l"))
+
+
 class Identities:
     """The keys of the items of a list that grows, each computed on first use.
 
@@ -445,9 +461,9 @@ class Identities:
                 self._gone[key[:3]] = [key.occurrence]
             else:
                 occurrences.append(key.occurrence)
-        self._alike: dict[tuple[str, str | None, int], array[int]] = {}
-        self._groups: list[array[int]] = []
-        """For each item, the positions of all that may be equal to it."""
+        self._alike: dict[tuple[str, str | None, int], _Alike] = {}
+        self._groups: list[_Alike] = []
+        """For each item, those that may be equal to it."""
         self._hashes: list[str | None] = []
         self._replaced: dict[int, LedgerEntry] = {}
         self._looked_at = 0
@@ -494,9 +510,9 @@ class Identities:
         """Return the key of the item at this position."""
         if (replaced := self.replaced(position)) is not None:
             return replaced.key
-        alike, found = self._of_likeness(position), self._hash(position)
+        found = self._hash(position)
         kind, call = self._items[position].kind, self._items[position].tool_use_id
-        before = sum(self._hash(i) == found for i in alike[: bisect_left(alike, position)])
+        before = bisect_left(self._equal(position, position), position)
         if (result := self._items[position].inside) is not None:
             before += self._left_inside(result, (kind, call, found))
         gone = self._gone.get((kind, call, found), ())
@@ -523,7 +539,7 @@ class Identities:
         """Return the number of items equal to the one at this position, with those taken out."""
         kind, call, found, _ = self.key(position)
         gone = self._gone.get((kind, call, found), ())
-        return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
+        return len(self._equal(position, len(self._items))) + len(gone)
 
     def behind(self, position: int) -> str:
         """Return the hash of the item before this one, empty without any; none is in a result."""
@@ -557,15 +573,20 @@ class Identities:
                 return True
         return False
 
-    def _of_likeness(self, position: int) -> array[int]:
-        """Return the positions of all items that may be equal to the one at this position."""
+    def _equal(self, position: int, end: int) -> Sequence[int]:
+        """Return the positions of the items equal to this one, complete up to `end`."""
         for i in range(len(self._groups), len(self._items)):
             likeness = self._likeness(i)
             if (alike := self._alike.get(likeness)) is None:
-                alike = self._alike[likeness] = array("l")
-            alike.append(i)
+                alike = self._alike[likeness] = _Alike()
+            alike.positions.append(i)
             self._groups.append(alike)
-        return self._groups[position]
+        alike = self._groups[position]
+        positions, by_hash = alike.positions, alike.by_hash
+        while alike.hashed < len(positions) and (i := positions[alike.hashed]) < end:
+            by_hash[self._hash(i)].append(i)
+            alike.hashed += 1
+        return by_hash.get(self._hash(position), ())
 
     def _likeness(self, position: int) -> tuple[str, str | None, int]:
         item, replaced = self._items[position], self.replaced(position)

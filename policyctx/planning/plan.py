@@ -310,7 +310,7 @@ class _Record:
     def _keeping(self, outcome: Outcome, key: str) -> RulePath:
         """Return the key by which a message stays: the step's own, or the policy's."""
         steps = self._in.policy.all_steps
-        own = next(step.compaction for step in steps if step.name == outcome.step)
+        own = next((step.compaction for step in steps if step.name == outcome.step), None)
         is_own = own is not None and key in own.model_fields_set
         return ("steps", outcome.step, "compaction", key) if is_own else ("compaction", key)
 

@@ -4,7 +4,7 @@ The steps of each moment run in the order of the policy; a step sees the list as
 the steps before it have left it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Literal
@@ -14,6 +14,7 @@ from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts
 from policyctx.planning.gates import (
+    AfterReplacing,
     GateVerdict,
     Measures,
     gates_of,
@@ -59,12 +60,18 @@ class Planner:
             candidates.note(position, fate)
 
     def plan(
-        self, facts: Facts, *, moments: tuple[Moment, ...] = BOTH, comes_back: bool = False
+        self,
+        facts: Facts,
+        *,
+        moments: tuple[Moment, ...] = BOTH,
+        demanded: Step | None = None,
+        comes_back: bool = False,
     ) -> Plan:
         """Decide what becomes of each item; earlier decisions stay.
 
         The conversation does not change until `adopt` carries the plan out. `comes_back` says that
         the list was given as it was handed out in the turn before; it only affects the report.
+        `demanded` is a `compact` step that runs last, whatever its gates say.
         """
         outlook = Outlook(self.conversation, facts)
         outcomes: list[Outcome] = []
@@ -74,6 +81,8 @@ class Planner:
             outcomes += [_on_arrival(self, step, outlook, judged) for step in self.arrival]
         if "model_call" in moments:
             outcomes += _before_call(self, outlook)
+        if demanded is not None:
+            outcomes.append(_replaced(demanded, outlook, ()))
         return Plan(
             new=tuple(map(outlook.taken.__getitem__, sorted(outlook.taken))),
             outcomes=tuple(outcomes),
@@ -218,7 +227,17 @@ def _compacted(planner: Planner, step: Step, outlook: Outlook) -> Outcome:
     verdicts = measures.verdicts(gates)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
-    found = replacing(step, outlook, partial(measures.left_without, gates, verdicts))
+    return _replaced(step, outlook, verdicts, partial(measures.left_without, gates, verdicts))
+
+
+def _replaced(
+    step: Step,
+    outlook: Outlook,
+    verdicts: tuple[GateVerdict, ...],
+    left_without: Callable[[Sequence[int], int], AfterReplacing] = lambda *_: AfterReplacing(),
+) -> Outcome:
+    """Return what a step with open gates replaces, or why it replaces nothing."""
+    found = replacing(step, outlook, left_without)
     if isinstance(found, Reason):
         return Outcome(step.name, verdicts, stopped=found)
     return Outcome(step.name, verdicts, replaces=found)

@@ -423,7 +423,7 @@ class Taking:
             held = next((reason for reason in found if reason.code == "first"), None)
             if held is not None:
                 return held
-        self._outlook.removed.update(messages_without(going, self._outlook))
+        self._outlook.remove(messages_without(going, self._outlook))
         for member, reason in going.items():
             self._outlook.take(self._removed(member, reason or verdict.reason, verdict.rule))
         return None

@@ -37,7 +37,7 @@ _NO_TEXT = "`placeholders: true` takes what a placeholder is left of, so there i
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
-    """Yield an error for `{head}`, `{tail}` or `{gap}` without the key that says what they show.
+    """Yield an error for each field, such as `{head}`, without the key that says what it shows.
 
     That has no default, and is not taken from another map.
     """
@@ -48,7 +48,7 @@ def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
         given = placeholder.child(key)
         if given is None or given.value is None:
             sentence = f"`{{{key}}}` shows nothing without `{key}`"
-            value = "{lines: 10}" if key in EXTENT_FIELDS else '"…"'
+            value = {"gap": '"…"', "outline": "{tokens: 400}"}.get(key, "{lines: 10}")
             help_ = f"give `{key}` beside the text: `{{text: …, {key}: {value}}}`"
             yield Diagnostic(text.place, "PC107", sentence, help_)
 

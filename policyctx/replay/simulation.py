@@ -181,7 +181,8 @@ def _alone(compaction: Compaction, *, named: bool) -> Compaction:
     if named and compaction.summary.by != NONE:
         changed["summary"] = compaction.summary.model_copy(update={"by": OFFLINE})
     if named or "restore" in compaction.model_fields_set:
-        changed["restore"] = compaction.restore.model_copy(update={"max_files": 0})
+        none: dict[str, object] = {"max_files": 0, "always": ()}
+        changed["restore"] = compaction.restore.model_copy(update=none)
     return compaction.model_copy(update=changed)
 
 

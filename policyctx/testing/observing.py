@@ -64,7 +64,7 @@ MISSING = {
 }
 
 # The keys of a wording by which it shows something of the text.
-EXCERPT_KEYS = ("head", "tail", "max_line_chars", "cut_mark", "gap", "line_numbers")
+EXCERPT_KEYS = ("head", "tail", "outline", "max_line_chars", "cut_mark", "gap", "line_numbers")
 _STORE: Mapping[str, Sides] = {
     "path": ("saved",),
     "escape": ("escaped",),
@@ -291,7 +291,7 @@ def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Itera
     if decision.wording is not None:
         path = _wording_path(step, _levels(policy, decision.item))
         yield path, "used"
-        if decision.wording.template.fields & {"head", "tail", "gap"}:
+        if decision.wording.template.fields & {"head", "tail", "outline", "gap"}:
             for key in EXCERPT_KEYS:
                 yield (*path, key), "used"
     if decision.saves and decision.file is not None:

@@ -212,6 +212,14 @@ class World:
         given = self.messages
         self._turn("plan", given, lambda s: s.plan(given, system=self.system))
 
+    def compact(self, instructions: str) -> None:
+        """Have the history replaced by a summary now."""
+        given = self.messages
+        compact = partial(Session.compact, instructions=instructions, system=self.system)
+        turn = self._turn("compaction", given, lambda s: compact(s, given))
+        if self.passes_edited_back:
+            self.messages = turn.messages
+
     def arrive(self, calls: Sequence[Message], answers: Sequence[Message]) -> None:
         """Report new results before a model has seen them, then put them into the context."""
         # Each item of the Responses API makes one call.
@@ -257,7 +265,7 @@ class World:
 
     def _turn(
         self,
-        kind: Literal["arrival", "model call", "plan"],
+        kind: Literal["arrival", "model call", "plan", "compaction"],
         given: Sequence[Message],
         act: Callable[[Session], Result | Plan],
     ) -> TurnEvent:

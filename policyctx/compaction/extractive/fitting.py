@@ -14,7 +14,7 @@ from typing import NamedTuple
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
-from policyctx.compaction.extractive.texts import CUT, NAME, values_in
+from policyctx.compaction.extractive.texts import CUT, GAP, NAME, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
@@ -56,8 +56,9 @@ class Unit(NamedTuple):
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
-_OF_WORK = 0.5
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.LAST: 12.0}
+_OF_WORK, _MIDDLE = 0.5, 0.5
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0}
+_RATES |= {Group.LAST: 12.0, Group.SINCE: 8.0}
 # What a word of news weighs against coming last.
 _NEWS = 0.4
 # More than the pieces of any message.
@@ -150,8 +151,8 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
         return rate, unit._replace(weight=-weight)
     if group in {Group.USER, Group.EARLIER}:
         return _weighed(one, unit, position / count, cues)
-    if one.working and group is Group.AGENT:
-        return _OF_WORK, unit
+    if group is Group.AGENT and (one.working or one.is_middle):
+        return _OF_WORK if one.working else _MIDDLE, unit
     if group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
@@ -182,7 +183,8 @@ _TRIED_FIRST = 64
 _WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
-_MESSAGES = (Group.USER, Group.EARLIER, Group.LAST)
+_MESSAGES = (Group.USER, Group.AGENT, Group.EARLIER, Group.LAST)
+_OF_AGENT = (Group.AGENT, Group.LAST)
 _QUOTES = (Group.USER, Group.AGENT, Group.LAST, Group.EARLIER)
 
 
@@ -261,7 +263,7 @@ def _line(unit: Unit, before: Unit | None) -> str:
     if before is None or unit.message != before.message or unit.group not in _MESSAGES:
         return unit.text
     # Where pieces of the last answer are missing, it is marked.
-    gap = "… " if unit.group is Group.LAST and unit.place != before.place + 1 else ""
+    gap = GAP if unit.group in _OF_AGENT and unit.place != before.place + 1 else ""
     return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
 
 

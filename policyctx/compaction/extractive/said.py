@@ -11,14 +11,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
-    CUT,
     NAME,
     one_line,
     pieces_of,
@@ -36,7 +35,7 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# Characters of an earlier answer that are quoted: of its beginning, and of its end.
+# Characters of the beginning of an earlier answer, and of its end, and its pieces at most.
 _BEGINNING, _END, _MOST_PIECES = 300, 500, 400
 _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
 # The words before the question of a tool behind its answer.
@@ -80,6 +79,8 @@ class Quote(NamedTuple):
     """How many pieces before it were left out, since no room is for them."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
+    is_middle: bool = False
+    """Whether it is in the middle of a long answer."""
 
 
 def quotes_in(
@@ -98,15 +99,11 @@ def quotes_in(
         author = history.author_of(item)
         if item.kind == "assistant_message":
             last, works = after.get(item.message, 0), item.message in working
-            told = (
+            told = [
                 Quote(one.text, item.message, user=False, last=last, working=works, depth=one.depth)
-                for one in pieces_of(item.text, of_agent=True)
-            )
-            if last:
-                pieces = list(told)
-                yield from (one for one in pieces if tells(one.text) or pieces == [one])
-            else:
-                yield from as_one(told)
+                for one in islice(pieces_of(item.text, of_agent=True), _MOST_PIECES)
+            ]
+            yield from (one for one in told if not last or tells(one.text) or told == [one])
             asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
         for one in _not_agents(item, author, reading, position):
@@ -116,19 +113,29 @@ def quotes_in(
             yield one
 
 
-def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield a message as one quote: of a long one the beginning and the end."""
-    pieces = list(islice(quotes, _MOST_PIECES))
-    texts = [one.text for one in pieces if not _TABLE.match(one.text)]
-    start, end = 1, len(texts)
-    if sum(map(len, texts)) > _BEGINNING + _END:
-        while start < end and sum(map(len, texts[: start + 1])) <= _BEGINNING:
-            start += 1
-        while end > start and sum(map(len, texts[end - 1 :])) <= _END:
-            end -= 1
-        texts[start:end] = [CUT.strip()]
-    if texts:
-        yield pieces[0]._replace(text=" ".join(texts), last=0, calls=0)
+def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield the quotes of earlier messages, those marked that are neither beginning nor end.
+
+    A row of a table is marked as well.
+    """
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        pieces = list(group)
+        start, end = _middle_of([len(one.text) for one in pieces])
+        for i, one in enumerate(pieces):
+            is_middle = start <= i < end or _TABLE.match(one.text) is not None
+            yield one._replace(is_middle=is_middle, last=0, calls=0)
+
+
+def _middle_of(sizes: Sequence[int]) -> tuple[int, int]:
+    """Return where the middle of a long message begins, and where its end does."""
+    start, end = 1, len(sizes)
+    if sum(sizes) <= _BEGINNING + _END:
+        return end, end
+    while start < end and sum(sizes[: start + 1]) <= _BEGINNING:
+        start += 1
+    while end > start and sum(sizes[end - 1 :]) <= _END:
+        end -= 1
+    return start, end
 
 
 def _spoken(

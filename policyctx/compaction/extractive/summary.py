@@ -28,7 +28,12 @@ from policyctx.compaction.extractive.fitting import (
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
+from policyctx.compaction.extractive.said import (
+    ASKED,
+    Quote,
+    quotes_in,
+    with_middle,
+)
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -95,7 +100,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         ]
         ended = found.contents.said.get(Group.LAST, ())
         if last or found is not before[-1]:
-            said += as_one(ended)
+            said += ended
         else:
             last = [one._replace(calls=one.calls + len(made)) for one in ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
@@ -109,14 +114,18 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
+    begins = max(last[0].message, -1) if last else None
+    steps, since = steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
+
     return Contents(
         {
             Group.USER: [*_once(users)],
-            Group.AGENT: [*_once(said, seen)],
+            Group.AGENT: [*with_middle(_once(said, seen))],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
-            Group.STEPS: steps_of(carried(Group.STEPS), calls, files),
+            Group.STEPS: steps,
             Group.LAST: last,
+            Group.SINCE: since,
         },
         files,
         LeftOut(

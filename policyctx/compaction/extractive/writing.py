@@ -36,6 +36,7 @@ class Group(StrEnum):
     TASKS = "Tasks of the agent's list:"
     STEPS = "Commands, in order, the last run of each:"
     LAST = "Agent, last messages:"
+    SINCE = "Edits and commands since then, in order:"
 
 
 _LABELS = {str(group): group for group in Group}
@@ -179,7 +180,7 @@ def _subjects(text: str) -> frozenset[str]:
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
-_STATUS = (Group.TASKS, Group.STEPS, Group.LAST)
+_STATUS = (Group.TASKS, Group.STEPS, Group.LAST, Group.SINCE)
 # Words in the names of sections, in English, Chinese, German and French.
 _NAMES_OF = {
     _ASKED_FOR: re.compile(

@@ -24,6 +24,18 @@ def _(policyctx_world: World) -> None:
     policyctx_world.apply()
 
 
+@when(
+    "the session is compacted( with the instructions {text:text})",
+    "the session is compacted",
+    'the session is compacted with the instructions "Keep the names of all tables."',
+)
+def _(policyctx_world: World, text: str = "") -> None:
+    """A summary replaces the history now, whatever the gates of the `compact` step say, as by
+    `Session.compact`.
+    """
+    policyctx_world.compact(text)
+
+
 @when("only a plan is made", "only a plan is made")
 def _(policyctx_world: World) -> None:
     """What would happen is decided, and nothing is done, as by `Session.plan`."""

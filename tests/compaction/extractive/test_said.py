@@ -23,7 +23,8 @@ def test_an_answer_of_the_agent_that_a_later_one_takes_back_does_not_stand_last(
     summary = summary_of(user("Why does it leak?"), said(report), user("Sure?"), said(corrected))
     assert group(summary, Group.LAST) == [f"- {corrected}"]
     assert group(summary, Group.AGENT) == [
-        "- ## Report The leak is in pump 3, because its gasket is too thin."
+        "- ## Report",
+        "   The leak is in pump 3, because its gasket is too thin.",
     ]
     assert "Closing report" not in summary
 
@@ -199,17 +200,23 @@ def test_the_newest_answer_of_the_agent_ranks_before_the_older_ones() -> None:
     assert found == [f"Pump {i} runs." for i in (3, 2, 1, 0)]
 
 
-def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is_marked() -> None:
-    lines = [f"The file `src/part_{i}.py` fails on line {i}, as it did." for i in range(30)]
-    report = said("Found thirty:\n" + "\n".join(f"{i}. {line}" for i, line in enumerate(lines)))
-    first = summary_of(user("Why?"), report)
-    assert len(group(first, Group.LAST)) == 31
-    [line] = group(summary_of(user("Why?"), report, user("Mend it."), said("Done.")), Group.AGENT)
-    assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
-    assert " … " in line
-    assert line.endswith(f"29. {lines[29]}")
-    assert len(line) < 820
-    assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
+def test_of_a_long_earlier_answer_the_ends_are_kept_first_with_the_title_that_they_are_under() -> (
+    None
+):
+    parts = [f"Part {i} of the hall is heated at night since then." for i in range(60)]
+    done, still = ("\n".join(f"- {one}" for one in parts[i : i + 30]) for i in (0, 30))
+    report = said(f"All is warm.\n\n## Done\n\n{done}\n\n## Open\n\n{still}")
+    messages = (user("Why?"), report, user("Mend it."), said("It runs."))
+    found = group(summary_of(*messages, max_words=230), Group.AGENT)
+    assert found[:3] == ["- All is warm.", "  ## Done", f"   {parts[0]}"]
+    at = found.index("  … ## Open") - 1
+    assert [line for line in found if "…" in line] == found[at + 1 : at + 3]
+    assert found[-1] == f"   {parts[-1]}"
+    assert len(found) < 24
+    whole = group(summary_of(*messages), Group.AGENT)
+    assert [line.strip() for line in whole if "Part" in line] == parts
+    again = later(summary_of(*messages[:2]), *messages[2:])
+    assert group(again, Group.AGENT) == whole
 
 
 @pytest.mark.parametrize(
@@ -492,12 +499,20 @@ def test_an_order_of_one_word_between_others_is_quoted() -> None:
     ]
 
 
-def test_an_answer_before_the_users_last_message_is_one_line_while_work_goes_on() -> None:
-    report = "\n".join(f"Part {i} of the report says how hall {i} is heated." for i in range(40))
-    work = [said("I look at the valve first."), *ran("ls", "a")]
-    summary = summary_of(user("Report."), said(report), user("Mend hall 3."), *work)
-    assert group(summary, Group.LAST) == ["- [while working] I look at the valve first."]
-    assert len(group(summary, Group.AGENT)) == 1
+PARTS = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(40)]
+
+
+@pytest.mark.parametrize("order", ["Do 2 and 3.", "yes, option B", "Fix them all", "第二个"])
+def test_an_answer_that_the_users_order_replies_to_stays_whole(order: str) -> None:
+    looks = [said("I look at the valve first."), *ran("ls", "a")]
+    whole = [f"- {PARTS[0]}", *(f" {one}" for one in PARTS[1:])]
+    first = summary_of(user("Report."), said("\n".join(PARTS)))
+    at_once = summary_of(user("Report."), said("\n".join(PARTS)), user(order), *looks)
+    for summary in (at_once, later(first, user(order), *looks)):
+        assert group(summary, Group.AGENT) == whole
+        assert group(summary, Group.LAST) == ["- [while working] I look at the valve first."]
+        again = later(summary, user("Then tell me about all the others."), said("They are warm."))
+        assert group(again, Group.AGENT)[: len(whole)] == whole
 
 
 def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
@@ -508,11 +523,15 @@ def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
     assert group(summary, Group.LAST) == ["- The pump runs."]
 
 
-def test_tables_of_an_earlier_answer_are_left_out() -> None:
-    answer = "The two modules are done.\n| a.py | done |\n| b.py | done |\nShall I go on with it?"
-    line = "- The two modules are done. Shall I go on with it?"
-    summary = summary_of(user("Mend it."), said(answer), user("Go on."), said("It runs."))
-    assert group(summary, Group.AGENT) == [line]
+def test_rows_of_a_table_of_an_earlier_answer_leave_first() -> None:
+    rows = [f"| a_{i}.py | is done since then |" for i in range(40)]
+    answer = "\n".join(["The two modules are done.", *rows, "The third is next."])
+    messages = (user("Mend it."), said(answer), user("Go on."), said("It runs."))
+    assert group(summary_of(*messages, max_words=50), Group.AGENT) == [
+        "- The two modules are done.",
+        " … The third is next.",
+    ]
+    assert len(group(summary_of(*messages), Group.AGENT)) == 42
 
 
 def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:

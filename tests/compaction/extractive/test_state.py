@@ -276,6 +276,7 @@ def test_a_check_says_its_exit_code_and_names_the_files_that_were_edited_after_i
     [
         ("mise run check", "Finished in 119 s", "Finished in 119 s"),
         ("npm run lint", "", "no output"),
+        ("npm run lint", "(Bash completed with no output)", "no output"),
         ("cd app && ruff check; git log", "one\ntwo\nthree", "output not quoted"),
         ("npx tsc --noEmit", "exit code 0", "exit code 0"),
         ("make check; ls", "exit code 0", "exit code 0 of the last command"),
