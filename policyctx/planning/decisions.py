@@ -37,6 +37,7 @@ SENTENCES = {
     "nothing_long": "no string of its input is longer than the placeholder",
     "not_ephemeral": "no type or tool gives it a keep_recent",
     "not_selected": "the step selects no such item",
+    "not_superseded": "no later result that stands shows it again",
     "nothing_new": "nothing has come since the compaction before",
     "nothing_to_summarise": "there is nothing that it may replace: {why}",
     "not_saved": "{error}",
@@ -57,6 +58,7 @@ SENTENCES = {
     "summarised": "the summary stands for messages {first} to {last}",
     "summary_refused": "the summary before had {summary:,} tokens, and what it would replace has"
     " {tokens:,}, of which `must_shrink_to` allows {limit}; lower `max_words` or `max_share`",
+    "superseded": "{by}, a later result, shows it again",
     "system_stays": "a system message stays, whole",
     "unit_stays": "its {unit} stays: {why}",
     "until_reached": "{until}",

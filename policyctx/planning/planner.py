@@ -195,6 +195,7 @@ class _BeforeCall:
             for position in candidates.ready
             if not self._taking.is_out(position)
             and not candidates.is_small(position, taken.get(position))
+            and candidates.is_superseded(position, self._outlook.fate)
         ]
         return [*waiting, *candidates.grown(taken, self._outlook.fate), *self._released()]
 

@@ -264,6 +264,19 @@ def _recent_in_batch(case: Case) -> Why | None:
     return lambda: _stays(Reason("batch_recent"), rule)
 
 
+def _shown_nowhere(case: Case) -> Why | None:
+    """No later result shows it again, and `superseded` wants one that does."""
+    if not case.step.select.superseded or _shown_by(case) is not None:
+        return None
+    rule = ("steps", case.step.name, "select", "superseded")
+    return lambda: _stays(Reason("not_superseded"), rule)
+
+
+def _shown_by(case: Case) -> int | None:
+    fate_of = case.view.fate_of
+    return case.conversation.superseded.by(case.position, lambda i: fate_of(i) is None)
+
+
 def _protected(case: Case) -> Why | None:
     """The loop still needs it as it is."""
     reason = protection(case.conversation, case.position, case.step, case.view.at)
@@ -327,7 +340,7 @@ def _without_gain(case: Case) -> Why | None:
 
 Check: TypeAlias = "Callable[[Case], Why | None]"
 # What a candidate may outgrow as the list grows.
-PASSING = (_recent, _recent_in_batch, _protected)
+PASSING = (_recent, _recent_in_batch, _shown_nowhere, _protected)
 # The order of evaluation: a candidate stays for the first of these that applies.
 ORDER: tuple[Check, ...] = (_first, *PASSING, _held_for_good, _without_gain)
 
@@ -352,13 +365,20 @@ class Candidates:
         self._first: list[int] = []
         self._waiting: list[int] = []
         self._below: set[int] = set()
+        self._unseen: set[int] = set()
+        """What waits for a later result that shows it again."""
+        self._superseded = 0
         self._looked_at = 0
 
     def settle(self) -> None:
         """Look at what is new, and make ready each old item that nothing holds back any more."""
+        if self.step.select.superseded:
+            self._in.superseded.extend(self._stands)
         self._look_at_new()
         for position in self._recency.aged():
             self._await(position, self.treatment(position))
+        if self.step.select.superseded:
+            self._look_at_superseded()
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -369,8 +389,28 @@ class Candidates:
             else:
                 self._make_ready(position)
 
+    def _stands(self, position: int) -> bool:
+        return position not in self._in.fates
+
+    def _look_at_superseded(self) -> None:
+        found = self._in.superseded.found
+        for position in self._unseen.intersection(found[self._superseded :]):
+            self._unseen.remove(position)
+            self._await(position, self.treatment(position))
+        self._superseded = len(found)
+
+    def is_superseded(self, position: int, fate_of: FateOf) -> bool:
+        """Return whether a later result that stands shows an item again, if the step wants one."""
+        if not self.step.select.superseded:
+            return True
+        return self._in.superseded.by(position, lambda i: fate_of(i) is None) is not None
+
     def note(self, position: int, fate: Decision) -> None:
         """Take note of the new fate of an item."""
+        if self.step.select.superseded:
+            for earlier in self._in.superseded.shown_by(position):
+                if not self.is_superseded(earlier, self._in.fates.get) and self._forget(earlier):
+                    self._unseen.add(earlier)
         was_ready = self._forget(position)
         for inner in self._in.inside(position):
             self._forget(inner)
@@ -414,7 +454,7 @@ class Candidates:
             why = why_never(self.step, self._in.policy.types.lineage(item.type))
             return None if why is None else Reason("protected", {"why": why})
         case = self._case(position, treatment, View(at, fate_of))
-        checks = (_first, _recent, _recent_in_batch)
+        checks = (_first, _recent, _recent_in_batch, _shown_nowhere)
         held = next(filter(None, (check(case) for check in checks)), None)
         lasting = _lasting(self.step, item, treatment, self._in.facts) if held is None else None
         if lasting in {"refused", "failed"}:
@@ -436,6 +476,11 @@ class Candidates:
     def taken(self, position: int, at: Checkpoint, fate: Decision | None = None) -> ItemVerdict:
         """Return the verdict on a candidate with a fate, if nothing holds it."""
         treatment, item = self.treatment(position), self._in.items[position]
+        if self.step.select.superseded:
+            by = self._in.superseded.by(position, self._stands)
+            name = "" if by is None else self._in.items[by].item_id
+            key: RulePath = ("steps", self.step.name, "select", "superseded")
+            return ItemVerdict(taken=True, reason=Reason("superseded", {"by": name}), rule=key)
         recency, threshold = self._recency.values(position, at), treatment.threshold
         if threshold is None or not threshold.amount:  # a threshold of 0 decides nothing
             rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
@@ -452,6 +497,8 @@ class Candidates:
         if treatment is None or not self._in.is_there(position):
             return False
         if is_first(item, self.step, self._in):
+            return False
+        if not self.is_superseded(position, self._in.fates.get):
             return False
         if not self._outlasts(_lasting(self.step, item, treatment, self._in.facts), position):
             return False
@@ -526,6 +573,9 @@ class Candidates:
 
     def _await(self, position: int, treatment: Treatment) -> None:
         """Let an item that is not recent wait until nothing holds it, unless it stays for good."""
+        if not self.is_superseded(position, self._in.fates.get):
+            self._unseen.add(position)
+            return
         lasting = _lasting(self.step, self._in.items[position], treatment, self._in.facts)
         if lasting == "small":
             self._below.add(position)

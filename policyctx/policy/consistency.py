@@ -135,6 +135,7 @@ _ON_ARRIVAL = (
     "order",
     "until",
     "ephemeral",
+    "superseded",
     "unit",
     "placeholders",
 )

@@ -61,6 +61,7 @@ MISSING = {
     "would not shrink": "it kept no item",
     "kept": "it kept no message",
     "replaced": "it replaced no placeholder",
+    "superseded": "it took no item",
 }
 
 # The keys of a wording by which it shows something of the text.
@@ -165,7 +166,11 @@ def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
 
 
 # The sides of the keys of a selection that do something if they are true, or not.
-_IF_TRUE: dict[str, Sides] = {"placeholders": ("replaced",), "ephemeral": ("ephemeral", "others")}
+_IF_TRUE: dict[str, Sides] = {
+    "placeholders": ("replaced",),
+    "superseded": ("superseded", "others"),
+    "ephemeral": ("ephemeral", "others"),
+}
 _IF_GIVEN: dict[str, Sides] = {"keep_first": ("kept",), "with_input": ("shortened",)}
 
 
@@ -247,6 +252,7 @@ _STAYS = {
     "failed_result": "left",
     "first": "kept",
     "not_ephemeral": "others",
+    "not_superseded": "others",
     "offload_off": "refused",
     "pinned": "pinned",
 }
@@ -438,6 +444,8 @@ class _StepSides:
             yield treatment.threshold.rule, "above"
         if treatment.keep_recent is not None:
             yield treatment.keep_recent_rule, "old"
+        if self._step.select.superseded:
+            yield (*self._name, "select", "superseded"), "superseded"
         if self._step.select.ephemeral:
             yield (*self._name, "select", "ephemeral"), "ephemeral"
         if self._step.action.is_bound_by_rules or self._step.select.types is None:

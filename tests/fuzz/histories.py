@@ -80,9 +80,13 @@ def run_session(
     if rng.random() < 0.03:
         with TemporaryDirectory(prefix="policyctx-fuzz-") as folder:
             store = ContextFileSystem(folder, sync="never", state=policy.policy.store.state)
-            History(seed, rng, policy, store, report, shapes=shapes, hosted=hosted).run()
+            History(
+                seed, rng, policy, store, report, shapes=shapes, hosted=hosted, newest=newest
+            ).run()
     else:
-        History(seed, rng, policy, MemoryStore(), report, shapes=shapes, hosted=hosted).run()
+        History(
+            seed, rng, policy, MemoryStore(), report, shapes=shapes, hosted=hosted, newest=newest
+        ).run()
     report.sessions += 1
 
 
@@ -99,13 +103,14 @@ class History:
         *,
         shapes: tuple[Shape, ...],
         hosted: bool,
+        newest: bool,
     ) -> None:
         self._seed, self._rng, self._policy, self._store = seed, rng, policy, store
         self._report = report
         self._repeats = rng.random() < 0.5
         shape = rng.choice(shapes)
-        writer = Writer(rng, shape, self._repeats, hosted)
-        self._source = writer.conversation(rng.randint(1, 5))
+        writer = Writer(rng, shape, self._repeats, hosted, files=newest)
+        self._source = writer.conversation(rng.randint(*((4, 9) if newest else (1, 5))))
         self._of_host = SHAPES_OF_HOSTS.get(shape, ())
         """The shapes that the session is given; the messages of some have no markers."""
         self._shapes = Shapes(self._of_host)

@@ -118,6 +118,17 @@ def _newest(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         if rng.random() < 0.3:
             later["when"] = _gate(rng)
         steps.insert(len(steps) - (steps[-1]["do"] == "compact"), later)
+    if rng.random() < 0.5:
+        stale = _offloading("stale", "[gone to {relative_path}]", ["tool_result"])
+        stale["select"]["superseded"] = True
+        if rng.random() < 0.5:
+            stale["do"] = rng.choice(("clear", "drop"))
+            stale["placeholder"] = "[gone]"
+        if stale["do"] == "drop":
+            del stale["placeholder"]
+        steps.insert(0, stale)
+    files = {"read": {"reads_file": "path"}, "search": {"edits_file": "path"}}
+    document["tools"] = {**files, **document.get("tools", {})}
     for step in steps:
         if step["do"] != "compact" and "on" not in step and rng.random() < 0.3:
             step["select"]["keep_first"] = {"messages": rng.randint(0, 3)}

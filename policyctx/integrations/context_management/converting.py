@@ -129,6 +129,8 @@ class _Exporting:
         rule = self._policy.items.get(_RESULT, ItemRule())
         if select.tools is not None:
             raise _StaysBehindError("the server can exclude tools, and cannot choose them")
+        if select.superseded:
+            raise _StaysBehindError("the server knows no superseded results")
         if select.ephemeral:
             raise _StaysBehindError("the server knows no ephemeral items")
         if rule.pin or (step.action.is_bound_by_rules and not rule.offload):

@@ -211,6 +211,7 @@ def _always_taken(
         and not one.until
         and one.errors >= other.errors
         and one.ephemeral <= other.ephemeral
+        and one.superseded <= other.superseded
         and _first(earlier) <= _first(step)
         and _takes_as_many_tools(earlier, step)
         and _keeps_no_more(checked, earlier, whole or step)

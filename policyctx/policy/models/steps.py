@@ -53,6 +53,9 @@ class Select(Threshold):
     placeholders: bool = False
     """Also items that another step has offloaded: a smaller placeholder for the same file takes
     the place of the first. For `offload`, with fields that show nothing of the text."""
+    superseded: bool = False
+    """Only results that a later one shows again: the same text of the same call, or all of the
+    lines of a file, by `reads_file` and `reads_lines`. An edit alone supersedes no read."""
     ephemeral: bool = False
     """Only items for which a type, a tool or code has set a `keep_recent`."""
     order: Literal["oldest", "largest", "by_type"] = "oldest"

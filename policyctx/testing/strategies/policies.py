@@ -143,6 +143,7 @@ _SELECTS = st.builds(
             "keep_recent": _RECENT,
             "keep_first": st.fixed_dictionaries({"messages": _COUNTS}),
             "ephemeral": st.booleans(),
+            "superseded": st.booleans(),
             "until": _UNTIL | st.lists(_UNTIL, max_size=2),
             "with_input": _INPUTS,
         },
