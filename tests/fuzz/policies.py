@@ -53,7 +53,7 @@ def random_policy(number: int) -> OffloadPolicy:
     for _ in range(_TRIES):
         document = _document(rng) if number < COUNT else _wider(_document(rng), rng)
         if number >= 2 * COUNT:
-            document = _newest(document, rng)
+            document = _window(_newest(document, rng), rng)
         text = json.dumps({"apiVersion": "policyctx/v1", "name": "fuzz", **document})
         try:
             return OffloadPolicy(parsed_policy(PolicySource("fuzz.yaml", text)))
@@ -127,9 +127,14 @@ def _newest(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         if stale["do"] == "drop":
             del stale["placeholder"]
         steps.insert(0, stale)
+    return document
+
+
+def _window(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Return the document with steps that keep the beginning, count messages or save nothing."""
     files = {"read": {"reads_file": "path"}, "search": {"edits_file": "path"}}
     document["tools"] = {**files, **document.get("tools", {})}
-    for step in steps:
+    for step in document["steps"]:
         if step["do"] != "compact" and "on" not in step and rng.random() < 0.3:
             step["select"]["keep_first"] = {"messages": rng.randint(0, 3)}
         if step["do"] == "drop":
