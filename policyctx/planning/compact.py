@@ -153,8 +153,10 @@ def _tail(outlook: Outlook, settings: Compaction, kept: int, head: int) -> int:
     """Return the position of the first message that `keep_recent` keeps."""
     conversation = outlook.conversation
     shape, count = shape_of(settings.keep_recent), len(conversation.roles)
-    if shape == "turns":
-        starts = [i for i in conversation.reading.turn_starts if not outlook.is_removed(i)]
+    if shape in {"turns", "replies"}:
+        reading = conversation.reading
+        begun = reading.turn_starts if shape == "turns" else reading.reply_starts
+        starts = [i for i in begun if not outlook.is_removed(i)]
         return starts[-kept] if 0 < kept <= len(starts) else (count if kept == 0 else head)
     position = count
     while position > head and kept > 0:

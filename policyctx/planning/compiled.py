@@ -467,7 +467,7 @@ class OffloadPolicy:
         """Return the number that a `keep_recent` keeps."""
         if keep is None:
             return 0
-        counted = keep.items, keep.messages, keep.turns
+        counted = keep.items, keep.messages, keep.turns, keep.replies
         return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
 
     def _wording(self, step: Step, given: list[lookup.Level]) -> Wording:

@@ -75,6 +75,7 @@ class Checkpoint(NamedTuple):
     items: int
     messages: int
     turns: int
+    replies: int
     newest_user: int
     """Position of the newest message of the user, -1 without one."""
     pending: float
@@ -327,6 +328,7 @@ class Conversation:
             items=len(self.items),
             messages=self.reading.message_count,
             turns=len(self.reading.turn_starts),
+            replies=len(self.reading.reply_starts),
             newest_user=self.newest_user,
             pending=float("inf") if pending is None else pending,
             changes=len(self.history),

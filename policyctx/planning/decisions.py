@@ -74,6 +74,7 @@ _RECENCY = {
     "items": "{nth} newest of {among}, {kept:,} kept",
     "messages": "in the {nth} newest message, {kept:,} kept",
     "turns": "in the {nth} newest turn, {kept:,} kept",
+    "replies": "in the {nth} newest reply, {kept:,} kept",
     "turns of candidates": "in the {nth} newest turn with one of {among}, {kept:,} kept",
     "tokens": "{newer:,} newer tokens of {among}, {kept:,} kept",
 }

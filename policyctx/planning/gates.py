@@ -248,7 +248,11 @@ class Measures:
         """Return a limit as a number; a share is of the calls that were made, or of the window."""
         if isinstance(wanted, Share):
             is_calls, model = kind == "calls", self._in.policy.model
-            whole = self._in.reading.call_count if is_calls else self._outlook.facts.window(model)
+            whole = (
+                len(self._in.reading.reply_starts)
+                if is_calls
+                else self._outlook.facts.window(model)
+            )
             numerator = wanted.percent.numerator * whole
             denominator = wanted.percent.denominator * 100
             quotient, rest = divmod(numerator, denominator)

@@ -32,7 +32,7 @@ from policyctx.planning.take import Draft, drafted, freed_tokens, is_replaced
 from policyctx.policy.lookup import RulePath, why_never
 from policyctx.policy.models import KeepRecent, Step
 
-Shape: TypeAlias = Literal["items", "messages", "turns", "tokens"]
+Shape: TypeAlias = Literal["items", "messages", "turns", "replies", "tokens"]
 
 
 class RecentGroup:
@@ -57,36 +57,36 @@ class RecentGroup:
         self._newest_turn: int | None = None
         self._aged = 0
 
-    def add(self, position: int, item: Item, tokens: int) -> None:
-        """Count one more; `tokens` are the item's own, and only count in the shape of tokens."""
+    def add(self, position: int, item: Item, tokens: int, replies: int) -> None:
+        """Count one more; `tokens` are the item's own, and only count in the shape of tokens.
+
+        `replies` is the number of the model's replies up to the item.
+        """
         last = self._marks[-1] if self._marks else 0
         turn = item.turn
         if self.counts_turns_with_candidates:
             turn = last + (item.turn != self._newest_turn)
             self._newest_turn = item.turn
-        marks = {"items": last + 1, "messages": item.message, "turns": turn}
+        marks = {"items": last + 1, "messages": item.message, "turns": turn, "replies": replies}
         self._positions.append(position)
         self._marks.append(marks.get(self.shape, last + tokens))
 
-    def aged(self, messages: int, turns: int) -> Iterator[int]:
-        """Yield each candidate that is no longer recent and was not yielded before.
-
-        `messages` and `turns` are how many the whole list has.
-        """
-        end = self._end(len(self._marks), messages, turns)
+    def aged(self, at: Checkpoint) -> Iterator[int]:
+        """Yield each candidate that is no longer recent and was not yielded before."""
+        end = self._end(len(self._marks), at)
         while self._aged < len(self._marks) and end - self._marks[self._aged] >= self.kept:
             self._aged += 1
             yield self._positions[self._aged - 1]
 
-    def first_recent(self, items: int, messages: int, turns: int) -> int:
-        """Return the first candidate that was recent in a list of so many items, or `items`."""
-        end = self._end(bisect_left(self._positions, items), messages, turns)
+    def first_recent(self, at: Checkpoint) -> int:
+        """Return the first candidate that was recent at a point, or the number of items then."""
+        end = self._end(bisect_left(self._positions, at.items), at)
         first = bisect_right(self._marks, end - self.kept)
-        return self._positions[first] if first < len(self._positions) else items
+        return self._positions[first] if first < len(self._positions) else at.items
 
-    def distance(self, position: int, items: int, messages: int, turns: int) -> int:
-        """Return how far from the end a candidate stood when the list had so many items."""
-        end = self._end(bisect_left(self._positions, items), messages, turns)
+    def distance(self, position: int, at: Checkpoint) -> int:
+        """Return how far from the end a candidate stood at a point."""
+        end = self._end(bisect_left(self._positions, at.items), at)
         return end - self._marks[bisect_left(self._positions, position)]
 
     def values(self, distance: int) -> dict[str, str | int]:
@@ -96,17 +96,19 @@ class RecentGroup:
         of = {"of": "candidates"} if self.counts_turns_with_candidates else {}
         return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept, **of}
 
-    def _end(self, counted: int, messages: int, turns: int) -> int:
+    def _end(self, counted: int, at: Checkpoint) -> int:
         if self.shape == "messages":
-            return messages - 1
+            return at.messages - 1
         if self.shape == "turns" and not self.counts_turns_with_candidates:
-            return turns
+            return at.turns
+        if self.shape == "replies":
+            return at.replies
         return self._marks[counted - 1] if counted else 0
 
 
 def shape_of(keep: KeepRecent) -> Shape:
     """Return the key of a `keep_recent` that says what is counted."""
-    shapes: tuple[Shape, ...] = ("items", "messages", "turns", "tokens")
+    shapes: tuple[Shape, ...] = ("items", "messages", "turns", "replies", "tokens")
     return next(shape for shape in shapes if getattr(keep, shape) is not None)
 
 
@@ -140,16 +142,17 @@ class Recency:
             group = RecentGroup(self._step, keep_recent, key[0], treatment.kept, name)
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
-        group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
+        tokens = self._in.own_tokens(position) if counts_tokens else 0
+        group.add(position, item, tokens, bisect_right(self._in.reading.reply_starts, item.message))
         self._group_of[position] = group
         if item.call_message is not None:
             self._batches[item.call_message][group].append(position)
 
     def aged(self) -> Iterator[int]:
         """Yield each candidate that is no longer recent and was not yielded before."""
-        messages, turns = self._in.reading.message_count, len(self._in.reading.turn_starts)
+        now = self._in.checkpoint()
         for group in self._groups.values():
-            yield from group.aged(messages, turns)
+            yield from group.aged(now)
 
     def is_recent(self, position: int, at: Checkpoint) -> bool:
         """Return whether a candidate was among the newest."""
@@ -181,7 +184,7 @@ class Recency:
         groups = None if call is None else self._batches.get(call)
         recent = list[list[int]]()
         for group, batch in (groups or {}).items():
-            first = group.first_recent(at.items, at.messages, at.turns)
+            first = group.first_recent(at)
             recent.append(batch[bisect_left(batch, first) : bisect_left(batch, at.items)])
         for other in merge(*recent):
             if other != position and self._stands(other, fate_of):
@@ -204,7 +207,7 @@ class Recency:
 
 
 def _distance(group: RecentGroup, position: int, at: Checkpoint) -> int:
-    return group.distance(position, at.items, at.messages, at.turns)
+    return group.distance(position, at)
 
 
 class View(NamedTuple):

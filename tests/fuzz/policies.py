@@ -114,7 +114,8 @@ def _newest(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         later = _offloading("smaller", rng.choice(("[{relative_path}]", "[gone]")), types)
         later["select"] |= {"placeholders": True}
         if rng.random() < 0.7:
-            later["select"]["keep_recent"] = _recent(rng)
+            replies = {"replies": rng.randint(0, 3)}
+            later["select"]["keep_recent"] = rng.choice((_recent(rng), replies))
         if rng.random() < 0.3:
             later["when"] = _gate(rng)
         steps.insert(len(steps) - (steps[-1]["do"] == "compact"), later)
@@ -135,6 +136,10 @@ def _window(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     files = {"read": {"reads_file": "path"}, "search": {"edits_file": "path"}}
     document["tools"] = {**files, **document.get("tools", {})}
     for step in document["steps"]:
+        if step["do"] == "compact" and rng.random() < 0.3:
+            step["compaction"]["keep_recent"] = {"replies": rng.randint(0, 2)}
+        if step["do"] == "drop" and "on" not in step and rng.random() < 0.2:
+            step["select"] = {"types": ["thinking"], "keep_recent": {"replies": rng.randint(0, 3)}}
         if step["do"] != "compact" and "on" not in step and rng.random() < 0.3:
             step["select"]["keep_first"] = {"messages": rng.randint(0, 3)}
         if step["do"] == "drop":

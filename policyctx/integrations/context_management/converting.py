@@ -340,7 +340,7 @@ class _Exporting:
                 settings.summary.prompt is not None,
                 "only `rules` become the server's instructions",
             ),
-            ("keep_recent",): (any((kept.items, kept.messages, kept.turns, kept.tokens)), keeps),
+            ("keep_recent",): (any(getattr(kept, key) for key in KeepRecent.exactly_one), keeps),
             ("keep_newest_user_message",): (settings.keep_newest_user_message, keeps),
             ("min_new",): ("min_new" in self._written_settings(), decides),
             ("restore",): (bool(settings.restore.max_files), "the server reads no files again"),

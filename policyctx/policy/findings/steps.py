@@ -289,7 +289,7 @@ def _recencies(checked: reach.Checked, step: Step) -> Iterator[KeepRecent]:
 
 
 def _keeps_any(keep: KeepRecent) -> bool:
-    return any((keep.items, keep.messages, keep.turns, keep.tokens))
+    return any((keep.items, keep.messages, keep.turns, keep.replies, keep.tokens))
 
 
 def _is_as_low(checked: reach.Checked, earlier: Step, step: Step) -> bool:

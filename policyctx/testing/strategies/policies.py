@@ -29,7 +29,7 @@ _AMOUNTS = _COUNTS | _SHARES
 _BATCHES = st.sampled_from(["whole", "split"])
 _RECENT = st.one_of(
     _COUNTS,
-    st.sampled_from(["items", "messages", "turns"]).flatmap(
+    st.sampled_from(["items", "messages", "turns", "replies"]).flatmap(
         lambda shape: st.fixed_dictionaries({shape: _COUNTS}, optional={"batches": _BATCHES})
     ),
     st.fixed_dictionaries(
