@@ -19,8 +19,9 @@ from policyctx.definitions.names import NONE
 from policyctx.errors import StoreError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.shape import head_of
 from policyctx.messages.validity import new_problems
-from policyctx.planning.compact import Replacing, head_of
+from policyctx.planning.compact import Replacing
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
 from policyctx.planning.ledger import ItemKey
