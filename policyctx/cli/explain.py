@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -24,6 +25,7 @@ from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Message
 from policyctx.definitions.names import recall_tool
 from policyctx.errors import MessagesError, StoreError
+from policyctx.patterns import names_of_marks
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
@@ -289,6 +291,7 @@ def explain(
     if as_json:
         report = _report(planned, positions) | given.report(session)
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
+        report["redacted"] = dict(_redacted(planned))
         report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
         out.out(output.json_text(report), highlight=False)
         return
@@ -297,6 +300,9 @@ def explain(
         out.print(line, soft_wrap=True, markup=False)
     if warning := fullness_ahead(planned):
         out.print(f"warning: {warning}\n", soft_wrap=True, markup=False)
+    for name, number in _redacted(planned).items():
+        place = plans.place(session.policy, ("redact", name))
+        out.print(f"redacted: {name}, {number:,} × ({place})", soft_wrap=True)
     for position in positions:
         _print_item(planned, position, out)
     left = _number_of_items(planned, why_not=why_not) - len(positions)
@@ -315,6 +321,12 @@ def _carried(policy: OffloadPolicy, messages: Sequence[Message]) -> list[History
     """Return what `carry` delivers behind a summary that lacks all of it."""
     settings, count = policy.policy.carry, counter_for(policy.model.tokenizer).count
     return [] if settings is None else carried(points_of(History(messages)), "", settings, count)
+
+
+def _redacted(planned: Plan) -> Counter[str]:
+    """Return how often each pattern of `redact` matched in the messages."""
+    texts = (item.text for item in planned.items if item.inside is None)
+    return Counter(name for text in texts for name in names_of_marks(text))
 
 
 def _hint(given: str) -> tuple[str, dict[str, int]]:

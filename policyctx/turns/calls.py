@@ -89,6 +89,7 @@ class Calls:
         self, messages: Sequence[Message], request: Request
     ) -> Turn[tuple[KnownList, Plan, Memory]]:
         self._knowledge.note(request)
+        messages = self._knowledge.door.let_in(messages)
         memory = yield from self._knowledge.recall()
         known = self._knowledge.list_of(messages, memory)
         facts = self._knowledge.facts(memory, request)
@@ -104,7 +105,8 @@ class Calls:
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
         found = memory.call_of(message, self._knowledge.shapes) if call is None else None
-        messages = [one for one in (call, found, message) if one is not None]
+        given = (one for one in (call, found, message) if one is not None)
+        messages = [self._knowledge.door.redacted(one) for one in given]
         facts = self._knowledge.facts(memory, sources=sources)
         known = self._knowledge.new_list(memory, facts=facts)
         known.read(listed(messages))
@@ -133,6 +135,7 @@ class Calls:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
         self._knowledge.check_door()
+        given, messages = messages, self._knowledge.door.let_in(messages, changed=changed)
         memory = yield from self._knowledge.recall()
         if self._knowledge.stands_alone and request.reads_once:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
@@ -168,7 +171,7 @@ class Calls:
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
         memory.known = known
-        lists = (messages,) if result.messages is messages else (messages, result.messages)
+        lists = (given,) if result.messages is given else (given, result.messages)
         memory.lists = tuple((one, len(one)) for one in lists)
         known.output = None if result.messages is messages else result.messages
         known.conversation.sent = known.conversation.reading.message_count
@@ -201,6 +204,7 @@ class Calls:
             settings=self._policy.policy,
             summarizer=self._summarizer or _summarizer_of(self._policy),
             reader=self._reader,
+            door=self._knowledge.door,
             request=request,
             hook=self._before_compaction,
             writes_fail=bool(self.writes.problem),
