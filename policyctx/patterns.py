@@ -70,7 +70,7 @@ class Secrets:
             re.sub(r"[^A-Za-z0-9_-]", "_", name): linear_pattern(text)
             for name, text in patterns.items()
         }
-        # One look for all of them; groups of one name cannot stand in one pattern.
+        # One search for all of them; RE2 rejects two groups of one name.
         together = "|".join(f"(?:{text})" for text in patterns.values())
         self._any = _compiled(re.sub(r"\(\?P?<\w+>", "(", together))
 
