@@ -22,7 +22,6 @@ from policyctx.replay.summing import Figures, figures_of, total
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _LARGEST = 10
 # What the table takes beside the names of the policies, and the least that is left to each name.
@@ -85,7 +84,7 @@ def diff(
         out.out(output.json_text(report), highlight=False)
     else:
         labels = _labels(named)
-        _show(out, labels, figures, so_far.results)
+        _show(out, labels, figures, so_far.results, found)
         _show_items(out, labels, found, largest)
     tell(so_far)
     raise typer.Exit(so_far.exit_code)
@@ -102,16 +101,20 @@ def _show(
     named: Sequence[str],
     figures: Sequence[Figures],
     results: Sequence[Compared],
+    found: Sequence[Difference],
 ) -> None:
     rows = list(_rows(figures[0], figures[1]))
-    out.print(f"{len(results):,} sessions, {figures[0].calls:,} calls of a model")
+    sessions = output.counted(len(results), "session")
+    where = f"in the {sessions} with {output.counted(figures[0].calls, 'model call')}"
+    output.print_wrapped(out, f"{_verdict(named, figures, found)} {where}", "")
+    out.print()
     if not _has_same_prices(*figures) and any(one.priced for one in figures):
         priced = " and ".join(
             f"{one.priced:,} under {name}" for one, name in zip(figures, named, strict=True)
         )
         out.print(f"no $: other sessions have prices under each policy, {priced}")
     made = _table(named, rows)
-    if output.table_width(made) > out.width:
+    if made.width > out.width:
         most = max((out.width - _NUMBERS) // 2, _LABEL)
         made = _table([output.shortened(name, most) for name in named], rows)
     out.print(made)
@@ -119,7 +122,22 @@ def _show(
         out.print(line, soft_wrap=True)
 
 
-def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def _verdict(named: Sequence[str], figures: Sequence[Figures], found: Sequence[Difference]) -> str:
+    """Return which policy costs less, or else sends less, and what each makes dearer."""
+    (first, second), (a, b) = named, figures
+    if not found:
+        return f"{first} and {second} do the same"
+    if _has_same_prices(a, b):
+        more = b.net.dollars - a.net.dollars
+        dearer = f"dearer than no policy: {first} {a.dearer:,}, {second} {b.dearer:,}"
+        than = f"${abs(more):,.2f} {'less' if more <= 0 else 'more'} than {first}"
+        return f"{second} would have cost {than} ({dearer})"
+    fewer = a.edited.tokens - b.edited.tokens
+    than = f"{output.short(abs(fewer))} {'fewer' if fewer >= 0 else 'more'} tokens than {first}"
+    return f"{second} would have sent {than}"
+
+
+def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> output.Grid:
     numeric = {"without", *labels, "change"}
     return output.table(("", "without", *labels, "change"), rows, numeric=numeric)
 
@@ -189,9 +207,9 @@ def _show_items(
 ) -> None:
     shown = found[:largest] if largest else found
     if not found:
-        out.print("every item has the same fate under both")
+        out.print("\nevery item has the same fate under both")
         return
-    out.print(f"{len(found):,} items have another fate:")
+    out.print(f"\n{output.counted(len(found), 'item')} with another fate:")
     for one in shown:
         what = one.tool or one.item_type
         size = f"{what}, {one.tokens:,} tokens"

@@ -37,7 +37,6 @@ from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
 # Below this width, the table has fewer columns.
@@ -47,6 +46,7 @@ _NARROW_COLUMNS = ("item", "tool", "tokens", "decision", "why")
 _ITEM, _TOOL = 36, 24
 _NARROW_ITEM, _NARROW_TOOL = 12, 17
 _LARGEST = 10
+_INDENT = "    "
 # Characters of a quotation.
 _QUOTE = 200
 
@@ -78,21 +78,22 @@ def plan(
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         out.out(output.json_text(report), highlight=False)
         return
-    if planned.decisions:
-        out.print(_decisions(planned, out.width))
-    out.print(plans.outcome(planned, "would be offloaded"), soft_wrap=True)
-    context = f"context: {output.saving(planned.tokens_before, planned.tokens_after)}"
+    output.print_wrapped(out, plans.verdict(planned), "")
     if told := plans.compaction_in_words(planned, "would be"):
-        out.print(told, soft_wrap=True)
-        context += "; what the summary spares is not deducted"
-    out.print(context, soft_wrap=True)
-    for line in plans.breakpoints_in_words(placed):
-        out.print(line, soft_wrap=True, markup=False)
+        output.print_wrapped(out, f"{told}, which is not deducted", "")
+    if planned.decisions:
+        out.print()
+        out.print(_decisions(planned, out.width))
+    footer = plans.breakpoints_in_words(placed)
     if warning := fullness_ahead(planned):
-        out.print(f"warning: {warning}", soft_wrap=True, markup=False)
+        footer.append(f"warning: {warning}")
+    if footer and planned.decisions:
+        out.print()
+    for line in footer:
+        output.print_wrapped(out, line, _INDENT)
 
 
-def _decisions(planned: Plan, width: int) -> Table:
+def _decisions(planned: Plan, width: int) -> output.Grid:
     columns = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     rows = (_row(decision, planned.facts, width) for decision in planned.decisions)
     numeric = {"message", "tokens", "after"}
@@ -295,14 +296,17 @@ def explain(
         report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
         out.out(output.json_text(report), highlight=False)
         return
+    output.print_wrapped(out, plans.verdict(planned), "")
+    out.print()
     _print_gates(planned, out)
     for line in plans.breakpoints_in_words(placed):
-        out.print(line, soft_wrap=True, markup=False)
+        output.print_wrapped(out, line, _INDENT)
     if warning := fullness_ahead(planned):
-        out.print(f"warning: {warning}\n", soft_wrap=True, markup=False)
+        output.print_wrapped(out, f"warning: {warning}", _INDENT)
     for name, number in _redacted(planned).items():
         place = plans.place(session.policy, ("redact", name))
-        out.print(f"redacted: {name}, {number:,} × ({place})", soft_wrap=True)
+        output.print_wrapped(out, f"redacted: {name}, {number:,} × ({place})", _INDENT)
+    out.print()
     for position in positions:
         _print_item(planned, position, out)
     left = _number_of_items(planned, why_not=why_not) - len(positions)
@@ -310,11 +314,9 @@ def explain(
         out.print(f"{left:,} smaller items are not shown; --largest 0 shows all")
     for point in () if item else _carried(session.policy, given.messages):
         place = plans.place(session.policy, ("carry",))
-        out.print(
-            f"carried if a summary of the host lacks it: message {point.message}, {point.kind}:"
-            f" {output.shortened(point.text, _QUOTE)} ({place})",
-            soft_wrap=True,
-        )
+        said = f"message {point.message}, {point.kind}: {output.shortened(point.text, _QUOTE)}"
+        said = f"carried if a summary of the host lacks it: {said} ({place})"
+        output.print_wrapped(out, said, _INDENT)
 
 
 def _carried(policy: OffloadPolicy, messages: Sequence[Message]) -> list[HistoryPoint]:
@@ -371,11 +373,8 @@ def _print_gates(planned: Plan, out: Console) -> None:
         state = "open" if step.is_open else "closed"
         gates = "; ".join(verdict.sentence for verdict in step.gates) or "no gates"
         where = plans.place(policy, ("steps", step.step))
-        out.print(
-            f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}",
-            soft_wrap=True,
-        )
-    out.print()
+        said = f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}"
+        output.print_wrapped(out, said, _INDENT)
 
 
 def _taken(step: Outcome) -> str:
@@ -391,7 +390,7 @@ def _print_item(planned: Plan, position: int, out: Console) -> None:
     what = " ".join(filter(None, (item.type, item.tool)))
     size = f"{planned.facts.tokens(item):,} tokens"
     head = f"{position}  {item.item_id}  {what}, message {item.message}, {size}: {decision.action}"
-    out.print(f"{head}{_without_copy(planned, position)}", soft_wrap=True)
+    output.print_wrapped(out, f"{head}{_without_copy(planned, position)}", _INDENT)
     out.print(_verdicts(planned, position))
 
 
@@ -407,19 +406,20 @@ def _without_copy(planned: Plan, position: int) -> str:
     return ""
 
 
-def _verdicts(planned: Plan, position: int) -> Table:
+def _verdicts(planned: Plan, position: int) -> output.Grid:
     policy = planned.conversation.policy
     rows = (
         (
-            v.step,
+            f"    {v.step}",
             "takes it" if v.taken else "leaves it",
-            v.reason,
+            # The gates stand above, once.
+            "gate_closed" if v.reason.code == "gate_closed" else v.reason,
             plans.place(policy, v.rule_path),
         )
         for v in planned.verdicts(position)
     )
     return output.table(
-        ("step", "", "why", "says"), rows, numeric=set(), whole={"step", "", "says"}
+        ("step", "", "why", "says"), rows, numeric=set(), whole={"step", "", "says"}, has_head=False
     )
 
 

@@ -23,22 +23,23 @@ _MEANINGS = (
 _NO_MODEL = "summary calls: none, because the summaries are made without a model"
 
 
-def net_lines(whole: Figures) -> Iterator[str]:
-    """Yield the answer in two lines: what a policy saves or costs, and where it costs more."""
+def net_lines(whole: Figures) -> Iterator[tuple[bool, str]]:
+    """Yield what a policy saves or costs, and where it costs more, each with whether it is news."""
     if not whole.priced:
         return
     against = "".join(f"; {name}: {net_dollars(one.net)}" for name, one in whole.baselines.items())
     sessions = counted(whole.priced, "session")
-    yield f"net cost  {net_dollars(whole.net)} in {sessions} with prices{against}"
+    yield True, f"net cost  {net_dollars(whole.net)} in {sessions} with prices{against}"
     worst = "no session costs more with the policy"
     if whole.worst is not None and whole.worst.dollars > 0:
         cost = f"+${whole.worst.dollars:,.2f} ({percent(whole.worst.share)})"
         worst = f"{whole.worst.name}: {cost}"
     yield (
+        bool(whole.dearer),
         f"dearer    {whole.dearer:,} of {sessions} with prices; the policy never acted in"
-        f" {whole.idle:,} of the {whole.priced:,}"
+        f" {whole.idle:,} of the {whole.priced:,}",
     )
-    yield f"worst     {worst}"
+    yield bool(whole.dearer), f"worst     {worst}"
 
 
 def print_net(out: Console, whole: Figures) -> None:

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from policyctx.cli.output import counted
+from policyctx.cli.output import counted, saving
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
 from policyctx.definitions.items import Item
@@ -33,6 +33,12 @@ def outcome(plan: Plan, verb: str) -> str:
         if others and plan.to_save
         else (f"{told} to {plan.facts.root}" if plan.to_save else told)
     )
+
+
+def verdict(plan: Plan) -> str:
+    """Return in one line what becomes of the request: its tokens, and what would leave it."""
+    context = f"context: {saving(plan.tokens_before, plan.tokens_after)}"
+    return f"{context}; {outcome(plan, 'would be offloaded')}"
 
 
 def place(policy: OffloadPolicy, rule: RulePath) -> str:

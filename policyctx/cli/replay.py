@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -29,9 +29,6 @@ from policyctx.replay.places import RecordingFile, files, place_of
 from policyctx.replay.report.page import check_writable, write_report
 from policyctx.replay.running import ShownSessions, in_one_line, replayed, shown
 from policyctx.replay.terms import PricesOf
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def _scheduler(text: str) -> str:
@@ -107,12 +104,14 @@ def recording_files(
     since: float | None,
     *,
     partial: bool,
+    or_all: bool = False,
 ) -> list[RecordingFile]:
     """Return the files at PATHS, or those of the agents; stderr says what is not read of these.
 
-    Raises `InputError` for a path that is a wrong URL, and where an agent has no session.
+    With `or_all`, neither of them stands for all agents. Raises `InputError` for a path that is a
+    wrong URL, and where an agent has no session.
     """
-    if bool(paths) == bool(agents):
+    if bool(paths) == bool(agents) and (paths or not or_all):
         raise typer.BadParameter("expected PATHS, or --agent in place of them")
     if paths:
         return files(map(place_of, paths), partial=partial, since=since)
@@ -149,6 +148,12 @@ def replay(
         bool,
         typer.Option("--sessions", help="Show a row for each session, however many a file has."),
     ] = False,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details", help="Show what the cost is made of, the prompt cache and its forecast."
+        ),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the replay as an HTML page.", show_default=False),
@@ -184,6 +189,13 @@ def replay(
     found = recording_files(paths, agent, since, partial=in_part)
     excerpt = None if report is None else report_text
     out = console()
+
+    def show(found: Sequence[ShownSessions], so_far: Progressed[Any]) -> None:
+        if as_csv:
+            out.out(replay_csv(found), highlight=False, end="")
+            return
+        print_replay(out, policy, found, so_far, each=sessions, details=details, prices=prices)
+
     if not (as_json or regret_details or report):
         one_line = None if as_csv or sessions else in_one_line
         in_short: Progressed[ShownSessions]
@@ -191,7 +203,7 @@ def replay(
             work = partial(shown, loaded, prices=prices)
             in_short = gathered(found, work, workers, of_part=one_line)
         in_short.calls = sum(one.figures.calls for one in in_short.results)
-        _print(out, in_short.results, in_short, as_csv=as_csv, each=sessions, prices=prices)
+        show(in_short.results, in_short)
         tell(in_short)
         raise typer.Exit(in_short.exit_code)
     with executor(jobs, scheduler) as workers:
@@ -204,26 +216,10 @@ def replay(
         values = replay_report(policy, so_far, details=regret_details, prices=prices)
         out.out(json_text(values), highlight=False)
     else:
-        each = [ShownSessions.of(one) for one in so_far.results]
-        _print(out, each, so_far, as_csv=as_csv, each=sessions, prices=prices)
+        show([ShownSessions.of(one) for one in so_far.results], so_far)
         if regret_details and not as_csv:
             print_regrets(out, so_far.results)
     tell(so_far)
     if report is not None:
         console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
     raise typer.Exit(so_far.exit_code)
-
-
-def _print(
-    out: Console,
-    found: Sequence[ShownSessions],
-    so_far: Progressed[Any],
-    *,
-    as_csv: bool,
-    each: bool,
-    prices: PricesOf,
-) -> None:
-    if as_csv:
-        out.out(replay_csv(found), highlight=False, end="")
-    else:
-        print_replay(out, found, so_far, each=each, prices=prices)

@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.net_output import net_lines, net_report, net_row, print_net
 from policyctx.cli.output import (
+    Grid,
     counted,
     percent,
+    print_wrapped,
     saving,
     short,
     shortened,
     signed_dollars,
     table,
-    table_width,
 )
 from policyctx.cli.progress import Progressed
 from policyctx.errors import visible
 from policyctx.policy.models import Model
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
-from policyctx.replay.answer import answer_of, day_of, titles
+from policyctx.replay.answer import answer_of, day_of, titles, verdict
 from policyctx.replay.cost import LAYOUT_MEANINGS, Cost
 from policyctx.replay.running import FEW, ShownSessions
 from policyctx.replay.simulated import Need, Regret, SimulatedSession
@@ -36,7 +37,6 @@ from policyctx.replay.terms import PricesOf
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 # Below this width, sentences are wrapped.
 _WIDE = 110
@@ -55,28 +55,42 @@ _CHECKED = (
     *("error", "median", "unknown $", "bias"),
 )
 _FOUND_CHARS = 100
+_INDENT = " " * 10
+_MORE = "--details: cost, cache, forecast; --regret-details: what was needed; --report: a page"
 
 
 def print_replay(
     out: Console,
+    policy: str,
     sessions: Sequence[ShownSessions],
     so_far: Progressed[Any],
     *,
     each: bool,
+    details: bool,
     prices: PricesOf = "recorded",
 ) -> None:
-    """Print a row for each session, or for a file with more than `FEW`, and their total."""
+    """Print the verdict, a row for each session or for a file with more than `FEW`, their total.
+
+    With `details` also what the cost is made of, and how good the forecast of the cache is.
+    """
     if not sessions:
         out.print("no session was replayed")
         return
     rows = list(_rows(sessions, each=each))
     whole = total(one.figures for one in sessions)
+    print_wrapped(out, verdict(policy, whole), "")
+    out.print()
     out.print(session_table([*rows, ("total", whole)], out.width))
-    for line in _summary(whole, so_far, prices):
-        out.print(line, soft_wrap=out.width >= _WIDE)
-    print_net(out, whole)
-    _print_layouts(out, whole)
-    _print_checks(out, whole.checks)
+    out.print()
+    for is_short, line in _summary(whole, so_far, prices):
+        if details or is_short:
+            print_wrapped(out, line, _INDENT)
+    if details:
+        print_net(out, whole)
+        _print_layouts(out, whole)
+        _print_checks(out, whole.checks)
+    else:
+        print_wrapped(out, f"more      {_MORE}", _INDENT)
 
 
 def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
@@ -117,7 +131,7 @@ def _rows(sessions: Sequence[ShownSessions], *, each: bool) -> Iterator[tuple[st
             yield f"{Path(path).name} ({whole.sessions} sessions)", whole
 
 
-def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Table:
+def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Grid:
     """Return the table with as many columns as fit beside the sessions' names."""
     cells = [_cells(figures) for _, figures in rows]
     names = [name for name, _ in rows]
@@ -134,7 +148,7 @@ def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Table:
 def _room(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> int:
     """Return the characters that the columns after the first one leave to the sessions' names."""
     others = [("", *row) for row in rows]
-    return width - table_width(table(["", *columns[1:]], others, numeric=set(columns)))
+    return width - table(["", *columns[1:]], others, numeric=set(columns)).width
 
 
 def _cells(figures: Figures) -> tuple[object, ...]:
@@ -149,39 +163,56 @@ def _cells(figures: Figures) -> tuple[object, ...]:
     )
 
 
-def _summary(whole: Figures, so_far: Progressed[Any], prices: PricesOf) -> Iterator[str]:
+def _summary(
+    whole: Figures, so_far: Progressed[Any], prices: PricesOf
+) -> Iterator[tuple[bool, str]]:
+    """Yield each line, and whether it is shown without `--details` too."""
+    before, after = whole.unedited, whole.edited
     unread = {failure.path for failure in so_far.failures if not failure.recording}
     files = so_far.files - len(so_far.passed_over) - len(unread)
     summed = f"; for {whole.summed:,} more only as a sum over several calls" if whole.summed else ""
     yield (
+        True,
         f"replayed  {counted(whole.sessions, 'session')} of {counted(files, 'file')}:"
-        f" {counted(whole.calls, 'model call')}"
+        f" {counted(whole.calls, 'model call')}",
     )
-    yield f"usage     recorded for {counted(whole.billed, 'call')}{summed}"
-    yield f"sent      {saving(whole.unedited.tokens, whole.edited.tokens)}"
-    yield f"largest   prompt: {saving(whole.unedited.largest, whole.edited.largest)}"
+    yield False, f"usage     recorded for {counted(whole.billed, 'call')}{summed}"
+    yield True, f"sent      {saving(before.tokens, after.tokens)}"
+    yield True, f"largest   prompt: {saving(before.largest, after.largest)}"
     yield (
-        f"window    {whole.unedited.over_window:,} → {whole.edited.over_window:,} prompts exceed"
-        f" the context window of their model ({_windows(whole.windows)})"
+        bool(before.over_window or after.over_window),
+        f"window    {before.over_window:,} → {after.over_window:,} prompts exceed"
+        f" the context window of their model ({_windows(whole.windows)})",
     )
     for name, use in whole.steps.items():
         times = counted(use.calls, "call")
-        yield f"step      {name} removed {counted(use.items, 'item')} before {times}"
-    yield f"files     {counted(whole.files, 'file')} with {counted(whole.bytes, 'byte')}"
+        removed = f"removed {counted(use.items, 'item')} before {times}"
+        yield bool(use.items), f"step      {name} {removed}"
+    yield False, f"files     {counted(whole.files, 'file')} with {counted(whole.bytes, 'byte')}"
     yield (
+        bool(whole.compactions),
         f"compacted {counted(whole.compactions, 'time')} by the policy,"
-        f" {counted(whole.own_compactions, 'time')} by the recorded agents"
+        f" {counted(whole.own_compactions, 'time')} by the recorded agents",
     )
     if whole.not_asked:
         names = ", ".join(whole.not_asked)
-        yield f"summary   made from the text alone, because a replay does not ask {names}"
+        yield True, f"summary   made from the text alone, because a replay does not ask {names}"
     yield (
+        True,
         f"regret    needed again: {whole.regretted:,} of {counted(whole.removed, 'removed item')},"
-        f" {whole.regretted_tokens:,} of {counted(whole.removed_tokens, 'removed token')}"
+        f" {whole.regretted_tokens:,} of {counted(whole.removed_tokens, 'removed token')}",
     )
-    yield from _cache(whole)
+    yield from ((False, line) for line in _cache(whole))
     yield from net_lines(whole)
-    yield from _prices(whole, prices)
+    yield from ((False, line) for line in _prices(whole, prices))
+    yield from ((True, line) for line in _exceptions(whole))
+    a_call = 1_000 * whole.seconds / whole.calls if whole.calls else 0
+    yield False, f"time      {whole.seconds:.2f} s in policyctx, {a_call:.2f} ms per call"
+
+
+def _exceptions(whole: Figures) -> Iterator[str]:
+    """Yield what is unknown or not as expected."""
+    yield from unknown(whole)
     yield from _untouched(whole)
     for why, number in sorted(whole.unmarked.items()):
         yield f"unmarked  {counted(number, 'call')}: {why}"
@@ -191,8 +222,6 @@ def _summary(whole: Figures, so_far: Progressed[Any], prices: PricesOf) -> Itera
         yield f"unread    {number:,} × {what}"
     for warning, number in sorted(whole.warnings.items()):
         yield f"warning   {number:,} × {warning}"
-    a_call = 1_000 * whole.seconds / whole.calls if whole.calls else 0
-    yield f"time      {whole.seconds:.2f} s in policyctx, {a_call:.2f} ms per call"
 
 
 def _cache(whole: Figures) -> Iterator[str]:
@@ -223,7 +252,6 @@ def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
         yield (
             f"output    of the recorded calls cost ${output:,.2f}, which no other figure includes"
         )
-    yield from unknown(whole)
     if whole.ttl_assumed:
         calls = counted(whole.ttl_assumed, "call")
         yield (

@@ -18,7 +18,6 @@ from policyctx.cli.output import (
     console,
     counted,
     json_text,
-    percent,
     short,
     shortened,
     signed_dollars,
@@ -37,6 +36,7 @@ from policyctx.cli.replay import Agents, Jobs, Since
 from policyctx.cli.replay_output import figures_report, outcome_report, session_table, unknown
 from policyctx.errors import visible
 from policyctx.pricing.rows import prices_source
+from policyctx.replay.answer import verdict
 from policyctx.replay.executing.executor import Executor, Job, LostJob
 from policyctx.replay.executing.processes import executor
 from policyctx.replay.inventory import (
@@ -209,22 +209,11 @@ def _acted(so_far: Progressed[ShownSessions]) -> list[ShownSessions]:
 def _saved(policy: str, so_far: Progressed[ShownSessions], sessions: str) -> Iterator[str]:
     """Yield what a policy would have saved, in a sentence, and which sessions it made dearer."""
     whole, acted = total(one.figures for one in so_far.results), _acted(so_far)
-    where, net = f"in the {sessions}; it acted in {len(acted):,}", whole.net
-    if not acted:
-        yield f"{policy} would have changed nothing in the {sessions}"
-    elif whole.priced:
-        verb = "saved" if net.dollars <= 0 else "added"
-        of = f"${abs(net.dollars):,.2f} of the ${net.without.dollars.prompt:,.2f} of prompts"
-        yield f"{policy} would have {verb} {of} ({percent(net.share)}) {where}"
-    else:
-        tokens = f"{short(whole.edited.tokens)} in place of {short(whole.unedited.tokens)} tokens"
-        yield f"{policy} would have sent {tokens} {where}; no session has prices"
+    yield verdict(policy, whole, sessions)
     dearer = [one for one in acted if one.figures.dearer]
     names = (f"{one.name} {signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)
     if dearer:
         yield f"dearer with it: {', '.join(names)}"
-    elif acted and whole.priced:
-        yield "no session is dearer with it"
     yield from unknown(whole)
 
 

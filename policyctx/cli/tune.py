@@ -19,6 +19,7 @@ from policyctx.cli.output import (
     console,
     counted,
     json_text,
+    print_wrapped,
     shortened,
     signed_dollars,
     table,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 _SETTING, _SESSION = 60, 40
 _DIGITS = 6
+_INDENT = " " * 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,17 @@ class _Row:
 
 
 def print_tuned(out: Console, shown: ShownStudy) -> None:
-    """Print the front, the comparisons, the test and the diff."""
+    """Print the verdict, the front, the comparisons, the test and the diff."""
     tuned = shown.tuned
-    out.print(_sessions_line(shown), soft_wrap=True)
+    print_wrapped(out, _verdict(shown), "")
+    out.print()
+    print_wrapped(out, _sessions_line(shown), _INDENT)
     if tuned.projects < study.MIN_PROJECTS:
-        out.print(
+        print_wrapped(
+            out,
             f"ranked    presets only: below {study.MIN_PROJECTS} projects no setting can be tested"
             " on projects that it was not chosen on",
-            soft_wrap=True,
+            _INDENT,
         )
     out.print()
     columns = ["setting", "net $", "saved", "regret tokens", "dearer", "never acted"]
@@ -103,8 +108,8 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
             soft_wrap=True,
         )
     out.print()
-    for line in _verdict(shown):
-        out.print(line, soft_wrap=True)
+    for line in _tested(shown):
+        print_wrapped(out, line, _INDENT)
     if diff := policy_diff(shown):
         out.print()
         out.out(diff, highlight=False)
@@ -196,7 +201,30 @@ def _setting(candidate: Candidate | None) -> str:
     return "none" if candidate is None else str(candidate.setting)
 
 
-def _verdict(shown: ShownStudy) -> Iterator[str]:
+def _verdict(shown: ShownStudy) -> str:
+    """Return whether to change the policy, how, and what that saves."""
+    tuned, label = shown.tuned, shown.incumbent.label
+    if tuned.winner is None:
+        first = tuned.presets[0] if tuned.presets else None
+        saves = 0.0 if first is None else -sums(first.candidate.outcomes).net
+        if first is None or saves <= 0:
+            return "no preset costs less than no policy"
+        if first.name == label:
+            return f"keep {label}: of the presets it saves most, {money(-saves)}"
+        now = money(sums(tuned.incumbent.outcomes).net)
+        return f"try {first.name}: of the presets it saves most, {money(-saves)}; {label}: {now}"
+    if tuned.winner.setting != Setting():
+        more = sums(tuned.winner.outcomes).net - sums(tuned.incumbent.outcomes).net
+        return f"change {label}: {tuned.winner.setting} costs {money(more)} compared with it"
+    if tuned.best is not None and tuned.best.setting != Setting():
+        return (
+            f"keep {label}: what looks best does not save more than one standard error on"
+            " projects left out of the search"
+        )
+    return f"keep {label}: no setting is better beyond one error"
+
+
+def _tested(shown: ShownStudy) -> Iterator[str]:
     tuned = shown.tuned
     if (tested := tuned.tested) is not None:
         one = tested.comparison
@@ -207,16 +235,6 @@ def _verdict(shown: ShownStudy) -> Iterator[str]:
         )
     elif tuned.is_interrupted and tuned.winner is not None:
         yield "tested    not: it was interrupted before"
-    if tuned.winner is not None:
-        if tuned.winner.setting != Setting():
-            yield f"winner    {tuned.winner.setting}"
-        elif tuned.best is not None and tuned.best.setting != Setting():
-            yield (
-                f"winner    {shown.incumbent.label} stays: what looks best does not save more than"
-                " one standard error on projects left out of the search"
-            )
-        else:
-            yield f"winner    {shown.incumbent.label} stays: no setting is better beyond one error"
     yield f"made      {_made(shown)}"
 
 
@@ -279,7 +297,9 @@ def _figures(shown: ShownStudy) -> Iterator[str]:
         )
     for one in tuned.comparisons:
         yield f"against   {one.against}: {money(one.difference)} {_interval(one)}"
-    yield from _verdict(shown)
+    if tuned.winner is not None:
+        yield f"verdict   {_verdict(shown)}"
+    yield from _tested(shown)
 
 
 def tuned_report(shown: ShownStudy) -> dict[str, Any]:

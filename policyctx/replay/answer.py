@@ -293,6 +293,26 @@ def _missed_item(session: int, regret: Regret) -> MissedItem:
     )
 
 
+def verdict(policy: str, whole: Figures, sessions: str = "") -> str:
+    """Return in a sentence what a policy saves or costs, and in how many sessions it acts.
+
+    `sessions` says which ones, such as `20 newest sessions`.
+    """
+    where = f"in the {sessions or _counted(whole.sessions, 'session')}"
+    acted, net = whole.sessions - sum(whole.untouched.values()), whole.net
+    if not acted:
+        return f"{policy} would have changed nothing {where}"
+    where += f"; it acted in {acted:,}"
+    if not whole.priced:
+        tokens = f"{whole.edited.tokens:,} in place of {whole.unedited.tokens:,} tokens"
+        return f"{policy} would have sent {tokens} {where}; no session has prices"
+    verb = "saved" if net.dollars <= 0 else "added"
+    of = f"${abs(net.dollars):,.2f} of the ${net.without.dollars.prompt:,.2f} of prompts"
+    change = f"{100 * net.share:+.0f} %".replace("-", "−")
+    dearer = f"{whole.dearer:,} are" if whole.dearer > 1 else f"{whole.dearer or 'none'} is"
+    return f"{policy} would have {verb} {of} ({change}) {where}; {dearer} dearer"
+
+
 def titles(sessions: Sequence[SimulatedSession]) -> list[str]:
     """Return the title of each session: its first words, without any its name; no two are alike."""
     found = [session.first_words or session.name for session in sessions]

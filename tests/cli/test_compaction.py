@@ -58,7 +58,7 @@ def test_a_plan_reports_the_messages_that_a_summary_would_replace(
 ) -> None:
     run = policyctx("plan", policy, messages)
     assert "messages 1 to 2, 5 tokens, would be replaced by a summary" in run.stdout
-    assert run.stdout.endswith("; what the summary spares is not deducted\n")
+    assert "replaced by a summary, which is not deducted\n" in run.stdout
     report = json.loads(policyctx("plan", policy, messages, "--json").stdout)
     assert report["compaction"] == {
         "step": "summarise", "messages": 2, "tokens": 5, "first": 1, "last": 2, "carried": None,

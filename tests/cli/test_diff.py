@@ -39,7 +39,7 @@ def test_totals_stand_side_by_side(session: Path, five: Path, mine: Path) -> Non
     run = policyctx("diff", five, mine, session)
     lines = [line.split() for line in run.stdout.splitlines()]
     assert run.returncode == 0
-    assert lines[1] == ["without", "keep-five.yaml", "mine.yaml", "change"]
+    assert lines[2] == ["without", "keep-five.yaml", "mine.yaml", "change"]
     assert ["items", "removed", "2", "2", "0", "%"] in lines
 
 

@@ -24,8 +24,8 @@ def test_the_table_shows_each_decision_and_its_reason(messages: Path, tmp_path: 
     assert run.stderr == ""
     assert "      2  c0    Bash     501     13  offload   large: 2,500 >= 100 chars" in lines
     assert "      4  c1    Bash       1      1  keep      below_threshold: 5 < 100 chars" in lines
-    assert lines[-2] == f"1 of 2 items would be offloaded to {tmp_path / 'root'}"
-    assert lines[-1].startswith("context: 506 → ")
+    assert lines[0].startswith("context: 506 → ")
+    assert lines[0].endswith(f"; 1 of 2 items would be offloaded to {tmp_path / 'root'}")
 
 
 def test_nothing_is_written(messages: Path, tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_plan_and_apply_agree(messages: Path, tmp_path: Path) -> None:
 def test_an_empty_list_is_left_unchanged(tmp_path: Path) -> None:
     run = policyctx("plan", "small-context", "-", "--root", tmp_path, stdin=b"[]")
     assert run.returncode == 0
-    said = "0 of 0 items would be offloaded\ncontext: 0 tokens, unchanged\n"
-    assert run.stdout.endswith(f"{said}no cache markers: the list is empty\n")
+    said = "context: 0 tokens, unchanged; 0 of 0 items would be offloaded\n"
+    assert run.stdout == f"{said}no cache markers: the list is empty\n"
 
 
 def test_a_narrow_terminal_breaks_no_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_a_narrow_terminal_breaks_no_word(tmp_path: Path, monkeypatch: pytest.Mo
     policy = tmp_path / "keep-five.yaml"
     policy.write_text(f"{KEEP_FIVE}model: {{cache: {{breakpoints: keep}}}}\n", encoding="utf-8")
     run = policyctx("plan", policy, "-", "--root", tmp_path, stdin=text.encode())
-    rows = run.stdout.split("1 of 2 items")[0].split("0 of 2 items")[0].splitlines()
+    rows = run.stdout.split("\n\n")[1].splitlines()
     assert max(map(len, rows)) <= 80
     assert rows[0].split() == ["item", "tool", "tokens", "decision", "why"]
     (row,) = [row for row in rows if "5,001" in row]

@@ -47,7 +47,7 @@ def test_output_has_one_line_per_session_and_a_total(folder: Path, keep_five: Pa
     lines = [line.split() for line in run.stdout.splitlines()]
     assert run.returncode == 0
     assert run.stderr == ""
-    assert [line[:2] for line in lines[1:4]] == [
+    assert [line[:2] for line in lines[3:6]] == [
         ["long.jsonl", "8"],
         ["short.jsonl", "1"],
         ["total", "9"],
@@ -166,10 +166,10 @@ def test_json_and_csv_exclude_each_other(folder: Path) -> None:
 
 def test_dollars_need_a_price(folder: Path, tmp_path: Path) -> None:
     priced = priced_policy(tmp_path / "priced.yaml")
-    shown = policyctx("replay", "small-context", folder).stdout
+    shown = policyctx("replay", "small-context", folder, "--details").stdout
     assert "prompts   cost unknown: no session has prices" in shown
     assert "a model that the recording does not name" in shown
-    shown = policyctx("replay", priced, folder).stdout
+    shown = policyctx("replay", priced, folder, "--details").stdout
     assert "prompts   cost $0." in shown
     assert "prices    model.price of the policy" in shown
 
@@ -212,8 +212,8 @@ def test_the_net_cost_has_a_column_a_table_and_the_sessions_that_it_makes_dearer
     folder.mkdir()
     claude_code(folder / "long.jsonl", *TEXTS)
     claude_code(folder / "short.jsonl", "done")
-    shown = policyctx("replay", priced, folder).stdout
-    head, _, short, *_ = shown.splitlines()
+    shown = policyctx("replay", priced, folder, "--details").stdout
+    _, _, head, _, short, *_ = shown.splitlines()
     assert head.split()[-1] == "$"
     assert short.split()[-1] == "0.00"
     assert " of 2 sessions with prices; the policy never acted in 1 of the 2" in shown
@@ -252,13 +252,13 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
     ]
     path = tmp_path / "s.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
-    then = policyctx("replay", "small-context", path).stdout
+    then = policyctx("replay", "small-context", path, "--details").stdout
     # Above 200,000 tokens a write for an hour cost $20 per million until 13 March 2026, then $10.
     assert "prompts   cost $6.00 → $6.00 (0 %)" in then
     assert "prices    those of the recorded models on the day of each call" in then
     assert "output    of the recorded calls cost $0.00," in then
     assert "1 → 1 prompts exceed the context window of their model (200,000)" in then
-    now = policyctx("replay", "small-context", path, "--prices", "today").stdout
+    now = policyctx("replay", "small-context", path, "--prices", "today", "--details").stdout
     assert "prompts   cost $3.00 → $3.00 (0 %)" in now
     assert "0 → 0 prompts exceed the context window of their model (1,000,000)" in now
     [row] = csv.DictReader(policyctx("replay", "small-context", path, "--csv").stdout.splitlines())
@@ -274,7 +274,7 @@ def test_a_broken_file_is_reported_at_the_end_and_the_rest_replayed(folder: Path
     broken.write_bytes(b'{"a": ')
     run = policyctx("replay", "small-context", broken, folder / "long.jsonl")
     assert run.returncode == 1
-    assert run.stdout.splitlines()[1].startswith("long.jsonl")
+    assert run.stdout.splitlines()[3].startswith("long.jsonl")
     assert run.stderr.startswith(f"error: {broken}: ")
 
 

@@ -24,7 +24,7 @@ def test_a_report_is_written_beside_the_tables(recorded: Path, tmp_path: Path) -
     run = policyctx("replay", "small-context", recorded, "--report", out, "--report-text", "30")
     page = out.read_text(encoding="utf-8")
     assert run.returncode == 0
-    assert run.stdout.startswith("session ")
+    assert run.stdout.splitlines()[2].startswith("session ")
     assert run.stderr == f"report: {out}, {out.stat().st_size:,} bytes\n"
     assert "line 3 of some output" in page
     assert "line 3 of some output\\nline 3 of some output" not in page

@@ -103,7 +103,9 @@ def test_below_eight_projects_the_presets_are_ranked(tmp_path: Path) -> None:
     )
     assert run.returncode == 0
     assert "presets only: below 8 projects" in run.stdout
-    rows = [line.split()[0] for line in run.stdout.splitlines()[1:] if " of 2 " in line]
+    rows = [
+        line.split()[0] for line in run.stdout.splitlines() if " of 2  " in line and "%" in line
+    ]
     assert rows[:2] == ["nothing", "summarise-only"]
     assert {"coding-agent", "mine.yaml"} <= set(rows)
     assert "is not written: presets are ranked only" in run.stderr
