@@ -181,9 +181,9 @@ class Store(Section):
     timeout: Annotated[Duration, Field(examples=["10s"])] = DurationValue(30)
     """At a URL, the longest that a request may take, with its retries."""
     spill_to: Annotated[
-        str | None,
+        Annotated[str, Field(min_length=1)] | None,
         BeforeValidator(values.folder_path),
-        Field(min_length=1, examples=["~/.agent/waiting"]),
+        Field(examples=["~/.agent/waiting"]),
     ] = None
     """At a URL, the folder in which texts wait while the service is away, to be uploaded later;
     each session gets a folder in it. Default: none, so `on_failure` says what happens."""
