@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -430,18 +428,19 @@ def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:
 
 
 class _Alike:
-    """The positions of items of one length that may be equal, and those of them by their hash.
+    """The positions of items of one length that may be equal, and how often each hash is there.
 
-    Each is hashed once, when it is first asked for: most lengths are those of one item.
+    Each is hashed once, when it is first asked for. Most lengths are those of one item, which
+    needs no hash.
     """
 
-    __slots__ = "by_hash", "hashed", "positions"
+    __slots__ = "counts", "hashed", "positions"
 
     def __init__(self) -> None:
         self.positions = array("l")
         self.hashed = 0
-        """How many of them are in `by_hash`."""
-        self.by_hash: defaultdict[str, array[int]] = defaultdict(partial(array, "l"))
+        """How many of them are in `counts`."""
+        self.counts: dict[str, int] = {}
 
 
 class Identities:
@@ -464,6 +463,8 @@ class Identities:
         self._alike: dict[tuple[str, str | None, int], _Alike] = {}
         self._groups: list[_Alike] = []
         """For each item, those that may be equal to it."""
+        self._ranks = array("l")
+        """For each item that is hashed, how many equal ones are before it."""
         self._hashes: list[str | None] = []
         self._replaced: dict[int, LedgerEntry] = {}
         self._looked_at = 0
@@ -512,7 +513,8 @@ class Identities:
             return replaced.key
         found = self._hash(position)
         kind, call = self._items[position].kind, self._items[position].tool_use_id
-        before = bisect_left(self._equal(position, position), position)
+        self._count_alike(position, position + 1)
+        before = self._ranks[position]
         if (result := self._items[position].inside) is not None:
             before += self._left_inside(result, (kind, call, found))
         gone = self._gone.get((kind, call, found), ())
@@ -539,7 +541,8 @@ class Identities:
         """Return the number of items equal to the one at this position, with those taken out."""
         kind, call, found, _ = self.key(position)
         gone = self._gone.get((kind, call, found), ())
-        return len(self._equal(position, len(self._items))) + len(gone)
+        counts = self._count_alike(position, len(self._items)).counts
+        return counts.get(found, 1) + len(gone)
 
     def behind(self, position: int) -> str:
         """Return the hash of the item before this one, empty without any; none is in a result."""
@@ -573,20 +576,24 @@ class Identities:
                 return True
         return False
 
-    def _equal(self, position: int, end: int) -> Sequence[int]:
-        """Return the positions of the items equal to this one, complete up to `end`."""
+    def _count_alike(self, position: int, end: int) -> _Alike:
+        """Return the items that may be equal to this one, counted up to `end`."""
         for i in range(len(self._groups), len(self._items)):
             likeness = self._likeness(i)
             if (alike := self._alike.get(likeness)) is None:
                 alike = self._alike[likeness] = _Alike()
             alike.positions.append(i)
             self._groups.append(alike)
+            self._ranks.append(0)
         alike = self._groups[position]
-        positions, by_hash = alike.positions, alike.by_hash
-        while alike.hashed < len(positions) and (i := positions[alike.hashed]) < end:
-            by_hash[self._hash(i)].append(i)
-            alike.hashed += 1
-        return by_hash.get(self._hash(position), ())
+        positions, counts = alike.positions, alike.counts
+        if len(positions) > 1:
+            while alike.hashed < len(positions) and (i := positions[alike.hashed]) < end:
+                found = self._hash(i)
+                self._ranks[i] = counts.get(found, 0)
+                counts[found] = self._ranks[i] + 1
+                alike.hashed += 1
+        return alike
 
     def _likeness(self, position: int) -> tuple[str, str | None, int]:
         item, replaced = self._items[position], self.replaced(position)

@@ -223,7 +223,7 @@ def protection(
     item = conversation.items[position]
     if item.kind == UNKNOWN:  # it goes with something that a step would remove
         return _UNKNOWN
-    if item.message >= at.pending and step.on == "model_call":
+    if item.message >= at.pending and step.on != "arrival":
         return _PENDING
     if item.kind == "tool_call":
         result = conversation.reading.partners.get(position)

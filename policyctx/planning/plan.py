@@ -319,13 +319,14 @@ class _Record:
         own = next((reason for left, reason in outcome.left if left == position), None)
         if own is not None:
             return ItemVerdict(taken=False, reason=own)
-        if not outcome.is_open:
+        if not outcome.is_open and outcome.stopped is None:
             closed = [verdict for verdict in outcome.gates if not verdict.opens]
             gate = "; ".join(verdict.sentence for verdict in closed)
             reason = Reason("gate_closed", {"gate": gate})
             return ItemVerdict(taken=False, reason=reason, rule=closed[0].rule)
         if outcome.stopped is not None:
             until: RulePath = ("steps", outcome.step, "select", "until")
+            until = until if outcome.is_open else (*until[:2], "on")
             until = until[:2] if outcome.step in self._in.policy.compacting else until
             return ItemVerdict(taken=False, reason=outcome.stopped, rule=until)
         decided = self._plan.fates.get(position)
@@ -395,7 +396,7 @@ def _tokens_of(shown: Item | str | None, facts: Facts) -> int:
 
 
 def _why(outcome: Outcome) -> str:
-    if not outcome.is_open:
+    if not outcome.is_open and outcome.stopped is None:
         closed = "; ".join(verdict.sentence for verdict in outcome.gates if not verdict.opens)
         return f"gate closed: {closed}"
     return "" if outcome.stopped is None else str(outcome.stopped)

@@ -265,7 +265,8 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
         elif isinstance(name, str):
             seen[name] = step.value["name"]
         if action := STEP_ACTIONS.get(do) if isinstance(do, str) else None:
-            yield from _out_of_place_by_action(step, action, is_last=i == len(steps) - 1)
+            is_last = all(_moment(later) != _moment(step) for later in steps[i + 1 :])
+            yield from _out_of_place_by_action(step, action, is_last=is_last)
         if _value(step, "on") == "arrival":
             yield from _out_of_place_on_arrival(step, action)
         if action is not None and _names_no_file(action):
@@ -273,6 +274,10 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
         yield from _by_no_types(step.child("select"))
     for step in steps:
         yield from _stray(step)
+
+
+def _moment(step: Node) -> object:
+    return _value(step, "on") or "model_call"
 
 
 def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Iterator[Diagnostic]:

@@ -55,7 +55,7 @@ def metrics(counts: Counts, *, sessions: int, reloads: int, stopped: int = 0) ->
         ),
         "freed_tokens_total": (
             "Tokens of these items, less those of their placeholders.",
-            counts.freed,
+            counts.freed.total(),
         ),
         "calls_total": ("Model calls with a known usage.", spent.calls),
         "tokens_total": (

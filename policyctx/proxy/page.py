@@ -20,10 +20,11 @@ from policyctx.pricing.rows import prices_source
 from policyctx.proxy.conversations import ProxyConversation, Registry
 from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_sessions
 from policyctx.proxy.metrics import metrics
-from policyctx.proxy.money import Spent
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import Counts, Turning
 from policyctx.store.opening import stores_in
+from policyctx.turns.memory import Memory
+from policyctx.turns.money import Spent
 
 SECURITY = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none';"
@@ -34,8 +35,8 @@ _STYLES = ((_REPORT, "page.css"), (_REPORT, "screens.css"), (__package__, "page.
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """A session in memory."""
+class Listed:
+    """A session in memory, or one that left it and is on the disk."""
 
     name: str
     policy: str
@@ -45,6 +46,7 @@ class Live:
     calls: int
     spent: Spent
     decisions: int
+    is_live: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,18 @@ class Overview:
     elsewhere: bool
     counts: Counts
     reloads: int
-    sessions: Sequence[Live]
+    live: int
+    """Sessions in memory."""
+    sessions: Sequence[Listed]
+    """Those of this page of the list."""
     decisions: Sequence[Decided]
     """The newest first."""
     more: int = 0
     """Decisions that the page leaves out."""
     session: str = ""
-    """The only session whose decisions are shown; empty for all in memory."""
+    """The only session whose decisions are shown; empty for those of the page of the list."""
+    page: int = 1
+    pages: int = 1
     texts: Mapping[int, str] = field(default_factory=dict)
     """The text of decided items, by the position of the decision; only if content is shown."""
     unreadable: Sequence[str] = ()
@@ -94,6 +101,7 @@ def page(shown: Overview) -> str:
             '<main id="main" tabindex="-1">',
             *_health(shown),
             *_sessions(shown),
+            *_rules(shown),
             *_decisions(shown),
             "</main>",
             *_footer(),
@@ -130,24 +138,33 @@ def _figures(shown: Overview) -> Iterator[str]:
     made = sum(counts.decisions.values())
     prefix = "would free" if shown.dry_run else "freed"
     figures = [
-        ("Sessions live", f"{len(shown.sessions):,}", ""),
+        ("Sessions live", f"{shown.live:,}", ""),
         ("Requests", f"{sum(counts.requests.values()):,}", f"{edited:,} edited"),
-        ("Decisions", f"{made:,}", f"{prefix} {counts.freed:,} tokens"),
+        ("Decisions", f"{made:,}", f"{prefix} {counts.freed.total():,} tokens"),
         ("Tokens sent", f"{usage.prompt:,}", f"{spent.calls:,} calls, {cached:.0%} from the cache"),
         ("Tokens spared", f"{spent.spared:,}", "over all calls"),
-        ("Net dollars", _net(spent, is_dry=shown.dry_run), _of_net(spent, is_dry=shown.dry_run)),
+        ("Dollars", _net(spent, is_dry=shown.dry_run), _of_net(spent, is_dry=shown.dry_run)),
     ]
     yield '<dl class="figures">'
     for name, value, note in figures:
         small = f"<small>{_text(note)}</small>" if note else ""
-        yield f"<div><dt>{_text(name)}</dt><dd>{_text(value)}{small}</dd></div>"
+        word = value.split()[0]
+        colour = f' class="{word}"' if word in _COLOURED else ""
+        yield f"<div><dt>{_text(name)}</dt><dd{colour}>{_text(value)}{small}</dd></div>"
     yield "</dl>"
 
 
 def _net(spent: Spent, *, is_dry: bool = False) -> str:
+    """Return what the policy saved or lost, in words."""
     if is_dry or not spent.priced:
         return "unknown"
-    return f"{'−' if spent.net < 0 else '+'}{_dollars(abs(spent.net))}"
+    shown = _dollars(abs(spent.net))
+    if not float(shown[1:].replace(",", "")):
+        return "$0.00"
+    return f"{'saved' if spent.net < 0 else 'lost'} {shown}"
+
+
+_COLOURED = ("saved", "lost")
 
 
 def _of_net(spent: Spent, *, is_dry: bool) -> str:
@@ -213,29 +230,50 @@ def _status(status: str) -> str:
 def _sessions(shown: Overview) -> Iterator[str]:
     yield '<section aria-labelledby="sessions"><h2 id="sessions">Sessions</h2>'
     if not shown.sessions:
-        yield "<p>No session is in memory.</p></section>"
+        yield "<p>No session yet.</p></section>"
         return
+    if shown.pages > 1:
+        others = (
+            f"<strong>{n}</strong>" if n == shown.page else f'<a href="?page={n}">{n}</a>'
+            for n in range(1, shown.pages + 1)
+        )
+        yield f'<nav aria-label="Pages of sessions"><p>Page {" ".join(others)}</p></nav>'
     names = ("Session", "Policy", "Model", "Last request", *_SESSION_NUMBERS)
-    yield from _table_head("Sessions in memory", names, numbers=_SESSION_NUMBERS)
+    yield from _table_head("Sessions, the newest first", names, numbers=_SESSION_NUMBERS)
     for one in shown.sessions:
         spent = one.spent
         link = f'<a href="?session={quote(one.name, safe="")}">{_text(one.name)}</a>'
-        numbers = (
-            f"{one.calls:,}",
-            f"{one.decisions:,}",
-            f"{spent.usage.prompt:,}",
-            f"{spent.spared:,}",
-            _net(spent, is_dry=shown.dry_run),
-        )
-        cells = [link, _text(one.policy), _text(one.model), _text(_time(one.at))]
-        yield _row(names, [*cells, *map(_text, numbers)], numbers=_SESSION_NUMBERS)
+        counts = (one.calls, one.decisions, spent.usage.prompt, spent.spared)
+        numbers = [f"{number:,}" for number in counts]
+        net = _net(spent, is_dry=shown.dry_run)
+        numbers.append(f'<span class="{net.split()[0]}">{_text(net)}</span>')
+        policy = _text(one.policy) if one.is_live else '<span class="muted">left memory</span>'
+        cells = [link, policy, _text(one.model), _text(_time(one.at))]
+        yield _row(names, [*cells, *numbers], numbers=_SESSION_NUMBERS)
     yield "</tbody></table></div></section>"
 
 
-_SESSION_NUMBERS = ("Calls", "Decisions", "Tokens sent", "Spared", "Net")
+_SESSION_NUMBERS = ("Calls", "Decisions", "Tokens sent", "Spared", "Dollars")
 _LONG = {"Session", "Item"}
 _DECISION_NUMBERS = ("Call", "Freed")
 _COLUMNS = ("Time", "Session", "Call", "Item", "What", "Step", "Rule", "Reason", "Freed")
+
+
+def _rules(shown: Overview) -> Iterator[str]:
+    """Yield a table of what each rule decided since the proxy was started, the most first."""
+    freed = shown.counts.freed
+    if not freed:
+        return
+    yield '<section aria-labelledby="rules"><h2 id="rules">What each rule did</h2>'
+    names = ("Step", "Rule", *_RULE_NUMBERS)
+    yield from _table_head("Rules, what freed most first", names, numbers=_RULE_NUMBERS)
+    for (step, rule), tokens in freed.most_common():
+        numbers = (f"{shown.counts.ruled[step, rule]:,}", f"{tokens:,}")
+        yield _row(names, [*map(_text, (step, rule, *numbers))], numbers=_RULE_NUMBERS)
+    yield "</tbody></table></div></section>"
+
+
+_RULE_NUMBERS = ("Decisions", "Tokens freed")
 
 
 def _decisions(shown: Overview) -> Iterator[str]:
@@ -243,7 +281,7 @@ def _decisions(shown: Overview) -> Iterator[str]:
     yield '<section aria-labelledby="decisions">'
     yield f'<h2 id="decisions">{_text(title)}</h2>'
     if shown.session:
-        yield '<p><a href="./">Decisions of all sessions in memory</a></p>'
+        yield '<p><a href="./">Decisions of all sessions</a></p>'
     if not shown.decisions:
         yield "<p>None yet.</p></section>"
         return
@@ -303,9 +341,9 @@ def _footer() -> Iterator[str]:
         '<li><a href="health">Health as JSON</a></li></ul></nav>'
     )
     yield (
-        '<p class="muted">The net is what providers billed for prompts, at the list prices of'
+        '<p class="muted">Saved or lost is what providers billed for prompts, at the list prices of'
         f" {_text(prices_source())}, less an estimate without the policy: the same prompts with all"
-        " that left them, in a cache that no edit changed. Below 0 the policy saves. Reload the"
+        " that left them, in a cache that no edit changed. Reload the"
         " page for new figures.</p>"
     )
     yield "</footer>"
@@ -341,6 +379,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _MOST_SHOWN = 200
+_PER_PAGE = 50
+"""Sessions, whose journals are read."""
 _MOST_CHARS = 4000
 """Of the text of an item."""
 
@@ -377,9 +417,11 @@ class Pages:
 
     def answer(self, name: str, query: str) -> PageAnswer | None:
         """Return the page of a name below `/_policyctx/`, None if there is none."""
-        session = (parse_qs(query).get("session") or [""])[-1]
+        asked = parse_qs(query)
+        session = (asked.get("session") or [""])[-1]
         if name == "":
-            text = page(self._overview(session))
+            number = (asked.get("page") or [""])[-1]
+            text = page(self._overview(session, int(number) if number.isdecimal() else 1))
             return PageAnswer(text.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
         if name == "decisions.json":
             return _json(self._all_decisions(session))
@@ -406,11 +448,17 @@ class Pages:
             "dry_run": self._dry_run,
         }
 
-    def _overview(self, session: str) -> Overview:
-        live = self._registry.live()
-        named = [one for one in live if one.calls]
+    def _overview(self, session: str, number: int) -> Overview:
+        every = self._registry.live()
+        live = {one.name: one for one in every if one.calls}
+        saved = {} if self._dry_run else saved_sessions(self._root)
+        left = sorted(saved.keys() - live.keys(), key=lambda name: -saved[name])
+        names = [*live, *left]
+        pages = max(1, -(-len(names) // _PER_PAGE))
+        number = min(max(1, number), pages)
+        names = names[_PER_PAGE * (number - 1) : _PER_PAGE * number]
         unreadable: list[str] = []
-        found = {one.name: self._decisions(one.name, unreadable) for one in named}
+        found = {name: self._decisions(name, unreadable) for name in names}
         wanted = found
         if session:
             wanted = {session: found.get(session) or self._known(session, unreadable)}
@@ -424,14 +472,22 @@ class Pages:
             elsewhere=self._elsewhere,
             counts=self._turning.counts,
             reloads=self._policies.reloads,
-            sessions=[_live(one, len(found[one.name])) for one in named],
+            live=len(live),
+            sessions=[
+                _live(live[name], len(found[name]))
+                if name in live
+                else self._left(name, saved[name], found[name])
+                for name in names
+            ],
+            page=number,
+            pages=pages,
             decisions=shown,
             more=len(newest) - len(shown),
             session=session,
             texts=self._texts(shown) if self._show_content else {},
             unreadable=unreadable,
-            stopped={one.name: why for one in live if (why := _problem(one))},
-            unmarked={one.name: one.unmarked for one in live if one.unmarked},
+            stopped={one.name: why for one in every if (why := _problem(one))},
+            unmarked={one.name: one.unmarked for one in every if one.unmarked},
         )
 
     def _all_decisions(self, session: str) -> dict[str, Any]:
@@ -457,6 +513,14 @@ class Pages:
             unreadable.append(session)
             return []
 
+    def _left(self, name: str, at: float, decisions: Sequence[Decided]) -> Listed:
+        """Return a session that left memory, with the sums that its journal has."""
+        try:
+            spent = Memory.of(self._records(name)).tallied.meter.spent
+        except StoreError:
+            spent = Spent()
+        return Listed(name, "", "", at, spent.calls, spent, len(decisions), is_live=False)
+
     def _records(self, session: str) -> Sequence[Mapping[str, Any]]:
         if not self._dry_run:
             # A store of its own, since a turn may be using that of the session.
@@ -481,10 +545,10 @@ class Pages:
         return found
 
 
-def _live(one: ProxyConversation, decisions: int) -> Live:
+def _live(one: ProxyConversation, decisions: int) -> Listed:
     session = one.session
     policy = "" if session is None else session.policy.policy.name
-    return Live(one.name, policy, one.model, one.at, one.calls, one.meter.spent, decisions)
+    return Listed(one.name, policy, one.model, one.at, one.calls, one.meter.spent, decisions)
 
 
 def _problem(one: ProxyConversation) -> str:

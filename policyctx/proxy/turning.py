@@ -44,7 +44,6 @@ from policyctx.proxy.conversations import (
 )
 from policyctx.proxy.history import end_record, last_call, owner_of, owner_record, turn_record
 from policyctx.proxy.limits import ProxyLimits
-from policyctx.proxy.money import Spent
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.replay.unwritten_store import UnwrittenStore
@@ -52,6 +51,7 @@ from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.driving import Steps, finished
 from policyctx.turns.effects import Record
+from policyctx.turns.money import Spent
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import Sources, joined
@@ -106,8 +106,10 @@ class Counts:
     """By upstream, and by status or by what failed: `529`, `cut`, `ClientConnectorError`."""
     decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By what was done with an item, and by step: `offloaded`, `retire`."""
-    freed: int = 0
-    """Tokens of these items, less those of their placeholders."""
+    ruled: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Decisions by step and rule."""
+    freed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Tokens of these items, less those of their placeholders, by step and rule."""
     failed_writes: int = 0
     """Writes to the stores of sessions that failed."""
     spent: Spent = field(default_factory=Spent)
@@ -128,11 +130,13 @@ class Counts:
         with self._guard:
             self.responses[upstream, outcome] += 1
 
-    def decided(self, plan: Plan, freed: int) -> None:
-        """Count the decisions of a turn, which freed so many tokens."""
+    def decided(self, plan: Plan, freed: Sequence[int]) -> None:
+        """Count the decisions of a turn; each freed so many tokens."""
         with self._guard:
             self.decisions.update((one.action.past, one.step) for one in plan.new)
-            self.freed += freed
+            for one, tokens in zip(plan.new, freed, strict=True):
+                self.ruled[one.step, one.rule] += 1
+                self.freed[one.step, one.rule] += tokens
 
     def fail_writes(self, number: int) -> None:
         """Count writes that failed."""
@@ -204,6 +208,43 @@ class Turning:
         _log.info("a request was sent unchanged: %s", error)
         return Turned()
 
+    def again_in_steps(self, turned: Turned, api: Api, error: bytes) -> Steps[bytes | None]:
+        """Return the body to send once more for a request that was refused; raises nothing.
+
+        None if it was not refused as too long, and under a policy that has no steps for it.
+        """
+        one = turned.conversation
+        if one is None or self._dry_run or one.session is None:
+            return None
+        if not one.session.policy.steps("overflow"):
+            return None
+        yield
+        try:
+            yield from _locked(one)
+            try:
+                if one.turn == turned.turn and one.sent is not None:
+                    return (yield from self._shortened(one, one.session, api, one.sent.body, error))
+            finally:
+                one.lock.release()
+        except Exception as failure:  # noqa: BLE001 - the client gets the refusal
+            self._note(failure, "a refused request was not sent again")
+        return None
+
+    def _shortened(
+        self,
+        conversation: ProxyConversation,
+        session: Session,
+        api: Api,
+        body: Body,
+        error: bytes,
+    ) -> Steps[bytes | None]:
+        result = session.on_overflow(body.messages, error, request=_request(api, body))
+        if result is None:
+            return None
+        self._count("sent_again")
+        yield from self._taken(conversation, session, body, result)
+        return self._put(conversation, api, body, result)
+
     def observe(self, turned: Turned, usage: object) -> None:
         """Learn from the usage of a response, unless another turn has begun; raises nothing."""
         finished(self.observe_in_steps(turned, usage))
@@ -234,8 +275,7 @@ class Turning:
         spared = 0
         if not self._dry_run:  # the prompt was not the one that the session has made
             yield from session.observe_in_steps(read)
-            total = session.tokens_spared
-            spared, conversation.spared = total - conversation.spared, total
+            spared = session.spared_last
         model, at = conversation.model, self._clock()
         spent = conversation.meter.observe(read, spared=spared, model=model, at=at)
         self.counts.spend(spent)
@@ -329,15 +369,27 @@ class Turning:
             failed = session.writes.failed
             self.counts.fail_writes(failed - conversation.failed_writes)
             conversation.failed_writes = failed
-        conversation.unmarked = result.breakpoints.why_none
-        for warning in result.warnings:
-            _log.warning("session %s: %s", conversation.name, warning)
-        yield from self._record(conversation, session, body, result)
+        yield from self._taken(conversation, session, body, result)
         conversation.is_established = conversation.is_established or has_reply(api, body)
         if self._dry_run:
             conversation.sent = Sent(body, body.messages, (), {}, body.raw)
             self._count("previewed")
             return Turned(None, conversation, conversation.turn)
+        new = _new(self._put(conversation, api, body, result), body)
+        self._count("unchanged" if new is None else "edited")
+        return Turned(new, conversation, conversation.turn)
+
+    def _taken(
+        self, conversation: ProxyConversation, session: Session, body: Body, result: Result
+    ) -> Steps[None]:
+        """Log and record what a turn did."""
+        conversation.unmarked = result.breakpoints.why_none
+        for warning in result.warnings:
+            _log.warning("session %s: %s", conversation.name, warning)
+        yield from self._record(conversation, session, body, result)
+
+    def _put(self, conversation: ProxyConversation, api: Api, body: Body, result: Result) -> bytes:
+        """Return the body of a request with the list of a result, and remember it."""
         fields = _fields(api, result)
         raw = spliced(
             body,
@@ -347,9 +399,7 @@ class Turning:
             writer=conversation.writer,
         )
         conversation.sent = Sent(body, result.messages, result.source_ranges, fields, raw)
-        new = _new(raw, body)
-        self._count("unchanged" if new is None else "edited")
-        return Turned(new, conversation, conversation.turn)
+        return raw
 
     def _record(
         self, conversation: ProxyConversation, session: Session, body: Body, result: Result
@@ -364,8 +414,9 @@ class Turning:
                 counts = not is_remote(session.policy.model.tokenizer)
                 made = turn_record(conversation.calls, conversation.at, plan, counts=counts)
                 records.append(made)
-                freed = sum(one["freed_tokens"] or 0 for one in made["decisions"])
-                self.counts.decided(plan, freed)
+                each = [one["freed_tokens"] or 0 for one in made["decisions"]]
+                self.counts.decided(plan, each)
+                freed = sum(each)
                 conversation.freed += freed
                 if self._dry_run:
                     text = "session %s: %d items would leave the context, %d tokens"
@@ -404,7 +455,7 @@ class Turning:
             if session is not None:
                 session.close()
             session = conversation.session = self._new_session(policy, conversation.name)
-            conversation.spared = conversation.failed_writes = 0
+            conversation.failed_writes = 0
             if not conversation.calls:
                 records = session.store.records()
                 conversation.calls = last_call(records)

@@ -268,7 +268,8 @@ def decided_sides(plan: Plan) -> set[Side]:
     for decision in plan.new:
         found.update(_of_decision(decision, steps[decision.step], policy))
     for outcome in plan.outcomes:
-        step = steps[outcome.step]
+        if (step := steps.get(outcome.step)) is None:
+            continue  # a compaction on demand, without a step of the policy
         found.update(_of_outcome(outcome, step, plan))
         found.update(
             _of_compaction(outcome, plan)

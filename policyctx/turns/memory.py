@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Message
@@ -34,9 +34,11 @@ from policyctx.planning.ledger import (
     is_entry,
     is_of,
 )
+from policyctx.pricing.dollars import prices_of
 from policyctx.tokens.usage import Correction, Usage, correction_of
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.known_list import KnownList
+from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
 from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
@@ -46,12 +48,15 @@ from policyctx.turns.request import Request
 class Totals:
     """What a session has done so far.
 
-    `calls`, the tokens, `failed_writes` and `unrecorded` are those since the `Session` object was
-    made. The rest includes what earlier objects with the same `session_id` and root did.
+    `failed_writes` and `unrecorded` are those since the `Session` object was made. The rest
+    includes what earlier objects with the same `session_id` and root did. `print` shows all in a
+    line.
     """
 
     calls: int = 0
-    """Model calls whose usage was observed."""
+    """Model calls whose usage was observed, or whose reply a later list has."""
+    estimated_calls: int = 0
+    """Calls of these without usage, such as some streams; their tokens are estimates."""
     tokens_sent: int = 0
     """Tokens of their prompts, as the provider counted them, whether cached or not."""
     tokens_spared: int = 0
@@ -61,31 +66,79 @@ class Totals:
     files: int = 0
     """Number of files with the content of an item, archives of compactions not included."""
     compactions: int = 0
+    dollars: float | None = None
+    """What prompts with usage and a known price cost, and summaries; None if there are none."""
+    dollars_without: float | None = None
+    """About what the same prompts would have cost without the policy: the least that is likely."""
     failed_writes: int = 0
     """Number of writes to the store that failed; what they would have saved stayed in the list."""
     unrecorded: int = 0
     """Number of calls that could not be written to the file of `record`."""
 
+    def __str__(self) -> str:
+        """Return them as a line for people; what is 0 is left out."""
+        calls = _number(self.calls, "call")
+        if self.estimated_calls:
+            calls += f" ({self.estimated_calls:,} without usage, estimated)"
+        if self.calls:
+            whole = self.tokens_sent + self.tokens_spared
+            share = f" (−{self.tokens_spared / whole:.0%})".replace("%", " %") if whole else ""
+            calls += f", {self.tokens_sent:,} tokens sent, {self.tokens_spared:,} spared{share}"
+        paid = ""
+        if self.dollars is not None and self.dollars_without is not None:
+            instead = f"about ${self.dollars_without:,.2f}"
+            paid = f"${self.dollars:,.2f} in place of {instead} for prompts"
+        done = [f"{number:,} {action}" for action, number in self.items.items()]
+        done += [_number(self.compactions, "compaction")] if self.compactions else []
+        failed = [_number(self.failed_writes, "write")] if self.failed_writes else []
+        failed += [_number(self.unrecorded, "recorded call")] if self.unrecorded else []
+        parts = (
+            calls,
+            paid,
+            ", ".join(done) or "nothing has left the context",
+            _number(self.files, "file") if self.files else "",
+            f"failed: {', '.join(failed)}" if failed else "",
+        )
+        return "; ".join(filter(None, parts))
+
+
+def _number(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
 
 @dataclass(slots=True)
 class Tallied:
-    """The sums of a session that goes on, up to the last observed call."""
+    """The sums of a session that goes on, up to the last call."""
 
-    calls: int = 0
-    sent: int = 0
-    spared: int = 0
+    meter: Meter = field(default_factory=Meter)
+    estimated: int = 0
+    """Calls of these without usage."""
     compacted: int = 0
     """Tokens that the compactions have taken out of the list."""
+    spared_last: int = 0
+    """Tokens that the policy has spared of the prompt whose usage was observed last."""
     _conversation: Conversation | None = None
     _changes: int = 0
     _freed: dict[int, int] = field(default_factory=dict)
     """Tokens that each item of the conversation frees, by position."""
     _sum: int = 0
 
-    def observe(self, conversation: Conversation, facts: Facts, usage: Usage) -> None:
-        """Add a call with this conversation; counts the items whose fate is new."""
-        self.calls += 1
-        self.sent += usage.prompt
+    def observe(self, sent: Sent, usage: Usage | None, at: float) -> None:
+        """Add a call; without usage its tokens are estimated, and it has no dollars."""
+        spared = self._spared(sent)
+        if usage is None:
+            self.estimated += 1
+            self.meter.spent += Spent(1, Usage(sent.tokens), spared)
+            return
+        model = sent.conversation.policy.model
+        own = None if model.price is None else prices_of(model.price)
+        name = sent.facts.called_model or model.name
+        self.meter.observe(usage, spared=spared, model=name, at=at, prices=own)
+        self.spared_last = spared
+
+    def _spared(self, sent: Sent) -> int:
+        """Return what the policy has spared of a list; counts only the items whose fate is new."""
+        conversation, facts = sent.conversation, sent.facts
         if conversation is not self._conversation:
             self._conversation, self._changes, self._freed, self._sum = conversation, 0, {}, 0
         changed = {position for position, _ in conversation.history[self._changes :]}
@@ -95,19 +148,56 @@ class Tallied:
             freed = _freed(conversation, position, facts)
             self._sum += freed - self._freed.get(position, 0)
             self._freed[position] = freed
-        self.spared += self.compacted + self._sum
+        return self.compacted + self._sum
 
-    def totals(self, ledger: Ledger, compactions: int) -> Totals:
-        """Return the sums, with what the ledger knows of the whole session."""
+    def totals(self, ledger: Ledger, compactions: int, answered: Sent | None) -> Totals:
+        """Return the sums, with what the ledger knows of the whole session.
+
+        `answered` is a list that has a reply and no usage yet.
+        """
         entries = [e for e in ledger.entries.values() if e.action is not Action.KEEP]
+        spent, estimated = self.meter.spent, self.estimated
+        if answered is not None:
+            estimated += 1
+            spent += Spent(1, Usage(answered.tokens), self._spared(answered))
         return Totals(
-            calls=self.calls,
-            tokens_sent=self.sent,
-            tokens_spared=self.spared,
+            calls=spent.calls,
+            estimated_calls=estimated,
+            tokens_sent=spent.usage.prompt,
+            tokens_spared=spent.spared,
             items=dict(Counter(entry.action.past for entry in entries)),
             files=len({entry.relative_path for entry in entries} - {None}),
             compactions=compactions,
+            dollars=spent.billed + spent.summaries if spent.priced else None,
+            dollars_without=spent.without if spent.priced else None,
         )
+
+    def as_record(self) -> list[float]:
+        """Return numbers for a JSON file; `tallied_of` reads them back."""
+        one = self.meter.spent
+        whole = (one.calls, one.usage.prompt, one.spared, one.priced, self.estimated)
+        return [*whole, self.compacted, one.billed, one.without, one.summaries]
+
+
+def tallied_of(record: Sequence[float]) -> Tallied:
+    """Read what `as_record` wrote."""
+    calls, sent, spared, priced, estimated, compacted = map(int, record[:_WHOLE])
+    billed, without, summaries = record[_WHOLE:]
+    spent = Spent(calls, Usage(sent), spared, priced, 0, billed, without, summaries)
+    return Tallied(Meter(spent), estimated, compacted)
+
+
+# The whole numbers in such a record, and all of its numbers.
+_WHOLE, _NUMBERS = 6, 9
+
+
+class Sent(NamedTuple):
+    """A list that was returned, until its usage is observed."""
+
+    conversation: Conversation
+    facts: Facts
+    tokens: int
+    """Of the request, as the provider is expected to bill it."""
 
 
 def _freed(conversation: Conversation, position: int, facts: Facts) -> int:
@@ -183,8 +273,8 @@ class Memory:
     """Whether the store has records: a model was sent what precedes the newest reply of a list."""
     placing: Placing | None = None
     """Places the breakpoints of the known list."""
-    sent: tuple[Conversation, Facts] | None = None
-    """The conversation that was returned last, until its usage is observed."""
+    sent: Sent | None = None
+    """The list that was returned last, until its usage is observed."""
     tallied: Tallied = field(default_factory=Tallied)
     """The sums for `Session.totals`."""
     calls: int = 0
@@ -205,6 +295,7 @@ class Memory:
         if halves := _half_pairs(entries):
             lost, entries = _parted(entries, lambda entry: _is_half_pair(entry, halves))
         calls, learnt = of_kind["call"], of_kind["usage"]
+        with_totals = bool(learnt) and "totals" in learnt[-1]
         settled = chain.from_iterable(one["sha256"] for one in of_kind["unreadable"])
         skipped = Counter(map(_digest, [*unreadable, *(entry.record() for entry in lost)]))
         ledger = Ledger(entries)
@@ -219,6 +310,7 @@ class Memory:
             has_begun=bool(records),
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
+            tallied=tallied_of(learnt[-1]["totals"]) if with_totals else Tallied(),
             unreadable=tuple((skipped - Counter(settled)).elements()),
         )
 
@@ -260,22 +352,47 @@ class Memory:
         return {"record": "call", "at": self.called_at}
 
     def usage_record(self) -> dict[str, Any]:
-        """Return the record of the correction by usage."""
+        """Return the record of the correction by usage, and of the sums."""
         ttl = {} if self.write_ttl is None else {"write_ttl": self.write_ttl}
-        return {"record": "usage", **self.correction.as_record(), **ttl}
+        totals = {"totals": self.tallied.as_record()}
+        return {"record": "usage", **self.correction.as_record(), **ttl, **totals}
 
     def settling_record(self) -> dict[str, Any]:
         """Return the record that marks the unreadable records as reported."""
         return {"record": "unreadable", "sha256": [*self.unreadable]}
 
+    def send(self, conversation: Conversation, facts: Facts) -> None:
+        """Note the list that is returned."""
+        tokens = self.correction.corrected(conversation.counted(facts))
+        self.sent = Sent(conversation, facts, tokens)
+        self.calls += 1
+
+    def settle(self, messages: Sequence[Message]) -> bool:
+        """Add up the call whose reply this list has, if its usage was not observed.
+
+        Returns whether there is one. A list of the same length is the same request again.
+        """
+        if self.sent is None or not self.lists or len(messages) == self.lists[0][1]:
+            return False
+        self.tallied.observe(self.sent, None, 0.0)
+        self.sent = None
+        return True
+
+    def totals(self) -> Totals:
+        """Return the sums so far."""
+        has_reply = any(len(given) > count for given, count in self.lists)
+        answered = self.sent if has_reply else None
+        return self.tallied.totals(self.ledger, len(self.replacements.made), answered)
+
     def observe(self, usage: Usage) -> None:
         """Learn from the usage of the response to the list that was returned last."""
-        if self.sent is not None:
-            conversation, facts = self.sent
+        self.tallied.spared_last = 0
+        if (sent := self.sent) is not None:
             self.sent = None
-            self.correction = self.correction.observed(conversation.counted(facts), usage)
+            counted = sent.conversation.counted(sent.facts)
+            self.correction = self.correction.observed(counted, usage)
             self.write_ttl = usage.write_ttl or self.write_ttl
-            self.tallied.observe(conversation, facts, usage)
+            self.tallied.observe(sent, usage, self.called_at or 0.0)
 
 
 def _attempt(records: Sequence[Mapping[str, Any]], made: int) -> Attempt | None:
@@ -380,9 +497,15 @@ def _is_usage(record: Mapping[str, Any]) -> bool:
         found = correction_of(record)
     except (UsageError, OverflowError):
         return False
-    ttl = record.get("write_ttl")
-    return all(math.isfinite(number) for number in found[:4]) and (
-        ttl is None or (type(ttl) is int and ttl > 0)
+    ttl, totals = record.get("write_ttl"), record.get("totals", [0] * _NUMBERS)
+    return (
+        (
+            isinstance(totals, list)
+            and len(totals) == _NUMBERS
+            and all(type(n) in TYPES["number"] and 0 <= n < math.inf for n in totals)
+        )
+        and all(math.isfinite(number) for number in found[:4])
+        and (ttl is None or (type(ttl) is int and ttl > 0))
     )
 
 

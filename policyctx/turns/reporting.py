@@ -351,16 +351,17 @@ class Notices:
         return [*every[given:]]
 
 
-def blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Iterator[str]:
-    """Yield a warning, once, if a gate compares tokens and no usage was ever observed."""
+def log_blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> None:
+    """Log a warning, once, if a gate compares tokens and no usage was ever observed."""
     is_due = memory.calls == _CALLS_WITHOUT_USAGE and memory.correction.last is None
     if is_due and policy.asks_for_request_size:
         warning = (
             f"the gates on tokens see estimates only: the usage of none of {memory.calls} calls"
-            " was observed; call session.observe(response.usage) after each model call"
+            " was observed; a loop of your own calls session.observe(response.usage) after each"
+            " model call, and a stream of OpenAI's chat has its usage with"
+            " stream_options={'include_usage': True}"
         )
         logging.getLogger("policyctx").warning("session %s: %s", session_id, warning)
-        yield warning
 
 
 # No text has more tokens for each of its characters, except a few that nobody writes.

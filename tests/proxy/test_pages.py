@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,7 @@ from policyctx.proxy.metrics import metrics
 from policyctx.proxy.page import Pages
 from policyctx.proxy.turning import Counts, Turning
 from policyctx.testing.faults import FULL, refusing_writes
+from policyctx.turns.money import Spent
 from tests.conversations import session_of
 from tests.proxy.running import OFFLOADS_OLD
 from tests.proxy.test_turning import TEXTS, Proxied
@@ -39,11 +41,13 @@ class Read(HTMLParser):
         self.tags: set[str] = set()
         self.attributes: set[str] = set()
         self.text = ""
+        self.links: list[str | None] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
+        self.links += [value for name, value in attrs if name == "href"]
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -172,10 +176,60 @@ def test_a_session_that_has_left_memory_keeps_its_decisions(tmp_path: Path) -> N
     }
     assert len(decisions(pages, f"session={name}")) == 3
     text = Read(shown(pages, query=f"session={name}")).text
-    assert text.count("min_tokens") == 3
+    assert text[text.index("Decisions of") :].count("min_tokens") == 3
     for other in ("../root", "proxy.key", "%00", ".."):
         assert decisions(pages, f"session={other}") == []
         assert "None yet." in Read(shown(pages, query=f"session={other}")).text
+
+
+def test_sessions_that_left_memory_are_on_the_page_with_what_they_sent(tmp_path: Path) -> None:
+    before = Proxied(tmp_path)
+    run(before)
+    before.registry.close()
+    text = Read(shown(pages_of(Proxied(tmp_path)))).text
+    assert "None yet." not in text
+    assert text.count("2nd newest of Bash") == 3
+    assert "left memory" in text
+    assert f"{4 * 5810:,}" in text
+
+
+def test_the_page_has_fifty_sessions_and_links_to_the_others(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    for number in range(53):
+        run(proxied, session=f"n{number}", turns=2)
+    first, last = (Read(shown(pages_of(proxied), query=f"page={n}")) for n in (1, 2))
+    assert [page.text.count("claude-sonnet-4-5") for page in (first, last)] == [50, 3]
+    assert "?page=2" in first.links
+    assert "?page=1" in last.links
+    for odd in ("0", "-3", "99", "x"):
+        assert "claude-sonnet-4-5" in Read(shown(pages_of(proxied), query=f"page={odd}")).text
+
+
+def test_each_rule_has_its_decisions_and_what_they_freed(tmp_path: Path) -> None:
+    proxied = Proxied(tmp_path)
+    run(proxied)
+    made = decisions(pages_of(proxied))
+    [rule] = {one["rule"] for one in made}
+    page = shown(pages_of(proxied))
+    table = page[page.index("What each rule did") :].split("</table>")[0]
+    assert [rule, "3", f"{sum(one['freed_tokens'] for one in made):,}"] == re.findall(
+        r"<td[^>]*><span>([^<]*)</span></td>", table
+    )[1:]
+
+
+@pytest.mark.parametrize(
+    ("billed", "without", "said"),
+    [(1.0, 4.5, "saved $3.50"), (4.5, 1.0, "lost $3.50"), (1.0, 1.0, "$0.00")],
+)
+def test_what_was_saved_or_lost_is_said_in_words_and_colour(
+    tmp_path: Path, billed: float, without: float, said: str
+) -> None:
+    proxied = Proxied(tmp_path)
+    run(proxied, turns=1)
+    proxied.turning.counts.spent = Spent(1, priced=1, billed=billed, without=without)
+    word = said.partition(" ")[0]
+    found = f'<dd class="{word}">{said}' if " " in said else f"<dd>{said}"
+    assert found in shown(pages_of(proxied))
 
 
 def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -87,7 +87,9 @@ class Call(NamedTuple):
             if isinstance(command, list):
                 command = " ".join(part for part in command if isinstance(part, str))
             if isinstance(command, str) and (self.path is None or field != "command"):
-                return _IN_SHELL.sub("", command[:_LONGEST_COMMAND], count=1)
+                command = command[:_LONGEST_COMMAND]
+                # The expression is slow on a long command.
+                return _IN_SHELL.sub("", command, count=1) if "sh -" in command else command
         # A call that is a program may run commands.
         found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
         return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
-from policyctx.pricing.dollars import dollars
+from policyctx.pricing.dollars import CallPrices, dollars
 from policyctx.pricing.rows import row_of
 from policyctx.tokens.usage import FIVE_MINUTES, Usage
 
@@ -62,10 +62,19 @@ class Meter:
     _caches: bool = False
     """Whether a response has said anything of a cache."""
 
-    def observe(self, usage: Usage, *, spared: int, model: str | None, at: float) -> Spent:
+    def observe(
+        self,
+        usage: Usage,
+        *,
+        spared: int,
+        model: str | None,
+        at: float,
+        prices: CallPrices | None = None,
+    ) -> Spent:
         """Add a call that was answered at a time in seconds, and return it alone.
 
-        `spared` are the tokens that its prompt would have had in addition without the policy.
+        `spared` are the tokens that its prompt would have had in addition without the policy;
+        `prices` replace those of the model.
         """
         row = row_of(model)
         self._ttl = usage.write_ttl or (row.cache.ttl if row and row.cache else self._ttl)
@@ -78,8 +87,10 @@ class Meter:
         other = without_policy(usage, spared, held)
         self._held, self._at = other.prompt, at
         one = Spent(1, usage, spared)
-        if row is not None:
+        is_standard = False
+        if prices is None and row is not None:
             prices, is_standard = row.billed(usage.tier)
+        if prices is not None:
             bill, instead = (dollars(each, prices).prompt for each in (usage, other))
             one = replace(one, priced=1, tiered=int(is_standard), billed=bill, without=instead)
         self.spent += one

@@ -7,8 +7,8 @@ import pytest
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.pricing.dollars import dollars
 from policyctx.pricing.rows import row_of
-from policyctx.proxy.money import Meter, Spent, without_policy
 from policyctx.tokens.usage import Usage
+from policyctx.turns.money import Meter, Spent, without_policy
 
 MODEL = "claude-sonnet-4-5"
 
