@@ -4,7 +4,7 @@ The checks read the tree, not the models, so that all errors of a file are repor
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 
@@ -12,6 +12,7 @@ from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.definitions.items import BUILT_IN_TYPES
 from policyctx.definitions.names import (
     EXTENT_FIELDS,
+    FILE_FIELDS,
     MODEL_SUMMARIZERS,
     NONE,
     ORIGINAL_FIELDS,
@@ -34,6 +35,7 @@ _OF_THE_FILE = frozenset(SAVED_FIELDS)
 _NO_PATH = "`clear` saves nothing, so there is no file to name"
 _OF_THE_TEXT = frozenset(ORIGINAL_FIELDS)
 _NO_TEXT = "`placeholders: true` takes what a placeholder is left of, so there is no text to show"
+_NO_NAME = "`placeholders: true` leaves the name of the file; add `{path}`"
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
@@ -72,22 +74,35 @@ def wordings_without_source(root: Node, policy: Policy) -> Iterator[Diagnostic]:
     """
     checked = reach.Checked(root, policy)
     for path, step in checked.steps:
-        replaces = step.select.placeholders
-        if step.placeholder is not None:
-            if replaces and _fields(step.placeholder.text) & _OF_THE_TEXT:
+        if step.select.placeholders and step.placeholder is not None:
+            if why := _why_not_smaller(step.placeholder):
                 _, node = root.deepest((*path, "placeholder"))
-                yield Diagnostic((_text(node) or node).at, "PC107", _NO_TEXT)
-        elif replaces or _names_no_file(step.action):
-            lacking = (_OF_THE_TEXT, _NO_TEXT) if replaces else (_OF_THE_FILE, _NO_PATH)
+                yield Diagnostic((_text(node) or node).at, "PC107", why)
+        elif step.placeholder is None and step.select.placeholders:
             with suppress(reach.TooLargeError):
-                yield from _inherited(checked, step, *lacking)
+                yield from _inherited(checked, step, _why_not_smaller)
+        elif step.placeholder is None and _names_no_file(step.action):
+            with suppress(reach.TooLargeError):
+                yield from _inherited(checked, step, _why_not_cleared)
+
+
+def _why_not_smaller(wording: Placeholder) -> str:
+    """Return why a wording cannot take the place of a placeholder; empty where it can."""
+    fields = _fields(wording.text)
+    if fields & _OF_THE_TEXT:
+        return _NO_TEXT
+    return "" if fields.intersection(FILE_FIELDS) else _NO_NAME
+
+
+def _why_not_cleared(wording: Placeholder) -> str:
+    return _NO_PATH if _fields(wording.text) & _OF_THE_FILE else ""
 
 
 def _inherited(
-    checked: reach.Checked, step: Step, lacking: frozenset[str], why: str
+    checked: reach.Checked, step: Step, why_not: Callable[[Placeholder], str]
 ) -> Iterator[Diagnostic]:
     for path, wording in dict(_wordings_left(checked, step)).items():
-        if checked.is_written(path) and _fields(wording.text) & lacking:
+        if checked.is_written(path) and (why := why_not(wording)):
             _, node = checked.root.deepest(path)
             place = (_text(node) or node).at
             sentence = f"step {step.name!r} would leave this wording; {why}"

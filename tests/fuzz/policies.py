@@ -109,9 +109,11 @@ def _newest(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.6:
         types = rng.sample(_TYPES[:5], rng.randint(1, 4))
         first = _offloading("preview", "[a long text before the path {relative_path}]", types)
-        more = {"on": "arrival"} if rng.random() < 0.3 else {}
+        # What a reply says beside its calls does not arrive with their results.
+        arrives = rng.random() < 0.3 and "assistant_message" not in types
+        more = {"on": "arrival"} if arrives else {}
         steps.insert(0, first | more | {"must_shrink": False})
-        later = _offloading("smaller", rng.choice(("[{relative_path}]", "[gone]")), types)
+        later = _offloading("smaller", rng.choice(("[{relative_path}]", "{store_path}")), types)
         later["select"] |= {"placeholders": True}
         if rng.random() < 0.7:
             replies = {"replies": rng.randint(0, 3)}
