@@ -346,7 +346,8 @@ class Turning:
                 return self._counted(session, api, body)
             return (yield from self._applied(conversation, session, api, body))
         except Exception as error:
-            again = None if self._dry_run else _again(last, body)
+            is_edited = last is not None and _new(last.raw, last.body) is not None
+            again = _again(last, body) if is_edited and not self._dry_run else None
             if last is None or again is None:
                 raise
             new = spliced(body, *again, fields=last.fields, writer=conversation.writer)

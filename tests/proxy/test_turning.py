@@ -374,6 +374,9 @@ def test_a_list_that_no_api_takes_is_no_error_of_the_proxy(
     proxied = Proxied(tmp_path)
     assert proxied.turn([wrong]) == [wrong]
     assert proxied.turn([wrong]) == [wrong]
+    short = session_of("short")  # nothing was decided
+    assert proxied.turn(short, "s") == short
+    assert proxied.turn([*short, wrong], "s") == [*short, wrong]
     assert "sent unchanged" in caplog.text
     assert "applied again" not in caplog.text
     before = proxied.turn(session_of(*TEXTS[:3]), "t")
@@ -381,7 +384,7 @@ def test_a_list_that_no_api_takes_is_no_error_of_the_proxy(
     assert proxied.turn([*session_of(*TEXTS[:3]), wrong], "t") == [*before, wrong]
     assert "applied again" in caplog.text
     assert "sent unchanged" not in caplog.text
-    assert proxied.outcomes == {"untouchable": 2, "edited": 1, "reapplied": 1}
+    assert proxied.outcomes == {"untouchable": 3, "unchanged": 1, "edited": 1, "reapplied": 1}
     assert not proxied.turning.counts.errors
     assert not [one for one in caplog.records if one.levelname != "INFO"]
 
