@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import NamedTuple
@@ -18,7 +19,9 @@ from typing import NamedTuple
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
+    GAP,
     NAME,
+    Piece,
     one_line,
     pieces_of,
     shortened,
@@ -27,7 +30,6 @@ from policyctx.compaction.extractive.texts import (
 )
 from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.reading import Reading
-from policyctx.tokens.encoders import words_in
 
 # Characters of a question of a tool that asks, and of the answer.
 _LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
@@ -35,8 +37,8 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# Characters of the beginning of an earlier answer, and of its end, and its pieces at most.
-_BEGINNING, _END, _MOST_PIECES = 300, 500, 400
+# Characters of the beginning of an earlier answer, and of its end; pieces that are kept of either.
+_BEGINNING, _END, _MOST_PIECES = 300, 500, 125
 _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
@@ -69,8 +71,6 @@ class Quote(NamedTuple):
     """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
     working: bool = False
     """Whether the agent said it before its calls."""
-    calls: int = 0
-    """Of the agent's last messages, how many calls came after it."""
     more: int = 0
     """How many pieces before it were left out, since no room is for them."""
     depth: int = 0
@@ -96,13 +96,23 @@ def quotes_in(
         author = history.author_of(item)
         if item.kind == "assistant_message":
             last, works = after.get(item.message, 0), item.message in working
-            told = [
-                Quote(one.text, item.message, user=False, last=last, working=works, depth=one.depth)
-                for one in islice(pieces_of(item.text, of_agent=True), _MOST_PIECES)
-            ]
-            yield from (one for one in told if not last or tells(one.text) or told == [one])
+            pieces = pieces_of(item.text, of_agent=True)
+            for one in pieces if last else _ends_of(pieces):
+                yield Quote(
+                    one.text, item.message, user=False, last=last, working=works, depth=one.depth
+                )
             continue
         yield from _not_agents(item, author, reading, position)
+
+
+def _ends_of(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Yield the first and the last pieces of a text, with a mark where others are left out."""
+    yield from islice(pieces, _MOST_PIECES)
+    rest = deque(pieces, _MOST_PIECES + 1)
+    if len(rest) > _MOST_PIECES:
+        rest.popleft()
+        rest[0] = rest[0]._replace(text=GAP + rest[0].text)
+    yield from rest
 
 
 def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
@@ -115,7 +125,7 @@ def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
         start, end = _middle_of([len(one.text) for one in pieces])
         for i, one in enumerate(pieces):
             is_middle = start <= i < end or _TABLE.match(one.text) is not None
-            yield one._replace(is_middle=is_middle, last=0, calls=0)
+            yield one._replace(is_middle=is_middle, last=0)
 
 
 def _middle_of(sizes: Sequence[int]) -> tuple[int, int]:
@@ -221,12 +231,3 @@ def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
         weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
     weight += _WISH * min(cues.wishes.count_in(text), 2)
     return weight, strength > 0
-
-
-_FEW_WORDS = 2
-
-
-def tells(text: str) -> bool:
-    """Whether a piece is more than a word or two without a value, or leads to what is under it."""
-    leads = text.startswith("#") or text.endswith((*_QUESTION_MARK, ":", "："))
-    return leads or words_in(text) > _FEW_WORDS or bool(values_in(text))

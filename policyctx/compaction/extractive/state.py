@@ -138,7 +138,7 @@ _SIGN = re.compile(rf"{_RESULT}|; (?={_STARTED}|{_UNRECORDED})")
 _SINCE = "; edited since: "
 # The beginning of a line of edits, and the mark between its lines of text.
 _EDITS = re.compile(r"((?:edited|written|deleted) [^\s:]+)(?:$|: )")
-_ALSO, _MOST_CHANGED_LINES, _LONGEST_CHANGE, _MOST_LATE = " / ", 3, 100, 12
+_ALSO, _MOST_CHANGED_LINES, _LONGEST_CHANGE, _MOST_LATE, _MOST_RUNNING = " / ", 3, 100, 12, 8
 
 
 class _Step(NamedTuple):
@@ -234,6 +234,9 @@ def steps_of(
         steps = [one for one in steps if not one.is_settled_by(step)]
         if is_late or step.stays:
             steps.append(step)
+        if step.goes_on:
+            running = [i for i, one in enumerate(steps) if one.goes_on]
+            del steps[running[0] : running[0] + (len(running) > _MOST_RUNNING)]
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
     steps = [
         step._replace(one=_marked(step.one, files if step.is_check or step in commits else None))

@@ -8,7 +8,6 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -88,10 +87,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         calls,
         history.reads_file,
     )
-    made = [call.message for call in calls]
-    last = [
-        one._replace(calls=len(made) - bisect_left(made, one.message)) for one in quotes if one.last
-    ]
+    last = [one for one in quotes if one.last]
     typed = max(
         (one.message for one in quotes if one.user and one.text != UNREADABLE), default=None
     )
@@ -105,7 +101,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         if last or typed is not None or found is not before[-1]:
             said += ended
         else:
-            last = [one._replace(calls=one.calls + len(made)) for one in ended]
+            last = [*ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
     spoke = last or not all(one.user for one in said)
     newest = last[0].message if last else -1 if typed is None else typed

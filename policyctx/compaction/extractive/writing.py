@@ -56,11 +56,8 @@ _MOST_ARCHIVES = 3
 HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
-# The mark of what the agent said, of what it said before a call, and of how many calls followed.
-MARK = re.compile(
-    r"^\[(?=[\daw])(?P<agent>agent)?(?:, )?(?P<works>while working)?(?:, )?"
-    r"(?:(?P<calls>\d+) calls before the end)?\] "
-)
+# The mark of what the agent said, and of what it said before a call.
+MARK = re.compile(r"^\[(?=[aw])(?P<agent>agent)?(?:, )?(?P<works>while working)?\] ")
 _FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+)")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
@@ -117,7 +114,6 @@ def written(one: Entry, group: Group) -> str:
             f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{path}: {one.state}"
         )
     marks = ["agent"] * (group is Group.AGENT) + ["while working"] * one.working
-    marks += [f"{one.calls} calls before the end"] * (one.calls > 1)
     mark = f"[{', '.join(marks)}] " if marks else ""
     return f"{ENTRY}{mark}{one_line(one.text)}"
 
@@ -178,10 +174,9 @@ def _files_in(line: str) -> Iterator[FileState]:
 def _quote(group: Group, line: str, message: int) -> Quote:
     mark = MARK.match(line)
     text, works = line[mark.end() if mark else 0 :], bool(mark and mark["works"])
-    calls = int(mark["calls"] or works) if mark else 0
     is_mark = text.startswith("[") and text.endswith("]")
     is_user = group in SAID and not (mark and mark["agent"])
-    return Quote(text, message, is_user, is_mark, working=works, calls=calls)
+    return Quote(text, message, is_user, is_mark, working=works)
 
 
 _SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")

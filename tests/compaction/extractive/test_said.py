@@ -170,7 +170,7 @@ def test_the_last_messages_of_the_agent_stand_whole() -> None:
     summary = summary_of(user("Report."), *work)
     lines = group(summary, Group.LAST)
     assert lines == [
-        f"- [while working, 2 calls before the end] {long[0]}",
+        f"- [while working] {long[0]}",
         *(f" {line}" for line in long[1:]),
         "- [while working] All is warm.",
     ]
@@ -325,13 +325,6 @@ def test_what_stands_behind_an_empty_fence_was_typed() -> None:
     assert told(user(text)) == [f"- Input: {typed}"]
 
 
-def test_a_word_or_two_beside_other_pieces_of_the_last_answer_are_left_out() -> None:
-    report = "The valve of the cellar is closed now, and the pump runs again as it did before."
-    found = summary_of(user("Mend it."), said(f"Done.\n\n{report}"))
-    assert group(found, Group.LAST) == [f"- {report}"]
-    assert group(summary_of(user("Mend it."), said("Done.")), Group.LAST) == ["- Done."]
-
-
 def test_an_element_without_text_has_no_line() -> None:
     assert told(user("Go on.\n\n<bash-stderr></bash-stderr>")) == ["- Go on."]
 
@@ -361,21 +354,6 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room
     assert "- [agent, while working] The port" in summary_of(
         user("Go."), *work, *told, max_words=2400
     )
-
-
-def test_what_the_agent_said_before_silent_work_says_how_old_it_is() -> None:
-    looks = [one for i in range(3) for one in ran("ls", "a", f"c{i}")]
-    first = summary_of(user("Mend it."), said("The port is not free."), *looks)
-    assert group(first, Group.LAST) == [
-        "- [while working, 3 calls before the end] The port is not free."
-    ]
-    assert later(first) == first
-    more = later(first, *(one for i in range(4) for one in ran("ls", "b", f"d{i}")))
-    assert group(more, Group.LAST) == [
-        "- [while working, 7 calls before the end] The port is not free."
-    ]
-    told = later(more, said("It is free."), *ran("ls", "c", "e1"))
-    assert group(told, Group.LAST) == ["- [while working] It is free."]
 
 
 def test_an_answer_before_the_users_last_message_is_not_among_the_last_messages() -> None:
@@ -546,6 +524,15 @@ def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
     summary = summary_of(user("Mend it."), *waits, *ran("make", "ok"), said("The pump runs."))
     assert "wait for both" not in summary
     assert group(summary, Group.LAST) == ["- The pump runs."]
+
+
+def test_of_an_answer_of_a_thousand_sentences_the_ends_stay_and_the_gap_is_marked() -> None:
+    parts = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(1_000)]
+    talk = (user("Report."), said("\n".join(parts)), user("Go on."), said("It runs."))
+    found = group(summary_of(*talk, max_words=9_000), Group.AGENT)
+    assert found[0] == f"- {parts[0]}"
+    assert found[-1] == f" {parts[-1]}"
+    assert [line for line in found if "…" in line] == [f" … {parts[875]}"]
 
 
 def test_rows_of_a_table_of_an_earlier_answer_leave_first() -> None:
