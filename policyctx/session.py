@@ -24,13 +24,15 @@ from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.opening import new_session_id, path_of, session_store
+from policyctx.store.ranking import ranked_lines
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.usage import Correction, usage_of
 from policyctx.turns.calls import Calls
 from policyctx.turns.driving import Driver, finished, in_async, stepwise, verb
-from policyctx.turns.effects import BeforeCompaction, SessionStore, Turn
+from policyctx.turns.effects import BeforeCompaction, SessionStore, Turn, given_turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.memory import Memory, Totals
 from policyctx.turns.recorder import Recorder
@@ -326,6 +328,38 @@ class Session:
     """
 
     @verb
+    def on_overflow(
+        self,
+        messages: Sequence[Message],
+        error: object,
+        *,
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
+    ) -> Turn[Result | None]:
+        """Edit a list again after the provider has refused it as too long.
+
+        `error` is what the SDK raised, or the body of the response; the other arguments are those
+        of the `apply` before. The steps with `on: overflow` run. Send the result once, and let a
+        second error pass. Returns None if the policy has no such step, if the error is another
+        one, and if the steps took nothing. The size that was refused is the window of the called
+        model from then on, in this `Session` object.
+        """
+        return self._again(messages, error, self._request(system, tools, request))
+
+    def _again(
+        self, messages: Sequence[Message], error: object, request: Request
+    ) -> Turn[Result | None]:
+        result = yield from self._calls.on_overflow(messages, error, request)
+        if result is None or self._recorder is None:
+            return result
+        sent = replace(request, model=request.model or self.policy.model.name)
+        return (yield from self._recorder.turn(given_turn(result), sent, changed=False))
+
+    on_overflow_async = in_async(on_overflow)
+    """Edit a list again as `on_overflow` does, without blocking the event loop."""
+
+    @verb
     def compact(
         self,
         messages: Sequence[Message],
@@ -438,11 +472,18 @@ class Session:
             return text
         return lines_of(text, offset, None if limit is None else offset + limit - 1)
 
-    def search(self, query: str, *, ignore_case: bool = False) -> Iterator[FoundLine]:
+    def search(
+        self, query: str, *, ignore_case: bool = False, ranked: bool = False
+    ) -> Iterator[FoundLine]:
         """Yield each line of an offloaded text that contains the query, oldest content first.
+
+        With `ranked`, the lines of the content that tells most come first, in any case; if no line
+        contains the query, those with most of its words. At most 50 are yielded then.
 
         Raises `StoreError`, for an empty query too, and for a store that cannot search.
         """
+        if ranked and isinstance(self.store, ContextFileSystem):
+            return iter(ranked_lines(self.store, query))
         search = getattr(self.store, "search", None)
         if search is None:
             raise StoreError("this store cannot search", path=str(self.store.root))

@@ -98,7 +98,7 @@ class OffloadPolicy:
         self.hints: Mapping[str, Hint] = _hints(tools, hints or {})
         self._steps = {
             moment: tuple(step for step in policy.steps if step.on == moment)
-            for moment in ("arrival", "model_call")
+            for moment in ("arrival", "model_call", "overflow")
         }
         self._treatments: dict[tuple[str, str, str | None], Treatment | None] = {}
         self._naming: dict[str | None, tuple[tuple[str, Wording], ...]] = {}
@@ -194,7 +194,7 @@ class OffloadPolicy:
         return any(keep is not None and keep.tokens is not None for keep in kept)
 
     def steps(self, moment: str) -> tuple[Step, ...]:
-        """The steps that run at `arrival` or before a `model_call`, in order."""
+        """The steps of a moment: `arrival`, `model_call` or `overflow`; in order."""
         return self._steps[moment]
 
     def place(self, rule: lookup.RulePath) -> Location | None:
@@ -240,8 +240,9 @@ class OffloadPolicy:
 
     @property
     def compacting_step(self) -> Step | None:
-        """The step that takes messages; a policy has one at most."""
-        return next((step for step in self.policy.steps if step.action.takes_messages), None)
+        """The step that takes messages, the one before a model call if there is another."""
+        steps = (step for step in self.policy.steps if step.action.takes_messages)
+        return min(steps, key=lambda step: step.on == "overflow", default=None)
 
     def step_on_demand(self, instructions: str) -> Step:
         """Return the `compact` step without its gates, for a compaction that somebody asks for.
@@ -348,7 +349,7 @@ class OffloadPolicy:
 
         A rule for a tool, and what is ephemeral, may keep some of them.
         """
-        saving = [step for step in self.policy.steps if step.action.saves]
+        saving = [step for step in self.policy.steps if step.saves]
 
         def is_taken(item_type: str, step: Step) -> bool:
             given = self._levels(item_type, None)
@@ -397,7 +398,7 @@ class OffloadPolicy:
             return known
         has_type = any("item_type" in part.fields for part in self.path_parts)
         found: dict[tuple[bool, str, str], tuple[str, Wording]] = {}
-        for step in (step for step in self.policy.steps if step.action.saves):
+        for step in (step for step in self.policy.steps if step.saves):
             for name in (*BUILT_IN_TYPES, *self.items):
                 is_call = self.types.lineage(name)[-1] == "tool_call"
                 with_result = is_call and step.select.with_input is not None
@@ -418,7 +419,7 @@ class OffloadPolicy:
         of_step: lookup.Level = (("steps", step.name, "select"), select)
         nearer = [of_step, *given]
         # What arrives is the newest: recency is a matter of the steps before a model call.
-        recency = nearer if step.on == "model_call" else []
+        recency = [] if step.on == "arrival" else nearer
         keep_recent, rule = lookup.nearest_given(recency, "keep_recent")
         return Treatment(
             refusal=self._refusal(step, item_type, tool, given),
@@ -467,7 +468,7 @@ class OffloadPolicy:
         """Return the number that a `keep_recent` keeps."""
         if keep is None:
             return 0
-        counted = keep.items, keep.messages, keep.turns
+        counted = keep.items, keep.messages, keep.turns, keep.replies
         return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
 
     def _wording(self, step: Step, given: list[lookup.Level]) -> Wording:

@@ -29,8 +29,9 @@ from policyctx.policy.models import Step
 from policyctx.policy.models.gates import Until
 from policyctx.policy.values import Share
 
-Moment = Literal["arrival", "model_call"]
+Moment = Literal["arrival", "model_call", "overflow"]
 BOTH: tuple[Moment, ...] = ("arrival", "model_call")
+_NOT_REFUSED = Reason("not_refused")
 
 
 class Planner:
@@ -47,8 +48,8 @@ class Planner:
             step.name: Candidates(step, conversation, sizes_of_selection(step))
             for step in policy.all_steps
         }
-        steps = policy.steps("model_call")
         self.arrival = policy.steps("arrival")
+        steps = (*policy.steps("model_call"), *policy.steps("overflow"))
         self.compacting = [step for step in steps if step.name in policy.compacting]
         self.before_call = [step for step in steps if step.name not in policy.compacting]
         self._growing = [self.candidates[step.name] for step in self.before_call]
@@ -79,8 +80,8 @@ class Planner:
         if self.arrival and "arrival" in moments:
             judged = _arrived(outlook, with_pending="model_call" in moments)
             outcomes += [_on_arrival(self, step, outlook, judged) for step in self.arrival]
-        if "model_call" in moments:
-            outcomes += _before_call(self, outlook)
+        if {*moments} != {"arrival"} and moments:
+            outcomes += _before_call(self, outlook, moments)
         if demanded is not None:
             outcomes.append(_replaced(demanded, outlook, ()))
         return Plan(
@@ -120,10 +121,19 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
     return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _before_call(planner: Planner, outlook: Outlook) -> Iterator[Outcome]:
-    """Run the steps before a model call in order; each goes on where later ones made room."""
+def _before_call(
+    planner: Planner, outlook: Outlook, moments: tuple[Moment, ...]
+) -> Iterator[Outcome]:
+    """Run the steps before a model call in order; each goes on where later ones made room.
+
+    Those on overflow only run if the call was refused, and their `compact` replaces any other.
+    """
     begun: list[Outcome | _BeforeCall] = []
     for step in planner.before_call:
+        if step.on not in moments:
+            if step.on == "overflow":
+                begun.append(Outcome(step.name, is_open=False, stopped=_NOT_REFUSED))
+            continue
         candidates = planner.candidates[step.name]
         candidates.settle()
         verdicts = Measures(outlook, candidates).verdicts(planner.gates[step.name])
@@ -136,8 +146,12 @@ def _before_call(planner: Planner, outlook: Outlook) -> Iterator[Outcome]:
         pass
     for each in begun:
         yield each.outcome() if isinstance(each, _BeforeCall) else each
+    newest = [step for step in planner.compacting if step.on in moments][-1:]
     for step in planner.compacting:
-        yield _compacted(planner, step, outlook)
+        if step in newest:
+            yield _compacted(planner, step, outlook)
+        elif step.on == "overflow":
+            yield Outcome(step.name, is_open=False, stopped=_NOT_REFUSED)
 
 
 class _BeforeCall:
@@ -195,6 +209,7 @@ class _BeforeCall:
             for position in candidates.ready
             if not self._taking.is_out(position)
             and not candidates.is_small(position, taken.get(position))
+            and candidates.is_superseded(position, self._outlook.fate)
         ]
         return [*waiting, *candidates.grown(taken, self._outlook.fate), *self._released()]
 
@@ -215,7 +230,8 @@ class _BeforeCall:
                 draft = self._candidates.draft(position)
                 if isinstance(draft, Draft) and not self._taking.is_out(position):
                     treatment = self._candidates.treatment(position)
-                    verdict = self._candidates.taken(position, self._outlook.at)
+                    fate = self._outlook.fate(position)
+                    verdict = self._candidates.taken(position, self._outlook.at, fate)
                     self._taking.take(position, treatment, verdict, draft)
         self._until.pause()
 
@@ -298,6 +314,11 @@ class StopConditions:
             if tokens >= under:
                 return None
             compared.append(f"tokens: {tokens:,} < {float(under):,.10g}")
+        if condition.messages is not None:
+            messages, under = self._outlook.messages, condition.messages.under
+            if messages >= under:
+                return None
+            compared.append(f"messages: {messages:,} < {under:,}")
         if condition.frees is not None:
             freed = self._freed + self._since - self._total()
             if freed < (least := self._exact(condition.frees.at_least)):

@@ -29,7 +29,9 @@ from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Added, Attempt
 from policyctx.planning.plan import Plan
+from policyctx.planning.planner import BOTH, Moment
 from policyctx.policy.models.steps import Store
+from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import Usage
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
@@ -132,7 +134,8 @@ class Calls:
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
         found = memory.call_of(message, self._knowledge.shapes) if call is None else None
-        messages = [one for one in (call, found, message) if one is not None]
+        given = (one for one in (call, found, message) if one is not None)
+        messages = [self._knowledge.door.redacted(one) for one in given]
         facts = self._knowledge.facts(memory, sources=sources)
         known = self._knowledge.new_list(memory, facts=facts)
         known.read(listed(messages))
@@ -155,8 +158,37 @@ class Calls:
         every = (*notices, *warnings, *result.warnings, *self.writes.news())
         return replace(result, warnings=every) if every else result
 
+    def on_overflow(
+        self, messages: Sequence[Message], error: object, request: Request
+    ) -> Turn[Result | None]:
+        """Edit a list again that was refused as too long; None if no step can make it shorter."""
+        steps = {step.name for step in self._policy.steps("overflow")}
+        refusal = refusal_of(error) if steps else None
+        if refusal is None:
+            return None
+        memory = yield from self._knowledge.recall()
+        keeps = self._knowledge.keeps_state
+        known = self._knowledge.list_of(self._repaired(messages).messages, memory)
+        facts = self._knowledge.facts(memory, request)
+        # A session without state has to decide again what it decided for the list that was refused.
+        sent = known.planner.plan(facts, moments=() if keeps else BOTH)
+        warning = self._knowledge.note_refusal(refusal, sent.tokens_after, request.model, memory)
+        moments: tuple[Moment, ...] = ("overflow",) if keeps else (*BOTH, "overflow")
+        result = yield from self.reporting.turn(
+            "on_overflow", self.apply(messages, request, changed=False, moments=moments)
+        )
+        outcomes = (one for one in result.plan.outcomes if one.step in steps)
+        if not any(one.took or one.replaces for one in outcomes):
+            return None
+        return replace(result, warnings=(warning, *result.warnings))
+
     def apply(
-        self, messages: Sequence[Message], request: Request, *, changed: bool
+        self,
+        messages: Sequence[Message],
+        request: Request,
+        *,
+        changed: bool,
+        moments: tuple[Moment, ...] = BOTH,
     ) -> Turn[Result]:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
@@ -171,7 +203,7 @@ class Calls:
         is_settled = not known.forgets and memory.settle(messages)
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._knowledge.facts(memory, request)
-        planned = known.planner.plan(facts, comes_back=known.comes_back)
+        planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
         known, result = yield from self._done(planned, known, messages, memory, request)
         placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
@@ -230,7 +262,11 @@ class Calls:
         return (yield from self._with_warnings(repaired.traced(result), warnings, memory))
 
     def _repaired(self, messages: Sequence[Message], *, changed: bool = False) -> _Given:
-        """Return the list that is read; raises `BrokenMessagesError` under `on_broken: refuse`."""
+        """Return the list that is read: without secrets, and repaired.
+
+        Raises `BrokenMessagesError` under `on_broken: refuse`.
+        """
+        messages = self._knowledge.door.let_in(messages, changed=changed)
         how = self._policy.policy.on_broken
         if how == "keep":
             return _Given(messages)
@@ -291,6 +327,7 @@ class Calls:
             settings=self._policy.policy,
             summarizer=self._summarizer_for(replacing.settings.summary.by),
             reader=self._reader,
+            door=self._knowledge.door,
             request=request,
             hook=self._before_compaction,
             writes_fail=bool(self.writes.problem),
