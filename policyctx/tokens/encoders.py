@@ -20,9 +20,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
+from itertools import pairwise
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from policyctx.definitions.tokenizers import CHARS_PER_TOKEN, TOKENIZERS
 from policyctx.errors import VocabularyError
@@ -81,6 +82,7 @@ def encoding(name: str) -> tiktoken.Encoding:
     with _building:
         if name not in _built:
             _built[name] = built_encoding(name)
+            _first[name].end()
         return _built[name]
 
 
@@ -171,19 +173,113 @@ def _up_to_cut(most: int) -> re.Pattern[str]:
 
 # From texts to the tokens of each, in their order.
 Measure: TypeAlias = Callable[[Sequence[str]], list[int]]
+# The same for a tokenizer, which is named.
+Measured: TypeAlias = Callable[[Sequence[str], str], list[int]]
 
 
 def measure_for(tokenizer: str, *, fast: bool | None = None) -> Measure:
     """Return what counts texts for a `model.tokenizer`.
 
-    `fast` says whether toktok counts what it can; by default it does where it is installed. The
-    counts are the same with it and without.
+    `fast` says whether toktok counts what it can; by default it does where it is installed, and
+    `ByRanks` counts what comes first. The counts are the same.
     """
     if TOKENIZERS[tokenizer].is_approximate:
         return approximate
-    if find_spec("toktok") is not None if fast is None else fast:
-        return partial(_fast_counts, tokenizer=tokenizer)
-    return partial(exact_counts, tokenizer=tokenizer)
+    if fast is None:
+        library = _fast_counts if find_spec("toktok") is not None else exact_counts
+        return partial(_first_by_ranks, tokenizer=tokenizer, library=library)
+    return partial(_fast_counts if fast else exact_counts, tokenizer=tokenizer)
+
+
+# The characters that are counted by the ranks alone: that takes less time than to load a library.
+_FIRST_CHARS = 1 << 18
+_LONGEST_WORD = 64
+_SPACE = r" \t-\r"
+# What a part of a pattern matches in ASCII; `\s` is white space as the libraries have it.
+_IN_ASCII = {
+    r"\p{L}": "A-Za-z", r"\p{Lu}": "A-Z", r"\p{Ll}": "a-z", r"\p{Lt}": "", r"\p{Lm}": "",
+    r"\p{Lo}": "", r"\p{M}": "", r"\p{N}": "0-9", r"\s": _SPACE,
+}  # fmt: skip
+_CLASS = re.compile(r"\\p\{\w+\}|\\s")
+_PART = re.compile(rf"\[(?:\\.|[^\]])*\]|{_CLASS.pattern}|\\S|\$")
+
+
+class ByRanks:
+    """Counts short ASCII texts with the ranks alone: they load in a third of a library's time."""
+
+    def __init__(self, name: str) -> None:
+        lines = _ranks_file(name).split()
+        self._ranks = dict(zip(lines[::2], map(int, lines[1::2]), strict=True))
+        """By the token in base64, as the file has it."""
+        self._words = re.compile(_PART.sub(_in_ascii, VOCABULARIES[name].pattern))
+        self._known: dict[str, int] = {}
+
+    def tokens(self, text: str) -> int | None:
+        """Return the tokens of a text, None for one that a library has to count."""
+        if not text.isascii() or len(text) > SPLIT_CHARS:
+            return None
+        words, known = self._words.findall(text), self._known
+        for word in set(words).difference(known):
+            if len(word) > _LONGEST_WORD:
+                return None
+            known[word] = self._parts_of(word.encode())
+        return sum(map(known.__getitem__, words))
+
+    def _parts_of(self, word: bytes) -> int:
+        """Merge the two parts that make the token of the least rank, as long as there are any."""
+        ranks, coded = self._ranks, partial(binascii.b2a_base64, newline=False)
+        if coded(word) in ranks:
+            return 1
+        parts = [word[i : i + 1] for i in range(len(word))]
+        while True:
+            pairs = ((ranks.get(coded(a + b)), i) for i, (a, b) in enumerate(pairwise(parts)))
+            found = min(((rank, i) for rank, i in pairs if rank is not None), default=None)
+            if found is None:
+                return len(parts)
+            at = found[1]
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+
+
+def _in_ascii(part: re.Match[str]) -> str:
+    found = part.group()
+    if found.startswith("["):
+        return _CLASS.sub(lambda name: _IN_ASCII[name.group()], found)
+    if found == "$":  # which stands for the end of the text alone
+        return r"\Z"
+    return rf"[^{_SPACE}]" if found == r"\S" else f"[{_IN_ASCII[found]}]"
+
+
+@dataclass(slots=True)
+class _First:
+    """What a process counts before it loads a library."""
+
+    left: int = _FIRST_CHARS
+    """Characters that may still be; negative once the library is loaded."""
+    by_ranks: ByRanks | None = None
+
+    def end(self) -> None:
+        """Count no more, since a library is loaded."""
+        self.left, self.by_ranks = -1, None
+
+
+_first = {name: _First() for name in VOCABULARIES}
+
+
+def _first_by_ranks(texts: Sequence[str], tokenizer: str, library: Measured) -> list[int]:
+    """Count by the ranks alone as long as little was counted, then with a library for good."""
+    first, chars = _first[tokenizer], sum(map(len, texts))
+    with _building:
+        first.left -= chars
+        by_ranks = first.by_ranks = (
+            (first.by_ranks or ByRanks(tokenizer)) if first.left >= 0 else None
+        )
+    if by_ranks is None:
+        return library(texts, tokenizer)
+    counts = [by_ranks.tokens(text) for text in texts]
+    if None not in counts:
+        return cast("list[int]", counts)
+    found = iter(library([t for t, n in zip(texts, counts, strict=True) if n is None], tokenizer))
+    return [next(found) if tokens is None else tokens for tokens in counts]
 
 
 def approximate(texts: Sequence[str]) -> list[int]:
@@ -247,6 +343,7 @@ def _add_counts(counts: list[int], parts: list[tuple[int, str]], tokenizer: str)
     """
     import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - only when a count is needed
 
+    _first[tokenizer].end()
     encoding, texts = getattr(toktok, "_encoding", None), list(map(itemgetter(1), parts))
     if encoding is None or len(texts) >= _MANY:
         found = toktok.batch_count(texts, tokenizer, threads=1)

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import unicodedata
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import strategies as st
 from policyctx.tokens.encoders import (
     SPLIT_CHARS,
     VOCABULARIES,
+    ByRanks,
     approximate,
     encoding,
     exact_counts,
@@ -122,3 +127,62 @@ def test_texts_have_the_same_counts_one_by_one_as_together() -> None:
     texts = [f"line {i}: {'é' * (i % 3)} <|endoftext|> \u3042 {'x' * i}" for i in range(40)]
     measure = measure_for("o200k_base", fast=True)
     assert [count for text in texts for count in measure([text])] == measure(texts)
+
+
+ASCII_CHUNKS = tuple(chunk for chunk in CHUNKS if chunk.isascii())
+ascii_text = st.lists(
+    st.sampled_from((*ASCII_CHUNKS, "\x1c", "\x0b", "'", "I'll", "don't", "=" * 9, "aA" * 5))
+    | st.text(st.characters(max_codepoint=0x7F), max_size=9),
+    max_size=40,
+).map("".join)
+
+
+@each_name
+@given(text=ascii_text)
+def test_the_ranks_alone_count_as_the_library_does(name: str, text: str) -> None:
+    counted = by_ranks(name).tokens(text)
+    assert counted == len(encoding(name).encode_ordinary(text))
+
+
+@cache
+def by_ranks(name: str) -> ByRanks:
+    return ByRanks(name)
+
+
+@each_name
+def test_the_ranks_alone_count_each_source_file_as_the_library_does(name: str) -> None:
+    files = [path.read_text("utf-8") for path in sorted(Path("policyctx").glob("*/*.py"))[::9]]
+    short = [text for text in files if text.isascii() and len(text) <= SPLIT_CHARS]
+    assert len(short) > 10
+    assert [by_ranks(name).tokens(text) for text in short] == exact_counts(short, name)
+
+
+@each_name
+@pytest.mark.parametrize("text", ["é", "x" * 300, "a " * SPLIT_CHARS])
+def test_the_ranks_alone_leave_other_letters_and_long_texts_and_words(name: str, text: str) -> None:
+    assert by_ranks(name).tokens(text) is None
+
+
+FIRST_COUNTS = """\
+import sys
+from policyctx.tokens.counter import counter_for
+
+text = "Tokens of a short text.\\n" * 40
+counter = counter_for("o200k_base")
+counts = [counter.count(f"{i}{text}") for i in range(5)]
+libraries = {"tiktoken", "toktok", "regex"} & set(sys.modules)
+assert not libraries, libraries
+counter.count_many([f"{i} {text}" for i in range(400)])
+assert {"tiktoken", "toktok"} & set(sys.modules)
+assert counter_for("o200k_base").count(f"0{text} ") == counter.count(f"0{text} ")
+print(counts)
+"""
+
+
+def test_a_process_that_counts_little_loads_no_library() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", FIRST_COUNTS], capture_output=True, text=True, check=False
+    )
+    assert not run.stderr
+    text = "Tokens of a short text.\n" * 40
+    assert json.loads(run.stdout) == exact_counts([f"{i}{text}" for i in range(5)], "o200k_base")
