@@ -33,7 +33,7 @@ def test_the_page_of_the_demo_shows_its_output(tmp_path: Path) -> None:
         return [" ".join(line.split()) for line in lines if line.strip()]
 
     page = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
-    shown = policyctx("demo", "--dir", tmp_path / "policyctx-demo-0").stdout
+    shown = policyctx("demo", "--dir", tmp_path / "policyctx-demo").stdout
     assert shape(block("text", page)) == shape(shown), "run scripts/demo, paste what it shows"
 
 

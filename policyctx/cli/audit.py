@@ -70,7 +70,7 @@ def audit(
             "--all", help=f"Quote all that is missing, not only {_FEW} for each compaction."
         ),
     ] = False,
-    jobs: Jobs = 1,
+    jobs: Jobs = 2,
     in_part: Partial = False,
     as_json: Json = False,
 ) -> None:
@@ -80,13 +80,14 @@ def audit(
     Quotes the user's orders, limits and exact values that are missing there, and names open tasks
     and edited files, with later statements on the same thing: whether one still holds is not
     judged. An encrypted summary is unreadable, and nothing counts as lost there. Sends nothing.
+    Without PATHS and --agent, the sessions of all agents on this machine are read.
 
     Exit codes: 0 nothing is missing; 1 when a file could not be read, or no session was found; 3
     when something is missing; 130 after Ctrl-C or SIGTERM, which show what is done so far.
 
     Example: policyctx audit --agent claude-code --since 30d
     """
-    found = recording_files(paths, agent, since, partial=in_part)
+    found = recording_files(paths, agent, since, partial=in_part, or_all=True)
     so_far: Progressed[AuditedSession]
     with executor(jobs, None) as workers:
         so_far = gathered(found, partial(audited, by=by), workers)

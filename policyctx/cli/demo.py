@@ -335,7 +335,7 @@ def _totals(calls: list[DemoCall]) -> tuple[int, int]:
 
 
 def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
-    columns = ("call", "the agent", "without", "with", "offloaded before this call, and why")
+    columns = ("call", "the agent", "without", "with", "offloaded, and why")
     labels = _labels(calls)
     rows = (_row(call, labels) for call in calls)
     out.print(table(columns, rows, numeric={"call", "without", "with"}))
@@ -345,14 +345,12 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
     out.print(f"{count} results offloaded to {folder / 'offloaded'}, each readable there in full")
     out.print("\nTry next:", style="bold")
     program = _program()
-    out.print(
-        f"  {program} plan {folder / 'policy.yaml'} {folder / 'session.json'}", soft_wrap=True
-    )
-    out.print(
-        f"  {program} apply context-offload {folder / 'session.json'} --root {folder / 'all'}"
-        f" -o {folder / 'smaller.json'}",
-        soft_wrap=True,
-    )
+    for line in (
+        f"cd {folder}",
+        f"{program} plan policy.yaml session.json",
+        f"{program} apply context-offload session.json --root all -o smaller.json",
+    ):
+        out.print(f"  {line}", soft_wrap=True)
 
 
 def _program() -> str:

@@ -104,12 +104,14 @@ def recording_files(
     since: float | None,
     *,
     partial: bool,
+    or_all: bool = False,
 ) -> list[RecordingFile]:
     """Return the files at PATHS, or those of the agents; stderr says what is not read of these.
 
-    Raises `InputError` for a path that is a wrong URL, and where an agent has no session.
+    With `or_all`, neither of them stands for all agents. Raises `InputError` for a path that is a
+    wrong URL, and where an agent has no session.
     """
-    if bool(paths) == bool(agents):
+    if bool(paths) == bool(agents) and (paths or not or_all):
         raise typer.BadParameter("expected PATHS, or --agent in place of them")
     if paths:
         return files(map(place_of, paths), partial=partial, since=since)

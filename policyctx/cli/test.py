@@ -26,7 +26,12 @@ def run(
         ),
     ] = None,
     steps: Annotated[
-        bool, typer.Option("--steps", help="List the steps that a feature may use.")
+        bool,
+        typer.Option(
+            "--steps",
+            help="List the steps that a feature may use; with words in place of PATHS, those steps"
+            " that have all of them.",
+        ),
     ] = False,
     cov: Annotated[
         bool, typer.Option("--cov", help="Report which rules of the policies were covered.")
@@ -83,6 +88,8 @@ def run(
     policyctx test features --cov-of mine.yaml --cov-fail-under 90
 
     policyctx test features --mutate mine.yaml
+
+    policyctx test --steps failed result
     """
     if find_spec("pytest_bdd") is None:
         wanted = f"error: features need pytest-bdd: {install_command('bdd')}"
@@ -98,7 +105,10 @@ def run(
         raise typer.BadParameter(f"{odd[0]} has control or hidden characters; name its folder")
     options = ["--policyctx-only", "--continue-on-collection-errors", "-q"]
     if steps:
+        words = [one for one in paths or () if not Path(one.partition("::")[0]).exists()]
+        paths = [one for one in paths or () if one not in words]
         options += [f"--policyctx-steps={'json' if as_json else 'text'}", "-q"]
+        options.append(f"--policyctx-steps-with={' '.join(words)}")
     elif as_json:
         raise typer.BadParameter(
             "goes with --steps and --mutate; for results, pass `-- --junit-xml=FILE`"

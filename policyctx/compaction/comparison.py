@@ -36,13 +36,17 @@ _CLAUSE = re.compile(
     r"[,;] |[，；、]| [-\u2013\u2014] |(?=而是|但)"
     r"|\s(?=(?:but|instead of|rather than|statt|anstatt|sondern)\b)"
 )
+_MORE = (
+    r"(?:more|longer|larger|bigger|greater|higher)(?: than)?|over|above|exceeds?|beyond|mehr als"
+    r"|länger als|größer als|über|überschreiten|plus de|dépasser?"
+)
+_CJK_MORE = "超过|大于|多于|高于|超出"
+_EXCEEDS = re.compile(rf"\b(?:{_MORE})\b|{_CJK_MORE}")
 _NOT_MORE = re.compile(
     r"\b(?!no (?:longer|more)(?! than))"
     r"(?:no|not|never|don't|shouldn't|mustn't|can't|cannot|nie|nicht|ne)"
     r"(?: (?:be|go|get|run|use|take|have|to|any|allowed|darf|werden))*"
-    r" (?:(?:more|longer|larger|bigger|greater|higher)(?: than)?|over|above|exceed|beyond"
-    r"|mehr als|länger als|größer als|über|dépasser)\b"
-    r"|(?:不能|不得|不可|不应|不要|不|勿)(?:超过|大于|多于|高于|超出)"
+    rf" (?:{_MORE})\b|(?:不能|不得|不可|不应|不要|不|勿)(?:{_CJK_MORE})"
 )
 _AT_LEAST = re.compile(
     r"\b(?:at least|no less than|no fewer than|minimum|mindestens)\b|至少|不少于|不低于"
@@ -56,22 +60,17 @@ _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
 _WRAPPED = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-zäöü][^).])")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
+_ONES, _TENS = range(2, 13), range(20, 101, 10)
 _NUMBERS = {
     name: str(number)
-    for names in (
-        "two three four five six seven eight nine ten eleven twelve",
-        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "deux trois quatre cinq six sept huit neuf dix onze douze",
+    for names, numbers in (
+        ("two three four five six seven eight nine ten eleven twelve", _ONES),
+        ("zwei drei vier fünf sechs sieben acht neun zehn elf zwölf", _ONES),
+        ("deux trois quatre cinq six sept huit neuf dix onze douze", _ONES),
+        ("twenty thirty forty fifty sixty seventy eighty ninety hundred", _TENS),
+        ("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert", _TENS),
     )
-    for number, name in enumerate(names.split(), 2)
-}
-_NUMBERS |= {
-    name: str(10 * number)
-    for names in (
-        "twenty thirty forty fifty sixty seventy eighty ninety hundred",
-        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert",
-    )
-    for number, name in enumerate(names.split(), 2)
+    for name, number in zip(names.split(), numbers, strict=True)
 }
 _SPELLED = re.compile(rf"\b(?:{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})\b")
 _CJK_DIGITS = "零一二三四五六七八九十"
@@ -127,8 +126,6 @@ class Statement:
     clauses: Sequence[_Clause]
     is_limit: bool
     """Whether it sets an upper limit."""
-    exceeds: bool
-    """Whether it says that something may be more."""
     asks: bool
     """Whether something needs the user's word."""
 
@@ -138,13 +135,12 @@ class Statement:
         cues = cues_of()
         bounded = _NOT_MORE.sub(" at most ", plain(text))
         is_limit = cues.bounds.found_in(bounded)
-        exceeds = not is_limit and cues.excesses.found_in(bounded)
         clauses = [*map(_clause, filter(None, _CLAUSE.split(bounded)))]
         words = frozenset(word for one in clauses for word in one.words)
         allowed = any(one.allows for one in clauses)
         asks = cues.approvals.found_in(_EXCEPTED.split(bounded)[0]) and not allowed
         numbers = frozenset(_NUMBER.findall(bounded))
-        return cls(plain(text), words, numbers, clauses, is_limit, exceeds, asks and not exceeds)
+        return cls(plain(text), words, numbers, clauses, is_limit, asks)
 
     @property
     def _forbidden(self) -> frozenset[str]:
@@ -179,7 +175,8 @@ class Statement:
         """Return whether it allows what is beyond a limit."""
         if _AT_LEAST.search(order.text):
             return _LESS.search(self.text) is not None and not self._forbidden
-        return self.exceeds or (not self.is_limit and any(one.allows for one in self.clauses))
+        lifts = _EXCEEDS.search(self.text) or any(one.allows for one in self.clauses)
+        return not self.is_limit and bool(lifts)
 
     @property
     def _is_conditional(self) -> bool:
@@ -204,7 +201,7 @@ def _clause(text: str) -> _Clause:
     lifted = cues.lifts.found_in(text)
     # What happened forbids nothing.
     bare = cues.reports.removed_from(cues.lifts.removed_from(text))
-    strong = cues.negations.found_in(cues.conditions.removed_from(bare))
+    strong = cues.negations.found_in(_EXCEPTED.sub(" ", bare))
     weak = not strong and cues.negations.found_in(bare)
     permitted = cues.permissions.found_outside(cues.approvals, text)
     excepted = _EXCEPTED.search(text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from policyctx.definitions.names import ROOT_FIELDS, SESSION_FIELDS, is_url
 from policyctx.errors import InputError, StoreError
@@ -20,7 +20,15 @@ from policyctx.store.backend import Backend, absolute_root, store_root
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, failing_as, reading_at
-from policyctx.store.journal import INDEX, JOURNAL, newest_entry, session_of, state_folders
+from policyctx.store.journal import (
+    INDEX,
+    JOURNAL,
+    StateFolder,
+    newest_entry,
+    newest_first,
+    session_of,
+    state_folders,
+)
 from policyctx.store.local.backend import LocalBackend
 
 SESSION_FIELD = "{session_id}"
@@ -129,6 +137,18 @@ def stores_in(
             known = sorted(folders)
             raise StoreError(_nothing_found(backend, session, known), path=str(place))
     return stores
+
+
+def newest_record(root: Path, session: str, kind: str) -> dict[str, Any] | None:
+    """Return the newest record of a kind of a session in a folder, None if there is none.
+
+    Of its journal only that is parsed. Raises `StoreError`.
+    """
+    state = StateFolder.of_session(session, "text")
+    with failing_as("read", root), reading_at(root) as backend:
+        records = newest_first(backend, state.path, "record")
+        found = (one for one in records if isinstance(one, dict) and one.get("record") == kind)
+        return next(found, None)
 
 
 def _newest_format(backend: Backend, folder: str) -> Format:

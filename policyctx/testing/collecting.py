@@ -159,7 +159,9 @@ def list_steps(config: pytest.Config, session: pytest.Session) -> None:
     session.perform_collect()
     # Nothing but the list is to be read here, by programs least of all.
     config.pluginmanager.unregister(name="terminalreporter")
-    listed = [*map(_listed, library()), *_own(config)]
+    words = config.getoption("policyctx_steps_with").lower().split()
+    every = [*map(_listed, library()), *_own(config)]
+    listed = [one for one in every if all(word in _text(one).lower() for word in words)]
     if config.getoption("policyctx_steps") == "json":
         text = json.dumps([asdict(step) for step in listed], ensure_ascii=False, indent=2)
     else:

@@ -42,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="list the steps that features may use, and exit",
     )
     group.addoption(
+        "--policyctx-steps-with",
+        default="",
+        metavar="WORDS",
+        help="list only the steps that have all of these words in them, or in what they mean",
+    )
+    group.addoption(
         "--policyctx-cov",
         action="append",
         nargs="?",

@@ -9,15 +9,14 @@ from policyctx.errors import visible
 from policyctx.replay.report.page import (
     asset,
     check_drawable,
+    drawing_library,
     inline_script,
     json_script,
-    plotting_library,
     visible_values,
 )
 
 _SCRIPTS = ("elements.js", "table.js", "chart.js")
 _STYLES = ("page.css", "screens.css")
-_DRAW = "drawCharts(document);"
 # Nothing is fetched from anywhere; the plotting library sets styles by itself.
 _HEAD = """<!doctype html>
 <html lang="en">
@@ -55,12 +54,12 @@ def page(report: Mapping[str, Any]) -> Iterator[str]:
     check_drawable()
     own = resources.files(__package__).joinpath("front.js").read_text(encoding="utf-8")
     source = '"use strict";\n' + "\n".join([*map(asset, _SCRIPTS), own])
-    scripts = [inline_script(one) for one in (source, plotting_library(), _DRAW)]
+    element, digest = inline_script(source)
+    library, digests = drawing_library()
     yield _HEAD.format(
-        security=escape(_SECURITY.format(scripts=" ".join(digest for _, digest in scripts))),
+        security=escape(_SECURITY.format(scripts=f"{digest} {digests}")),
         title=escape(visible(f"{report['incumbent']}: settings that were tried")),
         style="\n".join(map(asset, _STYLES)),
     )
     yield json_script("study", visible_values(report)) + "\n"
-    yield from (f"{script}\n" for script, _ in scripts)
-    yield "</body>\n</html>\n"
+    yield f"{element}\n{library}\n</body>\n</html>\n"

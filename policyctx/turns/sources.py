@@ -125,7 +125,7 @@ def are_alike(one: Message, other: Message | None, shapes: Shapes) -> bool:
         return False
     if is_plain(one) and is_plain(other):
         return bool(bare(one) == bare(other))
-    return _comparable(one, shapes) == _comparable(other, shapes)
+    return comparable(one, shapes) == comparable(other, shapes)
 
 
 def moved(
@@ -141,5 +141,6 @@ def without_markers(message: Message, shapes: Shapes) -> Message:
     return unmarked(shapes.shaped(message).message)
 
 
-def _comparable(message: Message, shapes: Shapes) -> object:
+def comparable(message: Message, shapes: Shapes) -> object:
+    """Return what is equal for two messages that are alike."""
     return bare(shapes.comparable(without_markers(message, shapes)))

@@ -185,3 +185,18 @@ def test_a_file_that_cannot_be_read_ends_with_1(tmp_path: Path) -> None:
     assert printed.returncode == 1
     assert "none.jsonl" in printed.stderr
     assert ORDER in printed.stdout
+
+
+def test_without_paths_the_sessions_of_the_agents_on_this_machine_are_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run = policyctx("audit")
+    assert run.returncode == 1
+    assert "no session was found in the folders of the agents" in run.stderr
+    folder = tmp_path / ".claude" / "projects" / "work"
+    folder.mkdir(parents=True)
+    claude(folder / "session.jsonl", "one")
+    run = policyctx("audit")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "no compaction with a call after it in 1 session\n"

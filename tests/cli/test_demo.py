@@ -32,7 +32,16 @@ def test_output_shows_each_call_the_saving_and_next_steps(output: str, folder: P
     assert any(" offloaded to " in line for line in lines)
     assert any(line.startswith("tokens sent in ") and "(−" in line for line in lines)
     run = folder / "run"
-    assert f"  policyctx plan {run / 'policy.yaml'} {run / 'session.json'}" in lines
+    assert lines[-3] == f"  cd {run}"
+
+
+def test_output_fits_eighty_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run = policyctx("demo", "--dir", folder / "80")
+    lines = run.stdout.replace(str(folder / "80"), "/usr/policyctx-demo-123456").splitlines()
+    assert max(map(len, lines)) <= 80
+    [head] = [line.split() for line in lines if line.split()[:1] == ["call"]]
+    assert head[-3:] == ["offloaded,", "and", "why"]
 
 
 def test_the_repair_is_real(output: str, folder: Path) -> None:
@@ -48,10 +57,11 @@ def test_the_repair_is_real(output: str, folder: Path) -> None:
     assert [text.strip().splitlines()[-1] for text in runs] == ["FAILED (failures=2)", "OK", "OK"]
 
 
-def test_the_commands_that_it_shows_work(output: str) -> None:
+def test_the_commands_that_it_shows_work(output: str, folder: Path) -> None:
     shown = [line.split()[1:] for line in output.splitlines() if line.startswith("  policyctx ")]
     assert len(shown) == 2
-    assert [policyctx(*arguments).returncode for arguments in shown] == [0, 0]
+    codes = [policyctx(*arguments, cwd=folder / "run").returncode for arguments in shown]
+    assert codes == [0, 0]
 
 
 def test_two_runs_differ_only_in_their_folders(folder: Path) -> None:

@@ -88,6 +88,27 @@ def test_the_steps_are_listed_with_those_of_the_conftest(folder: Path) -> None:
     assert listed[-1]["defined_in"].endswith("conftest.py:2")
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["idle"], "DURATION pass[es]"),
+        (["Failed", "result"], "PIECES"),
+        (["no-such-word"], None),
+    ],
+)
+def test_steps_are_found_by_words_of_their_text_meaning_or_example(
+    words: list[str], sentence: str | None, folder: Path
+) -> None:
+    run = policyctx("test", "--steps", "--json", *words, cwd=folder)
+    assert run.returncode == 0
+    found = json.loads(run.stdout)
+    assert len(found) < 20
+    assert (sentence in [one["sentence"] for one in found]) == bool(found)
+    for one in found:
+        text = f"{one['type']} {one['sentence']} {one['meaning']} {one['examples']}".lower()
+        assert all(word.lower() in text for word in words)
+
+
 def test_the_json_option_alone_is_a_usage_error(tmp_path: Path) -> None:
     run = policyctx("test", "--json", cwd=tmp_path)
     assert run.returncode == 2

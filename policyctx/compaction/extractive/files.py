@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.texts import one_line, words_of
-from policyctx.compaction.file_access import PathFields, path_in
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
+from policyctx.planning.superseded import PathFields, path_in
 
 # Of a result that says nothing about its success only the beginning and the end are looked at.
 _LOOKED_AT = 300
@@ -87,7 +87,9 @@ class Call(NamedTuple):
             if isinstance(command, list):
                 command = " ".join(part for part in command if isinstance(part, str))
             if isinstance(command, str) and (self.path is None or field != "command"):
-                return _IN_SHELL.sub("", command[:_LONGEST_COMMAND], count=1)
+                command = command[:_LONGEST_COMMAND]
+                # The expression is slow on a long command.
+                return _IN_SHELL.sub("", command, count=1) if "sh -" in command else command
         # A call that is a program may run commands.
         found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
         return (

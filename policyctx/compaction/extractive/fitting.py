@@ -19,6 +19,7 @@ from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
     NOTE,
+    SAID,
     Contents,
     Entry,
     Group,
@@ -74,14 +75,15 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
+    rated = [
+        _rated(one, group, position, len(contents.of(group)), cues)
+        for group in Group
+        for position, one in enumerate(contents.of(group))
+    ]
+    rated.sort(key=_by_place)
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    place = 0
-    for group in Group:
-        entries = contents.of(group)
-        for position, one in enumerate(entries):
-            rate, unit = _rated(one, group, position, len(entries), cues)
-            streams.setdefault((group, rate), []).append(unit._replace(place=place))
-            place += 1
+    for place, (rate, unit) in enumerate(rated):
+        streams.setdefault((unit.group, rate), []).append(unit._replace(place=place))
     order: list[tuple[float, int, Unit]] = []
     for (_, rate), units in streams.items():
         size = _ABOVE
@@ -93,7 +95,18 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     return tuple(_framed([unit for *_, unit in order]))
 
 
-_TITLE = f"{ENTRY}#"
+_GROUPS = [*Group]
+
+
+def _by_place(rated: tuple[float, Unit]) -> tuple[int, bool, int]:
+    """Return what the order of writing goes by: what user and agent said is in one order."""
+    group, message = rated[1].group, rated[1].message
+    if group in SAID:
+        return 0, message >= 0, abs(message)
+    return _GROUPS.index(group), False, 0
+
+
+_TITLE = re.compile(rf"{ENTRY}(?:\[agent[^]]*\] )?#")
 
 
 def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
@@ -107,10 +120,10 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
     for at, unit in enumerate(units):
         if at and (units[at - 1].group, units[at - 1].message) != (unit.group, unit.message):
             opened.clear()
-        is_title = unit.text.startswith(_TITLE)
+        is_title = _TITLE.match(unit.text)
         while opened and (
             units[opened[-1]].depth >= unit.depth
-            or (is_title and not units[opened[-1]].text.startswith(_TITLE))
+            or (is_title and not _TITLE.match(units[opened[-1]].text))
         ):
             opened.pop()
         if opened:
@@ -143,7 +156,9 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
     `position` is its place in its group of `count` entries.
     """
     of_user, weight = group is Group.USER, float(position)
-    unit = Unit(written(one), group, one.message, of_user, hard=False, weight=weight, place=0)
+    unit = Unit(
+        written(one, group), group, one.message, of_user, hard=False, weight=weight, place=0
+    )
     if isinstance(one, Quote):
         unit = unit._replace(depth=one.depth)
     if isinstance(one, FileState):
@@ -249,9 +264,9 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
             yield SummaryLine(heading)
         before: Unit | None = None
         for unit in sections[place]:
-            if before is None or unit.group is not before.group:
+            if before is None or unit.group.label != before.group.label:
                 before = None
-                yield SummaryLine(str(unit.group))
+                yield SummaryLine(unit.group.label)
             yield SummaryLine(_line(unit, before), unit)
             before = unit
     if said := str(left_out):

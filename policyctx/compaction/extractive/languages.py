@@ -20,8 +20,7 @@ class Language:
     Where letters are ASCII a cue is found as a whole word, elsewhere anywhere in the text. A cue
     with `^` begins a clause. `ask/tell me` is two cues, and `_` is a space in such a word. `leave …
     alone` is `leave` in a clause with `alone` behind it; `stop …ing` has one word behind it, and
-    `…s should` is the end of a word. `why …` is all from `why` on in a sentence, and `… yet` all
-    before it.
+    `…s should` is the end of a word. `why …` is a clause from `why` on, and `… yet` up to `yet`.
     """
 
     name: str
@@ -43,16 +42,12 @@ class Language:
     """Words that allow something where no negation is beside them."""
     lifts: tuple[str, ...] = ()
     """Phrases that end an order or a limit, such as `no longer`."""
-    conditions: tuple[str, ...] = ()
-    """Negations that hold for what is behind them alone, such as `without`."""
     reports: tuple[str, ...] = ()
     """Negations that tell what happened, such as `did not`."""
     approvals: tuple[str, ...] = ()
     """Words by which the user is to be asked."""
     bounds: tuple[str, ...] = ()
     """Words of an upper limit, such as `at most`."""
-    excesses: tuple[str, ...] = ()
-    """Words that say what is above a limit: with a negation they are a bound."""
     revisions: tuple[str, ...] = ()
     """Words beside a changed value: an order and a text are compared without them."""
     failures: tuple[str, ...] = ()
@@ -153,13 +148,11 @@ ENGLISH = Language(
         |optional"""
     ),
     lifts=_words(
-        """no longer forbidden|no longer prohibited|no longer|not needed|not required
-        |not necessary|no need|need not|needn't|don't need|does not need|doesn't need
-        |doesn't have to|don't have to|not forbidden|not prohibited|not off limits|no limit
-        |not limited|unlimited|optional|not mandatory|not a problem|no problem|no objection
-        |nothing against|lifted|dropped|not bother|doesn't matter|does not matter|not only"""
+        """no longer|no longer forbidden/prohibited|no need/limit/problem/objection|need not|needn't
+        |not forbidden/prohibited/off_limits/limited/mandatory/needed/required/necessary/a_problem
+        |not only/bother|don't/doesn't/does_not need|don't/doesn't have to|doesn't/does_not matter
+        |unlimited|optional|nothing against|lifted|dropped"""
     ),
-    conditions=_words("without|unless|except|until"),
     reports=_words(
         """did not|didn't|was not|wasn't|were not|weren't|has not|hasn't|have not|haven't|had not
         |never called|not yet|not found|no such|isn't|is not yet|could not|couldn't"""
@@ -172,10 +165,6 @@ ENGLISH = Language(
     bounds=_words(
         """at most|no more than|up to|maximum|max|limit|limited to|under|below|within|or less
         |or fewer|at the most|less than|fewer than"""
-    ),
-    excesses=_words(
-        """more than|longer than|larger than|bigger than|greater than|higher than|wider than|over
-        |above|exceed|exceeds|beyond|more|longer|larger|bigger"""
     ),
     revisions=_words(
         """now|actually|instead|rather|please|then|make it|make that|change|changed|update|updated
@@ -229,11 +218,9 @@ CHINESE = Language(
     ),
     permissions=_words("可以|允许|准许|能够|可|无妨"),
     lifts=_words("不再禁止|不再|无需|不必|不用|取消|解除|没有限制|不受限"),
-    conditions=_words("除非|除了|没有"),
     reports=_words("还没|没有|尚未|未能|不存在"),
     approvals=_words("同意|批准|确认|询问|征得|许可|先问"),
     bounds=_words("最多|上限|以内|不超过|至多|限制|之内"),
-    excesses=_words("超过|大于|多于|高于|超出"),
     revisions=_words(
         """现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
         |更正|修改|改动|更改|请|把|的|了|为|到|是|在|用|就|设"""
@@ -265,14 +252,12 @@ GERMAN = Language(
     ),
     permissions=_words("darf|dürfen|kann|können|erlaubt|in ordnung|möglich"),
     lifts=_words(
-        """nicht mehr verboten|nicht mehr nötig|nicht nötig|nicht mehr|muss nicht|müssen nicht
-        |nicht verboten|kein limit|keine grenze|brauchen nicht|braucht nicht"""
+        """nicht mehr|nicht mehr verboten/nötig|nicht nötig/verboten|kein limit|keine grenze
+        |muss/müssen/braucht/brauchen nicht"""
     ),
-    conditions=_words("ohne|außer"),
     reports=_words("noch nicht|wurde nicht|wurden nicht|habe nicht|hat nicht|nicht gefunden"),
     approvals=_words("zustimmung|erlaubnis|frag|frage|fragen|rückfrage|genehmigung|freigabe"),
     bounds=_words("höchstens|maximal|bis zu|unter|limit|maximum|obergrenze"),
-    excesses=_words("mehr als|länger als|größer als|über|überschreiten|überschreitet|mehr|länger"),
     revisions=_words(
         """bitte|der|die|das|den|dem|des|ein|eine|einen|einem|einer|an|auf|in|im|am|zu|zum|zur|von
         |vom|mit|für|und|oder|ist|sind|werden|wird|wurde|du|wir|ich|es|sie|alle|aller|auch|noch
@@ -306,10 +291,8 @@ FRENCH = Language(
     remarks=_words("on/elle/ça/je doit/dois|… pas_encore/pour_l'instant"),
     permissions=_words("peut|peuvent|autorisé|permis"),
     lifts=_words("n'est plus|plus nécessaire|pas nécessaire|pas besoin"),
-    conditions=_words("sans|sauf"),
     approvals=_words("accord|permission|demander|autorisation"),
     bounds=_words("au plus|au maximum|limite|moins de|jusqu'à"),
-    excesses=_words("plus de|dépasser|dépasse|supérieur"),
     revisions=_words(
         """le|la|les|un|une|des|de|du|à|au|aux|et|ou|est|sont|dans|pour|par|sur|il|elle|on|nous
         |vous|tu|que|qui|ce|cette|ces|veuillez"""
@@ -399,7 +382,7 @@ def _presence(cues: list[str]) -> Presence:
 
 _CJK = re.compile(r"[\u3400-\u9fff]")
 _BEGINNING = r"(?:^|(?<=[.!?:;,、，。：；(-] )|(?<=[，。：；！？])|(?<=please )|(?<=bitte ))"
-_CLAUSE, _SENTENCE = r"[^.!?;,()，。；！？]{0,80}?", r"[^.!?:;。：；！？]{0,200}"
+_CLAUSE = r"[^.!?:;,()，。：；！？]{0,200}"
 _WORD_START, _WORD_END = r"(?<![\w'-])", r"(?![\w-])"
 
 
@@ -410,9 +393,9 @@ def _pattern(cue: str) -> str:
     if not goes_on:
         return begins + lead
     if not second:
-        return lead + _SENTENCE
+        return lead + _CLAUSE
     if not first:
-        return rf"{_SENTENCE}{_WORD_START}{then}" if second[0] == " " else rf"[\w-]+{then}"
+        return rf"{_CLAUSE}{_WORD_START}{then}" if second[0] == " " else rf"[\w-]+{then}"
     between = {" ": _CLAUSE + _WORD_START, ",": _CLAUSE}.get(second[0], r" [\w-]+")
     return rf"{begins}{lead}(?={between}{then}{_WORD_END})"
 

@@ -42,13 +42,9 @@ _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
-# How words end that wait for an answer, or for what is under them; the characters of an answer that
-# is quoted with its question, and of the question.
-_LEFT_OPEN = (*_QUESTION_MARK, ":", "：")
-_SHORT_ANSWER, _SHORT_QUESTION = 42, 120
 # A summary that only its provider can read, and the line that stands for it.
 _COMPACTION = re.compile(r'"type": ?"(?:\w+_)?compaction(?:_summary)?"')
-_UNREADABLE = (
+UNREADABLE = (
     "[compaction that only its provider can read: of what stood before it only the user's words"
     " are here]"
 )
@@ -90,9 +86,10 @@ def quotes_in(
     spoken, working, turn = _spoken(history, reading, skipped)
     # An answer says all; of a turn that goes on the last messages say what is in hand.
     newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
-    newest = [one for one in newest if one in turn] or newest[-1:]
+    newest = [one for one in newest if one in turn]
+    # What the user interrupted is quoted as an answer.
+    working -= set() if newest else set(spoken[-1:])
     after = {message: len(newest) - i for i, message in enumerate(newest)}
-    asked = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
@@ -104,13 +101,8 @@ def quotes_in(
                 for one in islice(pieces_of(item.text, of_agent=True), _MOST_PIECES)
             ]
             yield from (one for one in told if not last or tells(one.text) or told == [one])
-            asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
             continue
-        for one in _not_agents(item, author, reading, position):
-            is_short = len(item.text) <= _SHORT_ANSWER and not (one.pasted or values_in(one.text))
-            if item.kind == "user_message" and is_short and asked.endswith(_QUESTION_MARK):
-                one = one._replace(text=with_question(one.text, asked))  # noqa: PLW2901
-            yield one
+        yield from _not_agents(item, author, reading, position)
 
 
 def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
@@ -154,7 +146,7 @@ def _spoken(
         elif item.kind == "tool_call":
             working |= turn
         elif item.kind == "user_message" and history.author_of(item) != "program":
-            is_typed = any(not one.pasted for one in pieces_of(item.text))
+            is_typed = any(not one.text.startswith("[<") for one in pieces_of(item.text))
             turn = set() if is_typed else turn
     return spoken, working, turn
 
@@ -171,7 +163,7 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):
-        yield Quote(_UNREADABLE, item.message, user=True, pasted=True)
+        yield Quote(UNREADABLE, item.message, user=True, pasted=True)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 
@@ -236,5 +228,5 @@ _FEW_WORDS = 2
 
 def tells(text: str) -> bool:
     """Whether a piece is more than a word or two without a value, or leads to what is under it."""
-    leads = text.startswith("#") or text.endswith(_LEFT_OPEN)
+    leads = text.startswith("#") or text.endswith((*_QUESTION_MARK, ":", "："))
     return leads or words_in(text) > _FEW_WORDS or bool(values_in(text))

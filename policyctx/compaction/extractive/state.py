@@ -118,8 +118,8 @@ _RUNS = re.compile(
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
 _SHOWS_TEXT = re.compile(
-    r"#|\S+ (?:--)?version|(?:awk|cat|cd|chmod|diff|echo|find|grep|head|jq|ls|mkdir|rg|sed|sleep"
-    r"|sort|source|tail|test(?= -)|wc|which)\b"
+    r"#|\S+ (?:--)?version|(?:awk|cat|cd|chmod|date|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir"
+    r"|pgrep|ps|pwd|rg|sed|sleep|sort|source|stat|tail|test(?= -)|wc|which)\b"
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
 _RESULT, _COMMIT = " => ", "git commit"
@@ -166,12 +166,15 @@ class _Step(NamedTuple):
         return _halves(self.one.text)[1].startswith(_STARTED)
 
     @property
+    def is_unquoted(self) -> bool:
+        """Whether no word of its result is quoted, though there were some."""
+        return _halves(self.one.text)[1].startswith(_UNQUOTED)
+
+    @property
     def has_changed(self) -> bool:
         """Whether it changed the work, as far as its result says."""
-        outcome = _halves(self.one.text)[1]
-        return not (
-            self.is_check or self.goes_on or _NOT_MADE.match(outcome) or outcome == _UNQUOTED
-        )
+        is_made = not (self.is_unquoted or _NOT_MADE.match(_halves(self.one.text)[1]))
+        return is_made and not (self.is_check or self.goes_on)
 
     @property
     def stays(self) -> bool:
@@ -208,10 +211,13 @@ def steps_of(
             first = steps[late[0]]
             steps[late[0] : late[0] + 1] = [first._replace(is_late=False)] * first.stays
         if (at := _asked_for(call, steps)) is not None:
-            if call.result is None or _outcome(call, "") in {_STARTED, _NO_OUTPUT, _UNQUOTED}:
+            outcome = _outcome(call, "")
+            # That the tool itself failed says nothing of the command.
+            is_its_own = (call.result or "").startswith(f"{call.tool} failed")
+            if is_its_own or outcome in {_STARTED, _NO_OUTPUT, _UNQUOTED, _UNRECORDED}:
                 continue
             command = _halves(steps.pop(at).one.text)[0]
-            if not (is_late or _keys_of(command)):
+            if not (is_late or _keys_of(command) or outcome.startswith(_STARTED)):
                 continue
         else:
             command = _command_of(call)
@@ -235,7 +241,7 @@ def steps_of(
     ]
     since = [step.one for step in steps if step.is_late][-_MOST_LATE:]
     steps = [step for step in steps if not step.is_late]
-    checks = [step for step in steps if step.is_check]
+    checks = [step for step in steps if step.is_check and not step.is_unquoted]
     changes = [step for step in steps if step.has_changed]
     # What failed is of use while nothing was done after it.
     left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:], *([] if since else steps[-1:]))
@@ -286,8 +292,12 @@ def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     if call.command is not None:
         return None
     named = set(re.findall(r"[\w-]+", call.text[:_LOOKED_AT]))
-    ids = ((i, _ID_SAID.search(step.one.text)) for i, step in enumerate(steps))
-    return next((i for i, found in ids if found is not None and found[1] in named), None)
+    return next((i for i, step in enumerate(steps) if _id_said(step.one.text) in named), None)
+
+
+def _id_said(text: str) -> str | None:
+    found = _ID_SAID.search(text)
+    return None if found is None else found[1]
 
 
 def _command_of(call: Call) -> str:
@@ -330,7 +340,9 @@ def _does_more(command: str) -> bool:
 def _goes_on(call: Call) -> bool:
     """Whether a call goes on in the background, under an id that it names."""
     start = "" if call.path else (call.result or "")[:_LONGEST_WORDS]
-    return bool(_RUNS_ON.search(start) and _ID_SAID.search(start))
+    ids = _ID_SAID.findall(start)
+    # A poll has the id in its input.
+    return bool(_RUNS_ON.search(start) and ids) and not any(one in call.text for one in ids)
 
 
 def _named(call: Call) -> str:
@@ -370,7 +382,8 @@ _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)
 # A line that counts what was checked or says that all is well; one that names a commit, branch or
 # request.
 _COUNTS = re.compile(
-    r"\b\d+ (?:\w+ )?(?:passed|passing|(?:tests?|files?)(?![/\w.]| changed))\b"
+    r"\b\d+ (?:\w+ ){0,2}(?:passed|passing|(?:tests?|files?)(?![/\w.]| changed)"
+    r"|suggestions?|warnings?|issues?|problems?)\b"
     r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
 )
 _NAMES = re.compile(

@@ -1,5 +1,5 @@
 // The answer, first on the page: what the policy is worth, where it loses, what it missed, and what
-// to change. Each figure says whether it was measured or estimated.
+// to change. The sentence says that the figures are estimated.
 
 // With the sign of `part`, so that it reads as the dollars do.
 function signedShare(part, of) {
@@ -69,13 +69,11 @@ function answerCards(report) {
       "Net cost",
       signedDollars(net.dollars),
       `${signedShare(net.dollars, paid)} of ${dollars(paid)}`,
-      ESTIMATED,
     ]);
     cards.push([
       "Sessions that got dearer",
       `${whole(total.dearer)} of ${whole(total.priced)}`,
       `in ${whole(total.idle)} the policy never acted`,
-      ESTIMATED,
     ]);
   } else {
     const { without, with: edited } = total;
@@ -83,13 +81,11 @@ function answerCards(report) {
       "Tokens sent",
       `${short(without.tokens)} → ${short(edited.tokens)}`,
       change(without.tokens, edited.tokens),
-      ESTIMATED,
     ]);
     cards.push([
       "Largest context",
       `${short(without.largest)} → ${short(edited.largest)}`,
       change(without.largest, edited.largest),
-      ESTIMATED,
     ]);
   }
   const reread = net.dollars === null ? "" : `, ${dollars(paidFor(net.lines.re_reads))}`;
@@ -97,12 +93,11 @@ function answerCards(report) {
     "Removed items needed again",
     `${whole(total.regretted)} of ${whole(total.removed)}`,
     `${short(total.regretted_tokens)} tokens to read again${reread}`,
-    ESTIMATED,
   ]);
   for (const [name, one] of Object.entries(baselines)) {
     if (one.net.dollars === null) continue;
     const note = `the policy's summaries alone; dearer in ${whole(one.dearer)}`;
-    cards.push([`For comparison: ${name}`, signedDollars(one.net.dollars), note, ESTIMATED]);
+    cards.push([`For comparison: ${name}`, signedDollars(one.net.dollars), note]);
   }
   return figureList(cards);
 }
@@ -222,9 +217,21 @@ function showAnswer(report) {
     .getElementById("answer")
     .append(
       answerCards(report),
-      element("div", { class: "answers" }, dearerList(report), missedList(report)),
+      firstChart(report),
+      report.answer.dearer.length
+        ? element("div", { class: "answers" }, dearerList(report), missedList(report))
+        : missedList(report),
       adviceList(report),
     );
+}
+
+// The session in which the policy removed most, call by call.
+function firstChart(report) {
+  const most = report.sessions.reduce((a, b) => (b.removed_tokens > a.removed_tokens ? b : a));
+  const calls = rowsOf(`calls-${most.number}`);
+  const of = report.sessions.length === 1 ? [] : [": ", element("bdi", {}, most.title)];
+  const heading = element("span", {}, "Context over turns", ...of);
+  return section(heading, calls.length ? contextChart(calls) : "No model was called.");
 }
 
 // Last on the page: how each figure is known, and what is not in the report.

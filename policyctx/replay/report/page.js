@@ -92,10 +92,12 @@ function sessionSections(report, session) {
         arrows(),
         told(session),
       ),
-      section(
-        "Context over turns",
-        calls.length ? contextChart(calls) : "No model was called.",
-      ),
+      report.sessions.length === 1 // its chart is the first on the page
+        ? ""
+        : section(
+            "Context over turns",
+            calls.length ? contextChart(calls) : "No model was called.",
+          ),
       auditSection([session]),
       ...sharedSections(session, decisions, context),
       section("Messages", messages.element),
@@ -164,10 +166,9 @@ function netCard({ net, regretted, regretted_tokens: tokens }) {
           "Net cost",
           signedDollars(net.dollars),
           `${signedShare(net.dollars, paid)} of ${dollars(paid)}`,
-          ESTIMATED,
         ];
   const again = `${short(tokens)} tokens to read again`;
-  return [cost, ["Needed again", counted(regretted, "item"), again, ESTIMATED]];
+  return [cost, ["Needed again", counted(regretted, "item"), again]];
 }
 
 function arrows() {

@@ -6,6 +6,7 @@ items.
 """
 
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -349,8 +350,6 @@ _SCRIPTS = (
     "messages.js",
     "page.js",
 )
-# The library is large, so it comes last: figures and tables are there before there are charts.
-_DRAW = "drawCharts(document);"
 _STYLES = ("page.css", "screens.css")
 # Nothing is fetched from anywhere. The plotting library sets styles by itself.
 _SECURITY = (
@@ -368,9 +367,10 @@ def page(
     Raises `MissingExtraError` without the plotting library.
     """
     check_drawable()
-    scripts = [inline_script(source) for source in (_script(), plotting_library(), _DRAW)]
+    element, digest = inline_script(_script())
+    library, digests = drawing_library()
     yield Template(asset("page.html")).substitute(
-        security=escape(_SECURITY.format(scripts=" ".join(digest for _, digest in scripts))),
+        security=escape(_SECURITY.format(scripts=f"{digest} {digests}")),
         title=escape(visible(f"{policy}: a replay")),
         style="\n".join(map(asset, _STYLES)),
     )
@@ -379,8 +379,7 @@ def page(
         yield _values(f"calls-{number}", packed(calls(session)))
         yield _values(f"decisions-{number}", packed(decisions(session)))
         yield _values(f"said-{number}", packed(said(session)))
-    yield from (f"{script}\n" for script, _ in scripts)
-    yield "</body>\n</html>\n"
+    yield f"{element}\n{library}\n</body>\n</html>\n"
 
 
 def _values(element_id: str, value: Values) -> str:
@@ -403,7 +402,21 @@ def asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def plotting_library() -> str:
+@cache
+def drawing_library() -> tuple[str, str]:
+    """Return elements that load the library and draw the charts, and the hashes of their scripts.
+
+    The library is large, so it comes last and is compressed: figures and tables are there before
+    there are charts.
+    """
+    library, loader = inline_script(_plotting_library()), inline_script(asset("loading.js"))
+    source = library[0].removeprefix("<script>").removesuffix("</script>")
+    packed = base64.b64encode(gzip.compress(source.encode(), mtime=0)).decode()
+    element = f'<script type="text/plain" id="library">{packed}</script>'
+    return f"{element}\n{loader[0]}", f"{library[1]} {loader[1]}"
+
+
+def _plotting_library() -> str:
     """Return the source of the library that draws charts."""
     from plotly.offline import (  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - slow
         get_plotlyjs,

@@ -297,6 +297,18 @@ def test_a_check_stands_also_when_its_output_says_nothing(
     ]
 
 
+def test_what_a_check_found_is_quoted_beside_what_it_looked_at() -> None:
+    lines = ["Analysis took 0.4 s (69 checks on 114 files)", "9 mods, found 5 design suggestions."]
+    [line] = steps(summary_of(GO, *ran("mix credo --strict", "\n".join(lines))))
+    assert line == f"- mix credo --strict => {' / '.join(lines)}"
+
+
+def test_a_check_of_which_no_word_is_quoted_leaves_when_something_was_done_after_it() -> None:
+    silent = ran("ruff check; git log", "one\ntwo\nthree")
+    pulled = ran("git pull --ff-only", "1a2b3c4 Mend it", "c2")
+    assert steps(summary_of(GO, *silent, *pulled)) == ["- git pull --ff-only => 1a2b3c4 Mend it"]
+
+
 def test_a_long_command_that_ends_in_a_kill_has_no_exit_code() -> None:
     command = f"npm run build; node -e 'a(); {'b(); ' * 60}'; pkill -f serve 2>/dev/null"
     found = steps(summary_of(GO, *ran(command, "Build of 4 files\nexit code 1")))
