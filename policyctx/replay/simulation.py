@@ -441,7 +441,10 @@ class _Simulation:
             return [first]
         error = f"prompt is too long: {tokens} tokens > {window} maximum"
         again = self._session.on_overflow(context, error, request=request)
-        return [first] if again is None else [first, again]
+        if again is None:
+            return [first]
+        # That each of them was too long is counted by the step.
+        return [replace(first, warnings=()), replace(again, warnings=again.warnings[1:])]
 
     def end(self, after: Sequence[Message]) -> None:
         """Take what came behind the last call."""
