@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from policyctx.definitions.items import Item, Medium, written_by
     from policyctx.errors import (
         AmbiguousSessionError,
+        BrokenMessagesError,
         CorruptContentError,
         InvalidResultError,
         MessagesError,
@@ -65,6 +66,7 @@ _HOMES = {
     "AmbiguousSessionError": "policyctx.errors",
     "AsyncFileWriter": "policyctx.store.content",
     "BeforeCompaction": "policyctx.turns.effects",
+    "BrokenMessagesError": "policyctx.errors",
     "CompactOptions": "policyctx.recipes",
     "CompactResult": "policyctx.recipes",
     "CompactStats": "policyctx.compaction.assembly",
@@ -125,6 +127,7 @@ __all__ = [
     "AmbiguousSessionError",
     "AsyncFileWriter",
     "BeforeCompaction",
+    "BrokenMessagesError",
     "CompactOptions",
     "CompactResult",
     "CompactStats",

@@ -5,6 +5,7 @@ PolicyctxError
 │   └── UnknownPolicyError         no preset and no file has this name
 ├── InputError                     a call was given a value that it cannot use
 │   ├── MessagesError              the value is not a message list
+│   │   ├── BrokenMessagesError    a provider would refuse the list, and `on_broken` is `refuse`
 │   │   └── ShapeError             a shape that was given to the session breaks its contract
 │   ├── UnknownOptionError         the function has no option of this name (also a TypeError)
 │   ├── UnknownTokenizerError      no tokenizer has this name
@@ -149,6 +150,17 @@ class MessagesError(InputError):
     def __init__(self, text: str, *, index: int | None = None) -> None:
         self.index = index
         super().__init__(text)
+
+
+class BrokenMessagesError(MessagesError):
+    """A provider would refuse the list as it was given, and the policy has `on_broken: refuse`.
+
+    `problems` has a sentence for each reason.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(f"a provider would refuse the messages: {'; '.join(problems)}")
 
 
 class ShapeError(MessagesError):

@@ -30,7 +30,7 @@ from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, count
 from policyctx.tokens.usage import Correction, usage_of
 from policyctx.turns.calls import Calls
 from policyctx.turns.driving import Driver, finished, in_async, stepwise, verb
-from policyctx.turns.effects import BeforeCompaction, SessionStore, Turn
+from policyctx.turns.effects import BeforeCompaction, SessionStore, Turn, given_turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.memory import Memory, Totals
 from policyctx.turns.recorder import Recorder
@@ -324,6 +324,65 @@ class Session:
     It stops before each part that may block, such as a write to the disk. A server takes the first
     step in its event loop, and those that are left, if there are any, in a thread.
     """
+
+    @verb
+    def on_overflow(
+        self,
+        messages: Sequence[Message],
+        error: object,
+        *,
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
+    ) -> Turn[Result | None]:
+        """Edit a list again after the provider has refused it as too long.
+
+        `error` is what the SDK raised, or the body of the response; the other arguments are those
+        of the `apply` before. The steps with `on: overflow` run. Send the result once, and let a
+        second error pass. Returns None if the policy has no such step, if the error is another
+        one, and if the steps took nothing. The size that was refused is the window of the called
+        model from then on, in this `Session` object.
+        """
+        return self._again(messages, error, self._request(system, tools, request))
+
+    def _again(
+        self, messages: Sequence[Message], error: object, request: Request
+    ) -> Turn[Result | None]:
+        result = yield from self._calls.on_overflow(messages, error, request)
+        if result is None or self._recorder is None:
+            return result
+        sent = replace(request, model=request.model or self.policy.model.name)
+        return (yield from self._recorder.turn(given_turn(result), sent, changed=False))
+
+    on_overflow_async = in_async(on_overflow)
+    """Edit a list again as `on_overflow` does, without blocking the event loop."""
+
+    @verb
+    def compact(
+        self,
+        messages: Sequence[Message],
+        *,
+        instructions: str = "",
+        system: object = None,
+        tools: object = None,
+        request: Request | None = None,
+    ) -> Turn[Result]:
+        """Replace the history by a summary now, as the `compact` step of the policy would.
+
+        Its gates and `min_new` do not count, and no other step runs. A policy without such a step
+        has the settings of its `compaction`. `instructions` are one more rule in the prompt of a
+        model, such as "Keep the names of all tables."; a summary that no model makes cannot follow
+        them, and a warning says so. The other arguments are those of `apply`. `Result.compaction`
+        is None if no summary was made, and `warnings` says why. The next `apply` replaces the same
+        history in a list that the caller kept, so the summary is made once.
+        """
+        made = self._calls.compact(
+            messages, self._request(system, tools, request), instructions=instructions
+        )
+        return self._calls.reporting.turn("compact", made)
+
+    compact_async = in_async(compact)
+    """Replace the history as `compact` does, without blocking the event loop."""
 
     @verb
     def on_tool_result(

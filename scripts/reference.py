@@ -109,8 +109,9 @@ A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}`
 store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
 which the session was made; absolute for a file outside of it), `{how_to_read}`, `{item_id}`,
 `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}`, `{tokens}`, `{chars}`, `{lines}`,
-`{sha256}`, `{head}`, `{gap}`, `{tail}`, `{omitted_lines}`, `{omitted_chars}`, `{source_path}`,
-`{source_first_line}`, `{source_last_line}`. `{{` and `}}` are literal. Nothing else is evaluated.
+`{sha256}`, `{head}`, `{outline}`, `{gap}`, `{tail}`, `{omitted_lines}`, `{omitted_chars}`,
+`{source_path}`, `{source_first_line}`, `{source_last_line}`. `{{` and `}}` are literal. Nothing
+else is evaluated.
 
 """
     f"""\
@@ -135,8 +136,14 @@ to the wording.
 head without a tail. Where none do, it is the newline that the lines of the head are without, so
 that `{head}{gap}{tail}` is the whole text.
 
+`{outline}` shows at most `outline: {tokens: N}` of what tells most, with the kind and size of the
+text in its first line. Each row begins with its line in the text, within a long line with
+`LINE:CHARACTER`, to read on from with `read_offloaded`. The same text has the same outline, and no
+model is asked. The file holds the text itself.
+
 In the input of a call a placeholder stands for a string, so these fields tell of that string:
-`{head}`, `{tail}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`.
+`{head}`, `{tail}`, `{outline}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`,
+`{omitted_chars}`.
 `{sha256}` is that of the whole input, as the file holds it.
 
 `{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the

@@ -8,7 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import mcp.types
 import pytest
+from anthropic import beta_tool
+from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +107,31 @@ def test_the_list_up_to_the_old_anchor_is_what_was_sent_before(tmp_path: Path) -
         before = sent
         [place] = [each.place for each in result.breakpoints if "anchor" in each.why]
         anchor = result.plan.items[place].message
+
+
+@beta_tool
+def read_offloaded(path: str) -> str:
+    """Return the text of a file."""
+    return path
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        mcp.types.Tool(name="read_offloaded", input_schema={"type": "object"}),
+        types.FunctionDeclaration(name="read_offloaded"),
+        types.Tool(function_declarations=[types.FunctionDeclaration(name="read_offloaded")]),
+        read_offloaded,
+    ],
+    ids=["MCP", "Google's declaration", "Google's tool", "Anthropic's function"],
+)
+def test_the_objects_of_tools_are_read_and_have_no_marker(tool: object, tmp_path: Path) -> None:
+    """A loop passes on what an MCP server lists, or its tools as its SDK runs them."""
+    tools = [tool]
+    result = session(tmp_path).apply(session_of(*[LARGE] * 5), tools=tools)
+    assert result.tools is tools
+    assert places(result.messages)
+    assert "Use read_offloaded tool" in str(result.messages)
 
 
 def test_without_auto_everything_is_as_the_caller_gave_it(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_the_drawing_of_the_error_tree_shows_each_class_below_its_base() -> None
         (
             errors.InputError,
             {
+                "BrokenMessagesError",
                 "MessagesError",
                 "ShapeError",
                 "SettingsError",

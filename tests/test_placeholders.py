@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,42 @@ def test_without_a_reported_source_a_placeholder_names_the_saved_file(tmp_path: 
     [content] = result.messages[1]["content"]
     saved = tmp_path / "tool_result/Bash/c0.md"
     assert content["content"] == f"[{saved}: 1-100 | ./tool_result/Bash/c0.md]"
+
+
+OUTLINED = '{text: "{outline}\\nWhole: {path}", outline: {tokens: 60}}'
+BUILD = "\n".join([*(f"compiling part {i}" for i in range(90)), "error: no disk", "1 error"])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_outline_stays_the_same_in_later_turns_and_restarted_sessions(
+    tmp_path: Path, again: bool
+) -> None:
+    result = applied(OUTLINED, BUILD, tmp_path)
+    shown = placeholder_in(result)
+    assert shown.split("\n")[-3:-1] == ["91 error: no disk", "92 1 error"]
+    path = tmp_path / "tool_result/Bash/c0.md"
+    assert shown.endswith(f"\nWhole: {path}")
+    assert path.read_text(encoding="utf-8") == BUILD
+    changed = '{text: "{outline}\\nWhole: {path}", outline: {tokens: 20}}' if again else OUTLINED
+    assert placeholder_in(applied(changed, BUILD, tmp_path)) == shown
+
+
+@pytest.mark.parametrize("shape", ["chat", "responses"])
+def test_an_outline_stands_in_the_messages_of_other_apis(tmp_path: Path, shape: str) -> None:
+    call: list[dict[str, object]]
+    if shape == "chat":
+        asked = {"id": "a", "type": "function", "function": {"name": "Bash", "arguments": "{}"}}
+        call = [{"role": "assistant", "tool_calls": [asked]}]
+        call += [{"role": "tool", "tool_call_id": "a", "content": BUILD}]
+    else:
+        call = [{"type": "function_call", "call_id": "a", "name": "Bash", "arguments": "{}"}]
+        call += [{"type": "function_call_output", "call_id": "a", "output": BUILD}]
+    under = policy(
+        f"placeholder: {OUTLINED}\nitems: {{tool_result: {{offload: true}}}}\n"
+        "steps: [{name: s, do: offload}]\n"
+    )
+    messages = [{"role": "user", "content": "go"}, *call]
+    result = Session(under, root=tmp_path).apply(messages)
+    assert "91 error: no disk" in str(result.messages[-1])
+    asked_later = asyncio.run(Session(under, root=tmp_path / "b").apply_async(messages))
+    assert "91 error: no disk" in str(asked_later.messages[-1])

@@ -93,6 +93,8 @@ EDITS = {
     "offloaded results": "{name: edit, do: offload, select: {types: [tool_result]}}",
     "dropped questions": "{name: edit, do: drop, select: {types: [user_message]}}",
     "dropped results": "{name: edit, do: drop, select: {types: [tool_result], keep_recent: 1}}",
+    "cleared replies": "{name: edit, do: clear, placeholder: '[gone]', must_shrink: false,"
+    " select: {types: [assistant_message], keep_recent: 1}}",
 }
 
 
@@ -101,10 +103,14 @@ EDITS = {
 def test_every_compaction_of_an_edited_list_applies_again_after_a_restart(
     edit: str, shape: str, tmp_path: Path
 ) -> None:
-    """The caller sends its own list, or once more the list that it was handed the turn before."""
+    """The caller sends its own list, or once more the list that it was handed the turn before.
+
+    Placeholders of messages are alike; a summary replaced the first of them.
+    """
     compiled = policy(f"""\
         items:
           tool_result: {{offload: true}}
+          assistant_message: {{offload: true}}
           user_message: {{offload: true, keep_recent: 1}}
         min_chars: 0
         store: {{sync: never}}
@@ -373,6 +379,32 @@ def test_what_a_shorter_list_brings_back_stays_dropped_in_the_whole_one(
     assert left_of(live, full[2:], shape) == cut
 
 
+@in_all_shapes
+@pytest.mark.parametrize("form", ["own", "returned"])
+def test_the_replies_of_a_list_that_ends_early_stay_dropped(
+    form: str, shape: str, tmp_path: Path
+) -> None:
+    """The caller goes back to a reply, of which the model made several in a row.
+
+    Behind the returned list, each of them followed the question when it was dropped.
+    """
+    compiled = policy("""\
+        items: {assistant_message: {offload: true}}
+        min_chars: 0
+        store: {sync: never}
+        steps: [{name: old, do: drop, select: {types: [assistant_message], unit: group}}]
+        """)
+    live = opened(compiled, tmp_path, shape)
+    full = back = [ROUNDS[shape](0)[0]]
+    for text in "abcd":
+        full = [*full, reply(shape, text)]
+        given = full if form == "own" else [*back, full[-1]]
+        assert list(live.apply(given).messages) == full[:1]
+    live.apply(full)
+    for end in range(1, len(full)):
+        assert left_before_decisions(live, full[:end], shape) == full[:1]
+
+
 def items_until(last: Message) -> list[Message]:
     """Two rounds of the Responses API, and a message behind them."""
     return [*responses(0), *responses(1), last]
@@ -607,11 +639,14 @@ DROPPING = {
 
 @in_all_shapes
 @pytest.mark.parametrize("late", ["text", "image", "beside another"])
+@pytest.mark.parametrize("form", ["own", "returned"])
 @pytest.mark.parametrize("step", DROPPING)
-def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user_in_the_returned_list(
-    step: str, late: str, shape: str, tmp_path: Path
+def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user(
+    step: str, form: str, late: str, shape: str, tmp_path: Path
 ) -> None:
-    """No compaction came: the result would stand alone in the list, and a provider rejects it."""
+    """No compaction came. In the returned list the result would stand alone, which a provider
+    rejects; in the caller's own list the call and its first result would be back.
+    """
     if late == "beside another" and shape in {"chat", "responses"}:
         return  # a message holds one result there
     compiled = policy(
@@ -626,11 +661,12 @@ def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user_in_the_returne
     if late == "beside another":
         asked, other = ROUNDS[shape](3)[1:]
         more = [asked, both(other, found)]
-    given = [*before, *more]
+    given = [*(full if form == "own" else before), *more]
     for said in (None, reply(shape, "so"), ROUNDS[shape](4)[0]):
         given += [said] if said else []
         result = live.apply(list(given))
         assert not result.warnings
+        assert "line 0" not in str(result.messages)
         assert HOSTS.get(shape) or not [*wrong_sources(given, result)]
         assert list(result.messages)[: len(before)] == before or result.plan.new
         before = list(result.messages)

@@ -80,6 +80,43 @@ Feature: What a placeholder shows of the text that it stands for
       | "one\ntwo\nthree\nfour"   | "  1\|one\n[2 lines left out]\n  4\|four" |
       | "one more\nthe last"      | "  1\|one ~\n  2\|the ~"                  |
 
+  Scenario: An outline shows what tells most of a long output, with its lines
+    Given the policy
+      """
+      items: {tool_result: {offload: true}}
+      placeholder: {text: "{outline}\nWhole: {store_path}", outline: {tokens: 55}}
+      steps: [{name: offload, do: offload}]
+      """
+    And a result "a" that reads
+      """
+      run 1 of 4
+      compiling part 11
+      compiling part 12
+      compiling part 13
+      compiling part 14
+      compiling part 15
+      compiling part 16
+      compiling part 17
+      compiling part 18
+      compiling part 19
+      error: no such file: lib/parse.c
+      compiling part 20
+      compiling part 21
+      compiling part 22
+      compiling part 23
+      1 error
+      """
+    When the policy is applied
+    Then the result "a" reads as follows
+      """
+      [outline: output, 16 lines; rows begin with their line]
+      1 run 1 of 4
+      2 compiling part 11 (×13, to line 15)
+      11 error: no such file: lib/parse.c
+      16 1 error
+      Whole: tool_result/a.md
+      """
+
   Scenario: The path of a file may stand without its dot
     Given the policy
       """

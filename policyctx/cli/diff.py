@@ -22,7 +22,6 @@ from policyctx.replay.summing import Figures, figures_of, total
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _LARGEST = 10
 # What the table takes beside the names of the policies, and the least that is left to each name.
@@ -115,7 +114,7 @@ def _show(
         )
         out.print(f"no $: other sessions have prices under each policy, {priced}")
     made = _table(named, rows)
-    if output.table_width(made) > out.width:
+    if made.width > out.width:
         most = max((out.width - _NUMBERS) // 2, _LABEL)
         made = _table([output.shortened(name, most) for name in named], rows)
     out.print(made)
@@ -138,7 +137,7 @@ def _verdict(named: Sequence[str], figures: Sequence[Figures], found: Sequence[D
     return f"{second} would have sent {than}"
 
 
-def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> output.Grid:
     numeric = {"without", *labels, "change"}
     return output.table(("", "without", *labels, "change"), rows, numeric=numeric)
 

@@ -35,7 +35,6 @@ from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 _COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
 # Below this width, the table has fewer columns.
@@ -92,7 +91,7 @@ def plan(
         output.print_wrapped(out, line, _INDENT)
 
 
-def _decisions(planned: Plan, width: int) -> Table:
+def _decisions(planned: Plan, width: int) -> output.Grid:
     columns = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     rows = (_row(decision, planned.facts, width) for decision in planned.decisions)
     numeric = {"message", "tokens", "after"}
@@ -395,7 +394,7 @@ def _without_copy(planned: Plan, position: int) -> str:
     return ""
 
 
-def _verdicts(planned: Plan, position: int) -> Table:
+def _verdicts(planned: Plan, position: int) -> output.Grid:
     policy = planned.conversation.policy
     rows = (
         (

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -13,7 +13,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -81,6 +82,94 @@ def _columns() -> int | None:
     return min(max(int(wanted), _FEW_COLUMNS), _MANY_COLUMNS)
 
 
+class Grid:
+    """A table that is written line by line where it fits; else the library wraps it.
+
+    The library takes a millisecond for each row, which a store with thousands of contents has.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        numeric: set[str],
+        whole: set[str],
+        has_head: bool,
+    ) -> None:
+        self._head = [columns] if has_head else []
+        self._columns, self._rows, self._numeric, self._whole = columns, rows, numeric, whole
+        self._is_ruled = sys.stdout.isatty()
+        by_column = zip(columns if has_head else [""] * len(columns), *rows, strict=True)
+        self._widths = [max(map(cell_len, cells)) for cells in by_column]
+        self._gaps = 3 * len(columns) - 1 if self._is_ruled else 2 * (len(columns) - 1)
+        self.width = sum(self._widths) + self._gaps
+        """The columns that the table takes where nothing of it is wrapped."""
+
+    def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
+        unwrapped, width = self._unwrapped()
+        has_breaks = any("\n" in cell or "\t" in cell for row in self._rows for cell in row)
+        if has_breaks or options.ascii_only or self.width > max(options.max_width, width or 0):
+            yield self.wrapped(unwrapped, width)
+        else:
+            yield from self._lines(out)
+
+    def _lines(self, out: Console) -> Iterator[Segment]:
+        edge, gap = (" ", "   ") if self._is_ruled else ("", "  ")
+        flush_right = [name in self._numeric for name in self._columns]
+
+        def line(cells: Sequence[str]) -> str:
+            parts = []
+            for cell, width, is_right in zip(cells, self._widths, flush_right, strict=True):
+                space = " " * (width - cell_len(cell))
+                parts.append(space + cell if is_right else cell + space)
+            return f"{edge}{gap.join(parts)}{edge}\n"
+
+        rule = SIMPLE_HEAD.head_row_horizontal * (self.width - 2)
+        around = (Segment("\n"),) if self._is_ruled else ()
+        yield from around
+        for head in self._head:
+            yield Segment(line(head), out.get_style("table.header"))
+            yield from (Segment(f" {rule}\n"),) if self._is_ruled else ()
+        yield from (Segment(line(row)) for row in self._rows)
+        yield from around
+
+    def wrapped(self, unwrapped: set[str], width: int | None) -> Table:
+        """Return the table as the library lays it out, which wraps what does not fit."""
+        box = SIMPLE_HEAD if self._is_ruled else None
+        made = Table(box=box, pad_edge=False, width=width, show_header=bool(self._head))
+        for column in self._columns:
+            made.add_column(
+                column,
+                justify="right" if column in self._numeric else "left",
+                no_wrap=column in unwrapped,
+                overflow="fold",
+            )
+        for row in self._rows:
+            made.add_row(*map(Text, row))
+        return made
+
+    def _unwrapped(self) -> tuple[set[str], int | None]:
+        """Return the columns that are not wrapped, and the width if it is not the console's.
+
+        Where the columns in `whole` do not fit, a pipe gets longer lines. Elsewhere the widest of
+        them are wrapped.
+        """
+        out, kept = console(), set(self._whole)
+        while kept:
+            needed = [
+                width if name in self._numeric | kept else min(width, _WRAPPED_WIDTH)
+                for name, width in zip(self._columns, self._widths, strict=True)
+            ]
+            if (least := sum(needed) + self._gaps) <= out.width:
+                break
+            if out.soft_wrap:
+                return self._numeric | kept, least
+            widths = zip(needed, self._columns, strict=True)
+            kept.remove(max((n, c) for n, c in widths if c in kept)[1])
+        return self._numeric | kept, None
+
+
 def table(
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
@@ -88,7 +177,7 @@ def table(
     numeric: set[str],
     whole: set[str] | None = None,
     has_head: bool = True,
-) -> Table:
+) -> Grid:
     """Return a table whose `numeric` columns are set flush right; lines only on a terminal.
 
     Numbers are never wrapped. The columns in `whole` are wrapped only where they do not fit, and
@@ -96,55 +185,7 @@ def table(
     possible.
     """
     cells = [tuple(map(_cell, row)) for row in rows]
-    is_ruled = sys.stdout.isatty()
-    unwrapped, width = _unwrapped(columns, cells, numeric, whole or set(), is_ruled=is_ruled)
-    box = SIMPLE_HEAD if is_ruled else None
-    made = Table(box=box, pad_edge=False, width=width, show_header=has_head)
-    for column in columns:
-        made.add_column(
-            column,
-            justify="right" if column in numeric else "left",
-            no_wrap=column in unwrapped,
-            overflow="fold",
-        )
-    for row in cells:
-        made.add_row(*row)
-    return made
-
-
-def _unwrapped(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Text]],
-    numeric: set[str],
-    whole: set[str],
-    *,
-    is_ruled: bool,
-) -> tuple[set[str], int | None]:
-    """Return the columns that are not wrapped, and the table's width if it is not the console's.
-
-    Where the columns in `whole` do not fit, a pipe gets longer lines. Elsewhere the widest of them
-    are wrapped.
-    """
-    widths = [max(map(cell_len, (c, *(r[i].plain for r in rows)))) for i, c in enumerate(columns)]
-    gaps = 3 * len(columns) - 1 if is_ruled else 2 * (len(columns) - 1)
-    out, kept = console(), set(whole)
-    while kept:
-        needed = [
-            width if name in numeric | kept else min(width, _WRAPPED_WIDTH)
-            for name, width in zip(columns, widths, strict=True)
-        ]
-        if (least := sum(needed) + gaps) <= out.width:
-            break
-        if out.soft_wrap:
-            return numeric | kept, least
-        kept.remove(max((n, c) for n, c in zip(needed, columns, strict=True) if c in kept)[1])
-    return numeric | kept, None
-
-
-def table_width(made: Table) -> int:
-    """Return the columns that a table takes where nothing of it is wrapped."""
-    options = console().options.update(width=_MANY_COLUMNS)
-    return made.__rich_measure__(console(), options).maximum
+    return Grid(columns, cells, numeric=numeric, whole=whole or set(), has_head=has_head)
 
 
 def print_wrapped(out: Console, text: str, indent: str) -> None:
@@ -176,8 +217,8 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
-def _cell(value: object) -> Text:
-    return Text(f"{value:,}" if isinstance(value, int) else visible(str(value)))
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else visible(str(value))
 
 
 def json_text(value: object, *, indent: int | None = 2) -> str:

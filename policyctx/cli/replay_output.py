@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.net_output import net_lines, net_report, net_row, print_net
 from policyctx.cli.output import (
+    Grid,
     counted,
     percent,
     print_wrapped,
@@ -21,7 +22,6 @@ from policyctx.cli.output import (
     shortened,
     signed_dollars,
     table,
-    table_width,
 )
 from policyctx.cli.progress import Progressed
 from policyctx.errors import visible
@@ -37,7 +37,6 @@ from policyctx.replay.terms import PricesOf
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 # Below this width, sentences are wrapped.
 _WIDE = 110
@@ -132,7 +131,7 @@ def _rows(sessions: Sequence[ShownSessions], *, each: bool) -> Iterator[tuple[st
             yield f"{Path(path).name} ({whole.sessions} sessions)", whole
 
 
-def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Table:
+def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Grid:
     """Return the table with as many columns as fit beside the sessions' names."""
     cells = [_cells(figures) for _, figures in rows]
     names = [name for name, _ in rows]
@@ -149,7 +148,7 @@ def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Table:
 def _room(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> int:
     """Return the characters that the columns after the first one leave to the sessions' names."""
     others = [("", *row) for row in rows]
-    return width - table_width(table(["", *columns[1:]], others, numeric=set(columns)))
+    return width - table(["", *columns[1:]], others, numeric=set(columns)).width
 
 
 def _cells(figures: Figures) -> tuple[object, ...]:

@@ -1,10 +1,14 @@
-"""Whether a text says an order of the user: the same words, and forbidden or not as in the order.
+"""`Said`: what a text says of orders, exact values and tasks.
 
-An order and a text are read sentence by sentence, and a sentence by its clauses, each with whether
-something in it is negated. One sentence must have enough words of the order. A prohibition needs a
+An order is said in the same words, and forbidden or not as in the order. An order and a text are
+read sentence by sentence, and a sentence by its clauses, each with whether something in it is
+negated. One sentence must have enough words of the order. A prohibition needs a
 negated clause on what is forbidden, an order a clause that is not negated, and a limit its numbers
 beside words that do not lift it. Another sentence never counts. So a text that says
 the order in quite other words is held to lack it; one that says the opposite does as well.
+
+An exact value has to be there to the letter. A task is there if two sentences in a row have most of
+its words.
 """
 
 from __future__ import annotations
@@ -19,9 +23,11 @@ from policyctx.tokens.encoders import CJK
 
 # The share of an order's words that a sentence must have, and of what is forbidden.
 _ENOUGH, _OF_FORBIDDEN = 0.5, 0.6
+# Sentences with a smaller share are not read for what they order.
+_LEAST = 0.25
 _WORD = re.compile(r"\d[\d.,:]*(?<![.,:])|[^\W\d_][\w'-]+")
 _PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
-_ENDING = re.compile(r"(?<=[a-z]{4})(?:es|ly|ions?|ments?|e|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed)$")
+_ENDING = re.compile(r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed|es|e)$")
 _OF = re.compile(r"'s?$")
 _DOUBLED = re.compile(r"([bdgmnprt])\1$")
 _NUMBER = re.compile(r"(?<![\w./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
@@ -30,39 +36,41 @@ _CLAUSE = re.compile(
     r"[,;] |[，；、]| [-\u2013\u2014] |(?=而是|但)"
     r"|\s(?=(?:but|instead of|rather than|statt|anstatt|sondern)\b)"
 )
+_MORE = (
+    r"(?:more|longer|larger|bigger|greater|higher)(?: than)?|over|above|exceeds?|beyond|mehr als"
+    r"|länger als|größer als|über|überschreiten|plus de|dépasser?"
+)
+_CJK_MORE = "超过|大于|多于|高于|超出"
+_EXCEEDS = re.compile(rf"\b(?:{_MORE})\b|{_CJK_MORE}")
 _NOT_MORE = re.compile(
     r"\b(?!no (?:longer|more)(?! than))"
     r"(?:no|not|never|don't|shouldn't|mustn't|can't|cannot|nie|nicht|ne)"
     r"(?: (?:be|go|get|run|use|take|have|to|any|allowed|darf|werden))*"
-    r" (?:(?:more|longer|larger|bigger|greater|higher)(?: than)?|over|above|exceed|beyond"
-    r"|mehr als|länger als|größer als|über|dépasser)\b"
-    r"|(?:不能|不得|不可|不应|不要|不|勿)(?:超过|大于|多于|高于|超出)"
+    rf" (?:{_MORE})\b|(?:不能|不得|不可|不应|不要|不|勿)(?:{_CJK_MORE})"
 )
 _AT_LEAST = re.compile(
     r"\b(?:at least|no less than|no fewer than|minimum|mindestens)\b|至少|不少于|不低于"
 )
 _LESS = re.compile(r"\b(?:below|under|less than|fewer than|weniger als|unter)\b|低于|少于")
+_ONLY = re.compile(r"\b(?:only|nur|uniquement)\b|只|仅")
 _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
+# The end of a line that a program has broken in the middle of a sentence.
+_WRAPPED = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-zäöü][^).])")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
+_ONES, _TENS = range(2, 13), range(20, 101, 10)
 _NUMBERS = {
     name: str(number)
-    for names in (
-        "two three four five six seven eight nine ten eleven twelve",
-        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "deux trois quatre cinq six sept huit neuf dix onze douze",
+    for names, numbers in (
+        ("two three four five six seven eight nine ten eleven twelve", _ONES),
+        ("zwei drei vier fünf sechs sieben acht neun zehn elf zwölf", _ONES),
+        ("deux trois quatre cinq six sept huit neuf dix onze douze", _ONES),
+        ("twenty thirty forty fifty sixty seventy eighty ninety hundred", _TENS),
+        ("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert", _TENS),
     )
-    for number, name in enumerate(names.split(), 2)
-}
-_NUMBERS |= {
-    name: str(10 * number)
-    for names in (
-        "twenty thirty forty fifty sixty seventy eighty ninety hundred",
-        "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert",
-    )
-    for number, name in enumerate(names.split(), 2)
+    for name, number in zip(names.split(), numbers, strict=True)
 }
 _SPELLED = re.compile(rf"\b(?:{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})\b")
 _CJK_DIGITS = "零一二三四五六七八九十"
@@ -78,11 +86,6 @@ def plain(text: str) -> str:
     bare = _CJK_SPELLED.sub(lambda found: str(_CJK_DIGITS.find(found[0].replace("两", "二"))), bare)
     bare = re.sub(r"(?<=\d) ?(?:percent|per cent|prozent)\b", "%", bare)
     return " ".join(_SIZE.sub(" ", bare).split())
-
-
-def negates(text: str) -> bool:
-    """Return whether a text has a negation."""
-    return cues_of().negations.found_in(text)
 
 
 def stems_of(text: str) -> frozenset[str]:
@@ -105,6 +108,7 @@ def _stem(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
+    text: str
     words: frozenset[str]
     forbids: bool
     """Whether it says that something must not be."""
@@ -122,8 +126,6 @@ class Statement:
     clauses: Sequence[_Clause]
     is_limit: bool
     """Whether it sets an upper limit."""
-    exceeds: bool
-    """Whether it says that something may be more."""
     asks: bool
     """Whether something needs the user's word."""
 
@@ -133,13 +135,12 @@ class Statement:
         cues = cues_of()
         bounded = _NOT_MORE.sub(" at most ", plain(text))
         is_limit = cues.bounds.found_in(bounded)
-        exceeds = not is_limit and cues.excesses.found_in(bounded)
         clauses = [*map(_clause, filter(None, _CLAUSE.split(bounded)))]
         words = frozenset(word for one in clauses for word in one.words)
         allowed = any(one.allows for one in clauses)
         asks = cues.approvals.found_in(_EXCEPTED.split(bounded)[0]) and not allowed
         numbers = frozenset(_NUMBER.findall(bounded))
-        return cls(plain(text), words, numbers, clauses, is_limit, exceeds, asks and not exceeds)
+        return cls(plain(text), words, numbers, clauses, is_limit, asks)
 
     @property
     def _forbidden(self) -> frozenset[str]:
@@ -153,30 +154,29 @@ class Statement:
         """Return whether it says what an order says."""
         if not order.words:
             return order.text in self.text
-        if not order.numbers <= self.numbers or not _covers(self.words, order.words, _ENOUGH):
+        # What is to be done instead of what is forbidden belongs to the order.
+        has_rest = not order._ordered or _common(self.words, order._ordered) > 0
+        has_words = has_rest and _covers(self.words, order.words, _ENOUGH)
+        if not has_words or not order.numbers <= self.numbers:
             return False
         if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):
             return not self._lifts(order)
         forbidden = order._forbidden
-        if forbidden:
-            return self._holds(forbidden) or (order._is_conditional and self.asks)
-        if order.asks:
-            return self.asks or self._holds(order.words)
+        if forbidden or order.asks:
+            return (order._is_conditional and self.asks) or self._holds(forbidden or order.words)
+        if _ONLY.search(order.text) and _ONLY.search(self.text):
+            return not cues_of().lifts.found_in(self.text)
         lost = self._forbidden - self._ordered
         lifted = any(one.allows and order.words & one.words for one in self.clauses)
-        is_only = "only" in order.text or "只" in order.text or "nur " in order.text
         is_turned = len(order.words & lost) * 2 >= len(order.words & self.words)
-        return (is_only and not self._is_lift) or not (is_turned or (lifted and self._is_lift))
+        return not (is_turned or lifted)
 
     def _lifts(self, order: Statement) -> bool:
         """Return whether it allows what is beyond a limit."""
         if _AT_LEAST.search(order.text):
             return _LESS.search(self.text) is not None and not self._forbidden
-        return self.exceeds or (not self.is_limit and any(one.allows for one in self.clauses))
-
-    @property
-    def _is_lift(self) -> bool:
-        return cues_of().lifts.found_in(self.text)
+        lifts = _EXCEEDS.search(self.text) or any(one.allows for one in self.clauses)
+        return not self.is_limit and bool(lifts)
 
     @property
     def _is_conditional(self) -> bool:
@@ -201,9 +201,9 @@ def _clause(text: str) -> _Clause:
     lifted = cues.lifts.found_in(text)
     # What happened forbids nothing.
     bare = cues.reports.removed_from(cues.lifts.removed_from(text))
-    strong = cues.negations.found_in(cues.conditions.removed_from(bare))
+    strong = cues.negations.found_in(_EXCEPTED.sub(" ", bare))
     weak = not strong and cues.negations.found_in(bare)
-    permitted = cues.permissions.found_in(text)
+    permitted = cues.permissions.found_outside(cues.approvals, text)
     excepted = _EXCEPTED.search(text)
     if weak and excepted and cues.approvals.found_in(text[excepted.start() :]):
         # Without being asked.
@@ -214,7 +214,7 @@ def _clause(text: str) -> _Clause:
         text = text[: excepted.start()]
     words = stems_of(text)
     parts = {_stem(part) for word in words if "-" in word for part in word.split("-") if part}
-    return _Clause(words | parts, forbids, lifted or (permitted and not strong))
+    return _Clause(text, words | parts, forbids, lifted or (permitted and not strong))
 
 
 def _common(have: frozenset[str], wanted: frozenset[str]) -> int:
@@ -231,7 +231,7 @@ def _covers(have: frozenset[str], wanted: frozenset[str], enough: float) -> bool
 def sentences_in(text: str) -> Iterator[str]:
     """Yield the sentences of a text; an entry of a list comes with its lead if that forbids it."""
     cues, lead = cues_of(), ""
-    for line in text.split("\n"):
+    for line in _WRAPPED.sub(" ", text).split("\n"):
         if not line.strip():
             continue
         is_item = _ITEM.match(line) is not None
@@ -242,3 +242,45 @@ def sentences_in(text: str) -> Iterator[str]:
             lead = ""
         for one in filter(None, _SENTENCE.split(_ITEM.sub("", line, count=1))):
             yield f"{lead} {one}" if lead and is_item else one
+
+
+@lru_cache(maxsize=1024)
+def forbidden_in(text: str) -> tuple[str, ...]:
+    """Return the clauses of a text that forbid something, without case and Markdown."""
+    clauses = (clause for one in sentences_in(text) for clause in Statement.of(one).clauses)
+    return tuple(clause.text for clause in clauses if clause.forbids)
+
+
+class Said:
+    """What a text says."""
+
+    def __init__(self, text: str) -> None:
+        self._folded = plain(text)
+        self._sentences = [(one, stems_of(one)) for one in sentences_in(text)]
+
+    def has(self, value: str) -> bool:
+        """Return whether the text has a value to the letter, in any case and without Markdown."""
+        escaped = re.escape(plain(value))
+        return re.search(rf"(?<![\w.]){escaped}(?!\w)", self._folded) is not None
+
+    def says(self, text: str) -> bool:
+        """Return whether it says all that a text orders, each in one sentence."""
+        cues, sentences = cues_of(), [*sentences_in(text)]
+        binding = [one for one in sentences if cues.standing.found_outside(cues.remarks, one)]
+        return all(self._says(Statement.of(one)) for one in binding or sentences)
+
+    def _says(self, order: Statement) -> bool:
+        return any(
+            Statement.of(sentence).says(order)
+            for sentence, words in self._sentences
+            if not order.words or len(words & order.words) >= _LEAST * len(order.words)
+        )
+
+    def is_about(self, text: str, enough: float) -> bool:
+        """Return whether two sentences in a row have this share of the words of a text."""
+        words = stems_of(text)
+        if not words:
+            return plain(text) in self._folded
+        found = [one for _, one in self._sentences]
+        runs = (one | after for one, after in zip(found, (*found[1:], frozenset()), strict=True))
+        return any(len(words & run) >= enough * len(words) for run in runs)

@@ -19,20 +19,17 @@ from enum import StrEnum
 from itertools import accumulate, takewhile
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.comparison import Statement, negates, sentences_in, stems_of
+from policyctx.compaction.comparison import Said, forbidden_in
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import SHIPPED, cues_of
 from policyctx.compaction.extractive.said import ASKED, Quote
 from policyctx.compaction.extractive.summary import gathered
 from policyctx.compaction.extractive.texts import shortened, values_in
 from policyctx.compaction.extractive.writing import Group
-from policyctx.compaction.verification import Said
 from policyctx.policy.models.compaction import Carry
 
-# The share of the words of a point that lines must have to say it.
-_ENOUGH = 0.5
-# Sentences with a smaller share are not read for what they order.
-_LEAST = 0.25
+# The share of the words of a task that a text must have, and of what it is on the same as.
+_ENOUGH, _SAME = 0.5, 0.6
 _QUESTION = ("?", "？")
 # A command of the agent's client, such as `/compact`.
 _COMMAND = re.compile(r"/[\w:-]+")
@@ -77,7 +74,7 @@ class HistoryPoint:
     @property
     def forbids(self) -> bool:
         """Whether it is a prohibition."""
-        return self.kind is PointKind.ORDER and negates(self.text)
+        return self.kind is PointKind.ORDER and bool(forbidden_in(self.text))
 
 
 def points_of(history: History) -> list[HistoryPoint]:
@@ -126,19 +123,15 @@ def _files(states: Iterable[FileState]) -> Iterator[HistoryPoint]:
             yield HistoryPoint(PointKind.FILE, file.path, file.message, state=file.state)
 
 
-class Seen:
+class Seen(Said):
     """What a model was given, compared with points."""
-
-    def __init__(self, text: str) -> None:
-        self._said = Said.of(text)
-        self._sentences = [(one, stems_of(one)) for one in sentences_in(text)]
 
     def lacks(self, point: HistoryPoint) -> bool:
         """Return whether the point is not in it."""
         if point.kind is PointKind.FILE:
             return not (self._has(point.text) or self._names(point.text))
         if point.kind is PointKind.TASK:
-            return not self._said.tells(point.text, negated=None, enough=_ENOUGH)
+            return not self.is_about(point.text, _ENOUGH)
         if point.kind is PointKind.VALUE or self.lacked_values(point):
             return bool(self.lacked_values(point))
         # Several exact values say what a long sentence is about.
@@ -150,27 +143,14 @@ class Seen:
         """Return the exact values of a point that are not in it."""
         return tuple(value for value in point.values if not self._has(value))
 
-    def says(self, text: str) -> bool:
-        """Return whether one sentence of it says what an order says."""
-        order = Statement.of(text)
-        return any(
-            Statement.of(sentence).says(order)
-            for sentence, words in self._sentences
-            if not order.words or len(words & order.words) >= _LEAST * len(order.words)
-        )
-
-    def is_about(self, text: str) -> bool:
-        """Return whether it has most of the words of a text, whatever it says of them."""
-        return self._said.tells(text, negated=None, enough=_SAME)
-
     def _names(self, path: str) -> bool:
         """Return whether it has the name of a file without its suffix, as in `a_b.h and .c`."""
         name = path.rpartition("/")[2].rpartition(".")[0]
-        return _COMPOUND.search(name) is not None and self._said.has(name)
+        return _COMPOUND.search(name) is not None and self.has(name)
 
     def _has(self, value: str) -> bool:
         name = value.rstrip("/").rpartition("/")[2] if "/" in value else value
-        return self._said.has(value.removeprefix("@")) or (bool(name) and self._said.has(name))
+        return self.has(value.removeprefix("@")) or (bool(name) and self.has(name))
 
 
 def missing(points: Iterable[HistoryPoint], text: str) -> list[HistoryPoint]:
@@ -179,16 +159,14 @@ def missing(points: Iterable[HistoryPoint], text: str) -> list[HistoryPoint]:
     return [point for point in points if seen.lacks(point)]
 
 
-# A text is on the same thing as a point with this share of its words.
-_SAME = 0.6
-
-
 def is_on_the_same(point: HistoryPoint, text: str) -> bool:
     """Return whether a text is on what a point is about: it has its words, or a value of it."""
     seen = Seen(text)
     if point.kind is PointKind.VALUE:
         return len(seen.lacked_values(point)) < len(point.values)
-    return not seen.lacks(point) if point.kind is PointKind.FILE else seen.is_about(point.text)
+    return (
+        not seen.lacks(point) if point.kind is PointKind.FILE else seen.is_about(point.text, _SAME)
+    )
 
 
 # Characters of the text for the summary's request, of the one right after a compaction, and of what

@@ -138,6 +138,8 @@ _HEADING_STYLES = [
         rf"^{_SIGN}*?(?:{_ANY_NUMBER}{_SIGN}+?)?(\*\*|__)(?=\w)[^*_\n]{{1,60}}\1",
         r"^ ?【[^】\n]{1,60}】",
         rf"^ ?(?=[^\W\d_]){_TITLE}(?::|{_DASH})",
+        # A short line by itself, whatever is around its words, before a text or a list.
+        r"(?:\A|(?<=\n\n))(?=.*[^\W\d_])[^\n.。,;!?]{1,60}\n(?=\n?(?: *[-*•\d]|.*[.。,;!?]|.{61}))",
         *(
             rf"^ ?[(\[第]?(?:{number})(?:[.):、\]-]|部分|[节章条]){_SIGN}{{0,2}}(?=\w)"
             rf"{_TITLE}(?::|{_DASH}|[ \t]*$(?!\n+ ?[(\[第]?(?:{number}){_SIGN}))"
@@ -271,7 +273,7 @@ def missing_sections(summary: str, names: Iterable[str]) -> list[str]:
     styles = Counter(
         (style.pattern, *heading.groups())
         for style in _HEADING_STYLES
-        for heading in style.finditer(text)
+        for heading in style.finditer(_HTML.sub("**", text))
     )
     counts = styles.values() if missing else ()
     return [] if any(len(wanted) <= count <= 2 * len(wanted) for count in counts) else missing

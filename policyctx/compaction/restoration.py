@@ -6,7 +6,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from policyctx.compaction.file_access import FileAccess, ShownLines, header
 from policyctx.errors import UnrestorableFileError, in_words
@@ -258,8 +258,9 @@ def restore(
 ) -> Restoration:
     """Return what comes back of the files that were accessed, the newest access first.
 
-    The newest `max_files` different files are the candidates, two paths to one file being one;
-    none that is skipped makes room for an older. A file over `max_tokens_per_file` is skipped, or
+    The files of `always` are the first candidates. The newest `max_files` different other files
+    follow, two paths to one file being one; none that is skipped makes room for an older.
+    A file over `max_tokens_per_file` is skipped, or
     comes back by its windows, as `large_files` says. Where the sum would be over
     `max_tokens_total` restoration stops. `visible` are the paths whose
     content is still in the list: they are candidates, and do not come back. Each other
@@ -267,17 +268,29 @@ def restore(
     """
     shown = {_resolved(path, settings, reader)[0] for path in visible}
     filling = _Filling(settings, reader, counter)
-    for access, resolved, why_not in _candidates(accessed, settings, reader):
+    always: dict[str, _Candidate] = {}
+    for path in settings.always:
+        resolved, why_not = _resolved(path, settings, reader)
+        always.setdefault(resolved, (FileAccess(path), resolved, why_not))
+    others = _candidates(accessed, settings, reader, always)
+    for access, resolved, why_not in (*always.values(), *others):
         if resolved not in shown:
-            filling.take(access, resolved, why_not)
+            filling.take(access, resolved, why_not, must_exist=resolved not in always)
     return Restoration(tuple(filling.files), tuple(filling.warnings))
 
 
+# A candidate, what its path resolves to, and why it does not.
+_Candidate: TypeAlias = tuple[FileAccess, str, str]
+
+
 def _candidates(
-    accessed: Iterable[FileAccess], settings: Restore, reader: FileReader
-) -> list[tuple[FileAccess, str, str]]:
-    """Return each candidate, what it resolves to, and why it does not."""
-    found: dict[str, tuple[FileAccess, str, str]] = {}
+    accessed: Iterable[FileAccess],
+    settings: Restore,
+    reader: FileReader,
+    beside: Collection[str],
+) -> list[_Candidate]:
+    """Return each candidate whose path does not resolve to one of `beside`."""
+    found: dict[str, _Candidate] = {}
     for access in accessed:
         if len(found) >= settings.max_files and settings.large_files == "skip":
             break
@@ -286,7 +299,7 @@ def _candidates(
             first = found[resolved][0]
             merged = FileAccess(first.path, (*first.seen, *access.seen))
             found[resolved] = merged, resolved, why_not
-        elif len(found) < settings.max_files:
+        elif len(found) < settings.max_files and resolved not in beside:
             found.setdefault(resolved, (access, resolved, why_not))
     return list(found.values())
 
@@ -328,6 +341,13 @@ def _why(error: Exception) -> str:
     return f"the reader raised {in_words(error)}"
 
 
+def _is_missing(error: BaseException | None) -> bool:
+    """Whether a file was not read because it is not there."""
+    if error is None or isinstance(error, FileNotFoundError | NotADirectoryError):
+        return error is not None
+    return _is_missing(error.__cause__)
+
+
 class _Filling:
     """What is brought back, and what it takes so far."""
 
@@ -340,13 +360,17 @@ class _Filling:
         self._tokens = 0
         self._stopped = False
 
-    def take(self, access: FileAccess, resolved: str, why_not: str) -> None:
-        """Bring a file back, or say why not."""
+    def take(
+        self, access: FileAccess, resolved: str, why_not: str, *, must_exist: bool = True
+    ) -> None:
+        """Bring a file back, or say why not; unless it must exist, a missing one is skipped."""
         if self._stopped and not why_not:
             why_not = f"restoration stopped at {self._settings.max_tokens_total} tokens"
         try:
             file = None if why_not else self._file(access, resolved)
         except UnrestorableFileError as error:
+            if not must_exist and _is_missing(error):
+                return
             file, why_not = None, error.why
         if file is None:
             self.warnings.append(f"{access.path!r} is not restored: {why_not}")

@@ -106,6 +106,7 @@ FIELDS: dict[str, PlaceholderField] = {
     "sha256": PlaceholderField("content", least_chars=64),
     "head": PlaceholderField("excerpt", extent=True),
     "tail": PlaceholderField("excerpt", extent=True),
+    "outline": PlaceholderField("excerpt", extent=True),
     "gap": PlaceholderField("excerpt"),
     "omitted_lines": PlaceholderField("excerpt", least_chars=1),
     "omitted_chars": PlaceholderField("excerpt", least_chars=1),

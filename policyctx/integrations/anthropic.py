@@ -45,6 +45,7 @@ with required(
     from anthropic import CallNext as Next
 
 SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
+_REFUSING = (400, 413)
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
 # With these in the body the server holds the history, or is asked to summarise all of it.
 _HELD_BY_SERVER = ("thread", "previous_message_id", "compaction")
@@ -69,8 +70,14 @@ class PolicyMiddleware(anthropic.Middleware):
             return call_next(request)
         if _path(request) == _COUNT:
             return call_next(_edited(request, turn.asked, turn.preview()))
+        observe = partial(_observed, turn)
         edited = _sent(request, turn.asked, turn.apply())
-        response = call_next(_with_stream(edited, partial(_observed, turn)))
+        response = call_next(_with_stream(edited, observe))
+        if turn.retries and _is_refused(response):
+            response.http_response.read()
+            if (again := turn.again(response.http_response.text)) is not None:
+                edited = _sent(request, turn.asked, again)
+                response = call_next(_with_stream(edited, observe))
         if _is_success(response):
             turn.finish()
             if hands_out_body(response):
@@ -87,8 +94,14 @@ class PolicyMiddleware(anthropic.Middleware):
             return await call_next(request)
         if _path(request) == _COUNT:
             return await call_next(_edited(request, turn.asked, await turn.preview_async()))
+        observe = partial(_observed_async, turn)
         edited = _sent(request, turn.asked, await turn.apply_async())
-        response = await call_next(_with_stream(edited, partial(_observed_async, turn)))
+        response = await call_next(_with_stream(edited, observe))
+        if turn.retries and _is_refused(response):
+            await response.http_response.aread()
+            if (again := await turn.again_async(response.http_response.text)) is not None:
+                edited = _sent(request, turn.asked, again)
+                response = await call_next(_with_stream(edited, observe))
         if _is_success(response):
             turn.finish()
             if hands_out_body(response):
@@ -171,6 +184,12 @@ def _is_success(response: object) -> bool:
     """Return whether this is a response, not a value of another middleware, and a success."""
     http = getattr(response, "http_response", None)
     return http is not None and bool(http.is_success)
+
+
+def _is_refused(response: object) -> bool:
+    """Return whether a response says that the request itself is wrong."""
+    http = getattr(response, "http_response", None)
+    return http is not None and http.status_code in _REFUSING
 
 
 class _MessageStreamUsage:

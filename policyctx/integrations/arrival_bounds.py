@@ -11,6 +11,7 @@ writes fail is remembered too, and which session was compacted and waits for wha
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -31,6 +32,7 @@ _FORM = 3
 _MOST_TOOLS = 500
 _MOST_BYTES = 1 << 18
 _COMPACTED = ".compacted"
+_MOST_DIGITS = 20
 
 
 class LeastSize(NamedTuple):
@@ -117,26 +119,39 @@ def mark_compaction(session_id: str, size: int) -> None:
     _replace_file(_compaction_file(session_id), str(size).encode())
 
 
-def is_compacted(session_id: str) -> bool:
-    """Return whether a compaction of a session is remembered."""
-    return os.path.exists(_compaction_file(session_id))
+class Compaction(NamedTuple):
+    """A compaction that is remembered, and that this process alone handles until it ends."""
+
+    path: str
+    descriptor: int
+    size: int
+    """The bytes of the transcript then; 0 if a killed process left it broken."""
+
+    def forget(self) -> None:
+        """Forget it, unless another one has been remembered since; a failure is ignored."""
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(self.path), os.fstat(self.descriptor)):
+                os.unlink(self.path)
 
 
-def claim_compaction(session_id: str) -> int | None:
-    """Return the bytes of the transcript at the compaction that is remembered; None for none.
+def claimed_compaction(session_id: str) -> Compaction | None:
+    """Return the compaction of a session; None for none, or if another process handles it.
 
-    It is forgotten: of several processes one gets it. 0 if a killed process left it broken.
+    What a killed process did not forget another one gets.
     """
     path = _compaction_file(session_id)
     try:
-        number = _read(path)
-        os.unlink(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        number = os.read(descriptor, _MOST_DIGITS)
     except OSError:
         return None
+    if not os.fstat(descriptor).st_nlink:
+        return None
     try:
-        return int(number)
+        return Compaction(path, descriptor, int(number))
     except ValueError:
-        return 0
+        return Compaction(path, descriptor, 0)
 
 
 def forget_compactions() -> None:

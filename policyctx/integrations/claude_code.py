@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import FileLines, PlainValue
+    from policyctx.integrations.arrival_bounds import Compaction
     from policyctx.planning.compiled import OffloadPolicy
 
 DEFAULT_POLICY = "claude-code"
@@ -78,10 +79,13 @@ def run_and_exit(arguments: Sequence[str]) -> NoReturn:
 def run(arguments: Sequence[str]) -> None:
     """Read an event from stdin, and print the output that replaces its result, if any does."""
     try:
-        answer = _answer(options_of(arguments), _read_all(0))
+        delivered: list[Compaction] = []
+        answer = _answer(options_of(arguments), _read_all(0), delivered)
         if answer:
             said = answer if isinstance(answer, str) else json.dumps(answer)
             _write_all(1, said.encode("utf-8", "backslashreplace"))
+        for one in delivered:
+            one.forget()
     except BaseException as error:  # noqa: BLE001 - Claude Code must not be stopped
         _report(f"the result is left as it is: {_reason(error)}")
 
@@ -100,42 +104,62 @@ def options_of(arguments: Sequence[str]) -> Options:
     return Options(**given)
 
 
-def _answer(options: Options, raw: bytes) -> dict[str, Any] | str | None:
-    """Return what the hook prints for an event, None for nothing."""
+def _answer(
+    options: Options, raw: bytes, delivered: list[Compaction]
+) -> dict[str, Any] | str | None:
+    """Return what the hook prints for an event, None for nothing.
+
+    What it is printed for is added to `delivered`.
+    """
     event = json.loads(raw)
     if not isinstance(event, dict):
         raise _LeftAloneError("expected an event: a JSON object")
     name = event.get("hook_event_name")
     if name == "PreCompact":
-        return _at_compaction(event, options)
+        return _at_compaction(event, options, delivered)
     said: dict[str, Any] = {}
     if name == "PostToolUse" and (output := _new_output(event, options)) is not None:
         said["updatedToolOutput"] = output
-    if name in _ADDING and (context := _at_compaction(event, options)):
+    if name in _ADDING and (context := _at_compaction(event, options, delivered)):
         said["additionalContext"] = context
     return {"hookSpecificOutput": {"hookEventName": name, **said}} if said else None
 
 
-def _at_compaction(event: Event, options: Options) -> str:
+def _at_compaction(event: Event, options: Options, delivered: list[Compaction]) -> str:
     """Return the text that an event adds around a compaction; a failure adds none.
 
     A sub-agent has none of it. Most events come without a compaction, which costs a look at a file.
     """
-    name, waits = event["hook_event_name"], ("PostToolUse", "UserPromptSubmit")
+    if event.get("agent_id"):
+        return ""
     try:
-        if event.get("agent_id") or (name in waits and not _is_compacted(event)):
-            return ""
-        from policyctx.integrations import claude_code_compaction as of  # noqa: PLC0415 - slow
-
-        texts = {"PreCompact": of.asked_of_summary, "SessionStart": of.reminder}
-        os.chdir(_project_folder(event))
-        text = texts.get(name, of.missing)(event, options.policy)
+        text = _text_at_compaction(event, options, delivered)
     except Exception as error:  # noqa: BLE001 - the output of a tool is replaced all the same
         _report(f"nothing is added: {_reason(error)}")
         return ""
     if text and event.get("source") == "compact":
         _remember_compaction(event)
     return text
+
+
+def _text_at_compaction(event: Event, options: Options, delivered: list[Compaction]) -> str:
+    made = None
+    if event["hook_event_name"] in {"PostToolUse", "UserPromptSubmit"}:
+        from policyctx.integrations.arrival_bounds import claimed_compaction  # noqa: PLC0415 - see above
+
+        if (made := claimed_compaction(session_id_of(event))) is None:
+            return ""
+        delivered.append(made)
+    from policyctx.integrations import claude_code_compaction as of  # noqa: PLC0415 - slow
+
+    os.chdir(_project_folder(event))
+    if made is None:
+        asked = event["hook_event_name"] == "PreCompact"
+        return (of.asked_of_summary if asked else of.reminder)(event, options.policy)
+    text = of.missing(event, options.policy, made.size)
+    if text is None:
+        delivered.remove(made)
+    return text or ""
 
 
 def _remember_compaction(event: Event) -> None:
@@ -147,12 +171,6 @@ def _remember_compaction(event: Event) -> None:
         mark_compaction(session_id_of(event), size)
     except (OSError, _LeftAloneError) as error:
         _report(f"what the summary lacks is not added: {_reason(error)}")
-
-
-def _is_compacted(event: Event) -> bool:
-    from policyctx.integrations.arrival_bounds import is_compacted  # noqa: PLC0415 - see above
-
-    return is_compacted(session_id_of(event))
 
 
 def _new_output(event: Event, options: Options) -> PlainValue:

@@ -27,7 +27,6 @@ from policyctx.compaction.points import (
     points_of,
 )
 from policyctx.definitions.items import Message, written_by
-from policyctx.integrations.arrival_bounds import claim_compaction, mark_compaction
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.readers.claude_code import as_text, is_of_user
 from policyctx.replay.readers.values import mapping, objects, texts, word
@@ -233,21 +232,21 @@ def reminder(event: Mapping[str, Any], policy: str) -> str:
     return after_compaction(transcript.points(), transcript.newest(), transcript.path)
 
 
-def missing(event: Mapping[str, Any], policy: str) -> str:
-    """Return what the summary of the newest compaction lacks, once; empty for nothing."""
-    session_id = word(event.get("session_id"))
+def missing(event: Mapping[str, Any], policy: str, before: int) -> str | None:
+    """Return what the summary of the newest compaction lacks; empty for nothing.
+
+    None if the summary is still to come. `before` is the size of the transcript at the compaction.
+    """
     loaded = OffloadPolicy.load(policy)
-    settings, before = loaded.policy.carry, claim_compaction(session_id)
-    if before is None or settings is None:
+    settings = loaded.policy.carry
+    if settings is None:
         return ""
     transcript = _transcript(event)
     # A summary is written before the agent goes on; by then it may be before the mark.
     is_late = transcript.is_answered(before)
     since = transcript.since_summary(0 if is_late else before)
     if since is None:
-        if not is_late:
-            mark_compaction(session_id, before)
-        return ""
+        return "" if is_late else None
     points = [one for one in transcript.points() if one.message < since.start]
     reminded = after_compaction(points, transcript.newest(since.start), transcript.path)
     seen = "\n".join(chain(since.texts, (reminded, word(event.get("prompt")))))

@@ -221,6 +221,34 @@ class Turn:
             self.sent = sent
         return sent
 
+    @property
+    def retries(self) -> bool:
+        """Whether the policy has steps for a prompt that the provider refuses as too long."""
+        return bool(self.session.policy.steps("overflow"))
+
+    def again(self, error: object) -> SentTurn | None:
+        """Return what to send once more after an error; None for one that passes.
+
+        `error` is what the host raised, or the body of a response.
+        """
+        with self._loop.in_turn():
+            given = self.asked.messages
+            result = self.session.on_overflow(given, error, request=self._request)
+            return self._kept(result)
+
+    async def again_async(self, error: object) -> SentTurn | None:
+        """Return what `again` returns, without blocking the event loop."""
+        async with self._loop.in_turn_async():
+            given = self.asked.messages
+            result = await self.session.on_overflow_async(given, error, request=self._request)
+            return self._kept(result)
+
+    def _kept(self, result: Result | None) -> SentTurn | None:
+        if result is None:
+            return None
+        self.sent = self._loop.keep(self.session, self.asked, result)
+        return self.sent
+
     def preview(self) -> Sequence[Message]:
         """Return the list that a turn would send now; nothing is decided."""
         with self._loop.in_turn():

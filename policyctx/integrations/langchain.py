@@ -265,7 +265,13 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         """Call the model with the edited list."""
         if (turn := self._turn(request)) is None:
             return handler(request)
-        response = handler(_edited(request, turn.apply()))
+        sent = turn.apply()
+        try:
+            response = handler(_edited(request, sent))
+        except Exception as error:
+            if (sent_again := turn.again(error)) is None:
+                raise
+            response = handler(_edited(request, sent_again))
         turn.finish()
         turn.observe(_usage(response))
         return response
@@ -278,7 +284,13 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         """Call the model with the edited list, without blocking the event loop."""
         if (turn := self._turn(request)) is None:
             return await handler(request)
-        response = await handler(_edited(request, await turn.apply_async()))
+        sent = await turn.apply_async()
+        try:
+            response = await handler(_edited(request, sent))
+        except Exception as error:
+            if (sent_again := await turn.again_async(error)) is None:
+                raise
+            response = await handler(_edited(request, sent_again))
         turn.finish()
         await turn.observe_async(_usage(response))
         return response

@@ -23,7 +23,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, closing
-from functools import wraps
+from functools import partial, wraps
 from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -51,6 +51,8 @@ Client = TypeVar("Client", bound=openai.OpenAI | openai.AsyncOpenAI)
 
 # The last event of a stream of the Responses API, which has the usage.
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+# The events before the first one that says something.
+_OPENING_EVENTS = frozenset({"response.created", "response.queued", "response.in_progress"})
 
 
 def with_policy(client: Client, session: Session | SessionOf) -> Client:
@@ -137,8 +139,7 @@ class _Policy:
             given = _with_list(kind, given)
             if (call := self._call(kind, given)) is None:
                 return send(*args, **given)
-            sent = call.turn.apply()
-            response = send(*args, **{**given, **call.edited(sent.messages)})
+            response = _answered(call, partial(send, *args, **given))
             if given.get("stream") is True:
                 stream: Any = response if isinstance(response, openai.Stream) else response.parse()
                 stream._iterator = self._watched(call, stream._iterator)  # noqa: SLF001
@@ -160,8 +161,7 @@ class _Policy:
             given = _with_list(kind, given)
             if (call := self._call(kind, given)) is None:
                 return await send(*args, **given)
-            sent = await call.turn.apply_async()
-            response = await send(*args, **{**given, **call.edited(sent.messages)})
+            response = await _answered_async(call, partial(send, *args, **given))
             if given.get("stream") is True:
                 stream: Any = response
                 if not isinstance(response, openai.AsyncStream):
@@ -229,6 +229,92 @@ class _Policy:
                 "a streamed chat completion had no usage, so the gates on tokens see estimates;"
                 " ask for it with stream_options={'include_usage': True}"
             )
+
+
+def _answered(call: _EditedRequest, send: Callable[..., Any]) -> HostObject:
+    """Send an edited request, and once more if it is refused as too long."""
+    sent, refused = call.turn.apply(), None
+    try:
+        response = send(**call.edited(sent.messages))
+        if call.turn.retries and isinstance(response, openai.Stream):
+            refused = _refused(response)
+    except openai.APIError as error:
+        if (again := call.turn.again(error)) is None:
+            raise
+        return send(**call.edited(again.messages))
+    if refused is None or (again := call.turn.again(refused)) is None:
+        return response
+    response.close()
+    return send(**call.edited(again.messages))
+
+
+async def _answered_async(call: _EditedRequest, send: Callable[..., Awaitable[Any]]) -> HostObject:
+    """Send an edited request as `_answered` does."""
+    sent, refused = await call.turn.apply_async(), None
+    try:
+        response = await send(**call.edited(sent.messages))
+        if call.turn.retries and isinstance(response, openai.AsyncStream):
+            refused = await _refused_async(response)
+    except openai.APIError as error:
+        if (again := await call.turn.again_async(error)) is None:
+            raise
+        return await send(**call.edited(again.messages))
+    if refused is None or (again := await call.turn.again_async(refused)) is None:
+        return response
+    await response.close()
+    return await send(**call.edited(again.messages))
+
+
+def _refused(stream: HostObject) -> object:
+    """Return the error with which a stream begins, None for another stream.
+
+    Its events are read up to the first that says something, and come again.
+    """
+    events, head = stream._iterator, []  # noqa: SLF001
+    for event in events:
+        head.append(event)
+        if not _is_opening(event):
+            break
+
+    def every() -> Generator[Any]:
+        with closing(events):
+            yield from head
+            yield from events
+
+    stream._iterator = every()  # noqa: SLF001
+    return _error_of(head[-1]) if head else None
+
+
+async def _refused_async(stream: HostObject) -> object:
+    """Return the error with which a stream begins, as `_refused` does."""
+    events, head = stream._iterator, []  # noqa: SLF001
+    async for event in events:
+        head.append(event)
+        if not _is_opening(event):
+            break
+
+    async def every() -> AsyncGenerator[Any]:
+        async with aclosing(events):
+            for event in head:
+                yield event
+            async for event in events:
+                yield event
+
+    stream._iterator = every()  # noqa: SLF001
+    return _error_of(head[-1]) if head else None
+
+
+def _is_opening(event: HostObject) -> bool:
+    return getattr(event, "type", None) in _OPENING_EVENTS
+
+
+def _error_of(event: HostObject) -> object:
+    """Return what an event of a response that failed says."""
+    kind = getattr(event, "type", None)
+    if kind not in {"error", "response.failed"}:
+        return None
+    failed: object = event.model_dump(include={"code", "message", "response"})
+    return failed
 
 
 class _StreamUsage:

@@ -364,6 +364,18 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
             await turn.observe_async(billed)
         return response
 
+    async def on_model_request_error(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Send a request that was refused as too long once more; raise any other error."""
+        turn = self._awaited.get((ctx.run_id, ctx.run_step))
+        sent = None if turn is None else await turn.again_async(error)
+        if sent is None:
+            raise error
+        request_context.messages = list(sent.messages)
+        settings = request_context.model_settings, request_context.model_request_parameters
+        return await request_context.model.request(request_context.messages, *settings)
+
     def _asked(self, request: ModelRequestContext) -> Asked:
         given = request.model_request_parameters
         system = "\n\n".join(part.content for part in given.instruction_parts or ())

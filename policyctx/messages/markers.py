@@ -286,11 +286,14 @@ def blocks_of_system(system: object) -> list[Any] | None:
 
 
 def blocks_of_tools(tools: object) -> list[Any] | None:
-    """Return the schemas of tools, None where they may have no markers, as OpenAI's."""
-    found = _request_blocks(tools)
-    if found is None or any(_field(tool, "type") == "function" for tool in found):
-        return None
-    return found
+    """Return the schemas of tools, None where they may have no markers, as OpenAI's and MCP's."""
+    return None if has_functions(tools) else _request_blocks(tools)
+
+
+def has_functions(tools: object) -> bool:
+    """Return whether one of the tools is a function, as only OpenAI's are."""
+    listed = tools if isinstance(tools, list | tuple) else ()
+    return any(_field(tool, "type") == "function" for tool in listed)
 
 
 def has_schemas(tools: Iterable[object]) -> bool:
@@ -334,8 +337,16 @@ def with_ttls(given: PlainValue, blocks: list[Any], ttls: Mapping[int, Ttl]) -> 
 def _request_blocks(given: object) -> list[Any] | None:
     if not isinstance(given, list | tuple):
         return None
-    is_block = (isinstance(b, Mapping) or hasattr(b, "model_dump") for b in given)
-    return list(given) if all(is_block) else None
+    return list(given) if all(map(_may_be_marked, given)) else None
+
+
+def _may_be_marked(block: object) -> bool:
+    """Return whether a block takes a marker: the objects of other SDKs have no field for one."""
+    if isinstance(block, Mapping):
+        return True
+    model = type(block)
+    settings = getattr(model, "model_config", {})
+    return settings.get("extra") == "allow" or MARKER in getattr(model, "model_fields", ())
 
 
 def _field(block: object, name: str) -> object:

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from policyctx.definitions.items import UNKNOWN, Item, Message
+from policyctx.messages.editing import Staying
 from policyctx.messages.json_text import Text, json_text
 from policyctx.messages.reading import Reading, items_of, unsigned
 from policyctx.messages.shapes.built_in import BUILT_IN, Shaped, Shapes
@@ -40,14 +41,21 @@ def new_problems_around(
     after: Sequence[Message | None],
     changed: Collection[int],
     reading: Reading,
+    staying: Staying | None = None,
 ) -> list[str]:
     """Return the sentences of `new_problems`, but check only the surroundings of the edits.
 
     `after` is aligned with `before`, with None for a removed message. `changed` are the positions
     to check; the lists may also differ at positions that were checked before. `reading` is that of
-    `before`. The cost grows with `changed` and the results around it, not with the list.
+    `before`. `staying` are the places at which earlier edits left a message, by default all. The
+    cost grows with `changed` and the results around it, not with the list. Only where what is left
+    breaks a rule does it also grow with what earlier edits removed there.
     """
-    view = _Around(before, after, changed, reading)
+    everything = Staying([range(len(before))])
+    there = everything if staying is None else staying
+    if _Around(before, after, changed, reading, there).is_sound():
+        return []
+    view = _Around(before, after, changed, reading, everything)
     stretches = list(view.stretches())
     parted = view.newly_parted(chain.from_iterable(stretches))
     if parted:  # an id may have been used before, so another call may be there
@@ -287,10 +295,11 @@ class _Around:
         after: Sequence[Message | None],
         changed: Collection[int],
         reading: Reading,
+        staying: Staying,
     ) -> None:
         self._before, self._after, self._in = before, after, reading
         self._items, self._shapes = reading.items, reading.shapes
-        self._changed = frozenset(changed)
+        self._changed, self._staying = frozenset(changed), staying
         self._seen: dict[int, _Seen] = {}
         self._edited: dict[int, _Seen] = {}
 
@@ -303,13 +312,13 @@ class _Around:
         """
         places = set(self._changed)
         for i in self._changed:
-            places.update(self._up_to_a_border(range(i - 1, -1, -1)))
-            places.update(self._up_to_a_border(range(i + 1, len(self._before))))
+            places.update(self._up_to_a_border(self._staying.before(i)))
+            places.update(self._up_to_a_border(self._staying.after(i)))
             bound = (other for one in self._in.items_of(i) for other in self._in.bound_to(one))
             places.update(self._items[other].message for other in bound)
         stretch: list[int] = []
         for i in sorted(places):
-            if stretch and i > stretch[-1] + 1:
+            if stretch and i > next(self._staying.after(stretch[-1]), i):
                 yield stretch
                 stretch = []
             stretch.append(i)
@@ -319,7 +328,21 @@ class _Around:
     def stretch(self, places: Sequence[int], seen_at: Callable[[int], _Seen | None]) -> _Stretch:
         """Return what is at these places, without the messages that are gone."""
         seen = [found for i in places if (found := seen_at(i)) is not None]
-        return _Stretch(seen, places[0] == 0, places[-1] == len(self._before) - 1)
+        begins, ends = self._staying.before(places[0]), self._staying.after(places[-1])
+        return _Stretch(seen, next(begins, None) is None, next(ends, None) is None)
+
+    def is_sound(self) -> bool:
+        """Return whether what is left around the changes breaks no rule, whatever was there."""
+        left = [self.stretch(places, self.after) for places in self.stretches()]
+        if any(next(_broken(one), "") for one in left):
+            return False
+        if next(_parted_pairs(seen for one in left for seen in one.seen), ""):
+            return False
+        # An unchanged message has its thinking and its signatures.
+        edited = [i for i in self._changed if self.after(i) is not self.before(i)]
+        now = [_Stretch([seen for i in edited if (seen := self.after(i)) is not None])]
+        was = [_Stretch([*map(self.before, edited)])]
+        return not (_unsigned(now) - _unsigned(was) or _thinking(now) - _thinking(was))
 
     def newly_parted(self, places: Iterable[int]) -> Counter[str]:
         """Return the sentences on pairs that are parted only afterwards, at these places."""
@@ -342,7 +365,7 @@ class _Around:
             self._edited[i] = seen
         return seen
 
-    def _up_to_a_border(self, places: range) -> Iterator[int]:
+    def _up_to_a_border(self, places: Iterable[int]) -> Iterator[int]:
         for i in places:
             if i in self._changed:  # its own surroundings are checked too
                 return
@@ -360,9 +383,8 @@ class _Around:
             return False
         if self.before(i - 1).role == "assistant":
             return True
-        place = i - 1
-        while place >= 0 and self._after[place] is None:
-            place -= 1
+        there = (place for place in self._staying.before(i) if self._after[place] is not None)
+        place = next(there, -1)
         if place < 0 or (place == i - 1 and place not in self._changed):
             return False
         message = self._after[place]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -30,6 +31,10 @@ from policyctx.policy.values import Share
 Hints: TypeAlias = Mapping[str, Mapping[str, Any] | Hint]
 
 _IN_GLOBS = frozenset("*?[")
+
+# The step of a compaction on demand under a policy without a `compact` step. No step of a policy
+# can have this name.
+ON_DEMAND = "Session.compact"
 
 
 class SizeThreshold(NamedTuple):
@@ -93,7 +98,7 @@ class OffloadPolicy:
         self.hints: Mapping[str, Hint] = _hints(tools, hints or {})
         self._steps = {
             moment: tuple(step for step in policy.steps if step.on == moment)
-            for moment in ("arrival", "model_call")
+            for moment in ("arrival", "model_call", "overflow")
         }
         self._treatments: dict[tuple[str, str, str | None], Treatment | None] = {}
         self._naming: dict[str | None, tuple[tuple[str, Wording], ...]] = {}
@@ -175,7 +180,8 @@ class OffloadPolicy:
     @cached_property
     def compacting(self) -> frozenset[str]:
         """The names of the steps that take messages instead of items."""
-        return frozenset(step.name for step in self.policy.steps if step.action.takes_messages)
+        steps = (step.name for step in self.policy.steps if step.action.takes_messages)
+        return frozenset((*steps, ON_DEMAND))
 
     @cached_property
     def keeps_by_tokens(self) -> bool:
@@ -188,7 +194,7 @@ class OffloadPolicy:
         return any(keep is not None and keep.tokens is not None for keep in kept)
 
     def steps(self, moment: str) -> tuple[Step, ...]:
-        """The steps that run at `arrival` or before a `model_call`, in order."""
+        """The steps of a moment: `arrival`, `model_call` or `overflow`; in order."""
         return self._steps[moment]
 
     def place(self, rule: lookup.RulePath) -> Location | None:
@@ -234,8 +240,24 @@ class OffloadPolicy:
 
     @property
     def compacting_step(self) -> Step | None:
-        """The step that takes messages; a policy has one at most."""
-        return next((step for step in self.policy.steps if step.action.takes_messages), None)
+        """The step that takes messages, the one before a model call if there is another."""
+        steps = (step for step in self.policy.steps if step.action.takes_messages)
+        return min(steps, key=lambda step: step.on == "overflow", default=None)
+
+    def step_on_demand(self, instructions: str) -> Step:
+        """Return the `compact` step without its gates, for a compaction that somebody asks for.
+
+        It is repeated even if hardly anything is new, and its prompt carries the instructions.
+        """
+        step = self.compacting_step
+        if step is None:
+            step = Step(name="compact", do="compact").model_copy(update={"name": ON_DEMAND})
+        settings = self.compaction(step)
+        changes: dict[str, Any] = {"min_new": Fraction(0)}
+        if instructions:
+            changes["summary"] = settings.summary.with_instructions(instructions)
+        own = settings.model_copy(update=changes)
+        return step.model_copy(update={"when": (), "compaction": own})
 
     def compaction(self, step: Step) -> Compaction:
         """Return the settings of a step that takes messages."""
@@ -397,7 +419,7 @@ class OffloadPolicy:
         of_step: lookup.Level = (("steps", step.name, "select"), select)
         nearer = [of_step, *given]
         # What arrives is the newest: recency is a matter of the steps before a model call.
-        recency = nearer if step.on == "model_call" else []
+        recency = [] if step.on == "arrival" else nearer
         keep_recent, rule = lookup.nearest_given(recency, "keep_recent")
         return Treatment(
             refusal=self._refusal(step, item_type, tool, given),

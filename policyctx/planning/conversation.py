@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import MEDIA_TYPES, Item, Message
 from policyctx.definitions.names import recall_tool
-from policyctx.messages.editing import strings_in
+from policyctx.messages.editing import Staying, strings_in
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
@@ -137,6 +137,8 @@ class Conversation:
         """Number of items by type, without those of which nothing is left."""
         self.removed: set[int] = set()
         """Messages of which nothing is left."""
+        self.staying = Staying()
+        """The other ones."""
         self._removed_in_order: list[int] = []
         self._removed_turns: list[int] = []
         """Of the removed messages those that began a turn, in order."""
@@ -170,8 +172,9 @@ class Conversation:
         `is_valid` says whether a provider takes the list after these earlier decisions, by the
         positions of the new items; where it does not, nothing that was dropped is dropped again.
         """
-        first = len(self.items)
+        first, known = len(self.items), self.reading.message_count
         self.reading.extend(messages)
+        self.staying.grow(range(known, self.reading.message_count))
         items = self.reading.items
         new = range(first, len(items))
         for i in new:
@@ -565,6 +568,7 @@ class Conversation:
         if all(fate is not None and fate.action.leaves_nothing for fate in fates):
             message = self.items[position].message
             self.removed.add(message)
+            self.staying.remove(message)
             insort(self._removed_in_order, message)
             if self.begins_turn(message):
                 insort(self._removed_turns, message)

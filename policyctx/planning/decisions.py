@@ -34,6 +34,7 @@ SENTENCES = {
     "large": "{size:,} >= {threshold:,} {unit}",
     "nothing_long": "no string of its input is longer than the placeholder",
     "not_ephemeral": "no type or tool gives it a keep_recent",
+    "not_refused": "the provider has not refused the prompt as too long",
     "not_selected": "the step selects no such item",
     "nothing_new": "nothing has come since the compaction before",
     "nothing_to_summarise": "there is nothing that it may replace: {why}",

@@ -163,6 +163,8 @@ class Facts:
     cwd: str = ""
     read_tool: str = ""
     context_window: int | None = None
+    refused: int | None = None
+    """Tokens of a prompt that was too long for the called model; its window is at most this."""
     called_model: str | None = None
     cache_ttl: int | None = None
     sources: Mapping[str, FileLines] = field(default_factory=dict)
@@ -183,9 +185,9 @@ class Facts:
 
     def window(self, model: Model) -> int:
         """Return the tokens that the model can see; `model` is the policy's."""
-        if self.context_window is not None:
-            return self.context_window
-        return window_of(model, self.called_model)
+        known = self.context_window
+        known = window_of(model, self.called_model) if known is None else known
+        return known if self.refused is None else min(known, self.refused)
 
     def prices(self, model: Model) -> CallPrices | None:
         """Return the prices of the policy's `model`, else those of the model that is called."""

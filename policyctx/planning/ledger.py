@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -428,6 +427,22 @@ def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:
     yield item._replace(texts=blocks.raw_json)
 
 
+class _Alike:
+    """The positions of items of one length that may be equal, and how often each hash is there.
+
+    Each is hashed once, when it is first asked for. Most lengths are those of one item, which
+    needs no hash.
+    """
+
+    __slots__ = "counts", "hashed", "positions"
+
+    def __init__(self) -> None:
+        self.positions = array("l")
+        self.hashed = 0
+        """How many of them are in `counts`."""
+        self.counts: dict[str, int] = {}
+
+
 class Identities:
     """The keys of the items of a list that grows, each computed on first use.
 
@@ -445,9 +460,11 @@ class Identities:
                 self._gone[key[:3]] = [key.occurrence]
             else:
                 occurrences.append(key.occurrence)
-        self._alike: dict[tuple[str, str | None, int], array[int]] = {}
-        self._groups: list[array[int]] = []
-        """For each item, the positions of all that may be equal to it."""
+        self._alike: dict[tuple[str, str | None, int], _Alike] = {}
+        self._groups: list[_Alike] = []
+        """For each item, those that may be equal to it."""
+        self._ranks = array("l")
+        """For each item that is hashed, how many equal ones are before it."""
         self._hashes: list[str | None] = []
         self._replaced: dict[int, LedgerEntry] = {}
         self._looked_at = 0
@@ -494,9 +511,10 @@ class Identities:
         """Return the key of the item at this position."""
         if (replaced := self.replaced(position)) is not None:
             return replaced.key
-        alike, found = self._of_likeness(position), self._hash(position)
+        found = self._hash(position)
         kind, call = self._items[position].kind, self._items[position].tool_use_id
-        before = sum(self._hash(i) == found for i in alike[: bisect_left(alike, position)])
+        self._count_alike(position, position + 1)
+        before = self._ranks[position]
         if (result := self._items[position].inside) is not None:
             before += self._left_inside(result, (kind, call, found))
         gone = self._gone.get((kind, call, found), ())
@@ -523,7 +541,8 @@ class Identities:
         """Return the number of items equal to the one at this position, with those taken out."""
         kind, call, found, _ = self.key(position)
         gone = self._gone.get((kind, call, found), ())
-        return sum(self._hash(i) == found for i in self._of_likeness(position)) + len(gone)
+        counts = self._count_alike(position, len(self._items)).counts
+        return counts.get(found, 1) + len(gone)
 
     def behind(self, position: int) -> str:
         """Return the hash of the item before this one, empty without any; none is in a result."""
@@ -557,15 +576,24 @@ class Identities:
                 return True
         return False
 
-    def _of_likeness(self, position: int) -> array[int]:
-        """Return the positions of all items that may be equal to the one at this position."""
+    def _count_alike(self, position: int, end: int) -> _Alike:
+        """Return the items that may be equal to this one, counted up to `end`."""
         for i in range(len(self._groups), len(self._items)):
             likeness = self._likeness(i)
             if (alike := self._alike.get(likeness)) is None:
-                alike = self._alike[likeness] = array("l")
-            alike.append(i)
+                alike = self._alike[likeness] = _Alike()
+            alike.positions.append(i)
             self._groups.append(alike)
-        return self._groups[position]
+            self._ranks.append(0)
+        alike = self._groups[position]
+        positions, counts = alike.positions, alike.counts
+        if len(positions) > 1:
+            while alike.hashed < len(positions) and (i := positions[alike.hashed]) < end:
+                found = self._hash(i)
+                self._ranks[i] = counts.get(found, 0)
+                counts[found] = self._ranks[i] + 1
+                alike.hashed += 1
+        return alike
 
     def _likeness(self, position: int) -> tuple[str, str | None, int]:
         item, replaced = self._items[position], self.replaced(position)

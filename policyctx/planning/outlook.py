@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from policyctx.definitions.items import UNKNOWN
+from policyctx.messages.editing import Staying
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.paths import File, FreePaths
@@ -41,6 +42,17 @@ class Outlook:
         self.taken[decision.position] = decision
         held = next(self.conversation.inside(decision.position), None) is not None
         self.gone += decision.action.leaves_nothing or decision.item.inside is not None or held
+
+    def remove(self, messages: Iterable[int]) -> None:
+        """Note messages that the decisions leave empty."""
+        for message in messages:
+            self.removed.add(message)
+            self.staying.remove(message)
+
+    @cached_property
+    def staying(self) -> Staying:
+        """The messages of which something is left."""
+        return self.conversation.staying.copy()
 
     def fate(self, position: int) -> Decision | None:
         """Return the fate of an item, by this plan or before; None while it stands."""
@@ -199,7 +211,7 @@ def protection(
     item = conversation.items[position]
     if item.kind == UNKNOWN:  # it goes with something that a step would remove
         return _UNKNOWN
-    if item.message >= at.pending and step.on == "model_call":
+    if item.message >= at.pending and step.on != "arrival":
         return _PENDING
     if item.kind == "tool_call":
         result = conversation.reading.partners.get(position)
@@ -295,11 +307,10 @@ def _why_not(
         return None
     if not _leaves_any(gone, outlook):
         return _NONE_LEFT
-    roles = conversation.roles
-    forwards, backwards = range(len(roles)), range(len(roles) - 1, -1, -1)
-    if _turns_to_assistant(forwards, conversation.reading.opening_roles, gone, outlook):
+    roles, staying = conversation.roles, outlook.staying
+    if _turns_to_assistant(staying.after(-1), conversation.reading.opening_roles, gone):
         return _FIRST
-    return _LAST if _turns_to_assistant(backwards, roles, gone, outlook) else None
+    return _LAST if _turns_to_assistant(staying.before(len(roles)), roles, gone) else None
 
 
 def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
@@ -315,19 +326,15 @@ def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
 def _leaves_any(gone: set[int], outlook: Outlook) -> bool:
     """Whether a message other than a system message stays."""
     roles = outlook.conversation.roles
-    return any(
-        roles[i] not in SYSTEM_ROLES and i not in gone and not outlook.is_removed(i)
-        for i in range(len(roles) - 1, -1, -1)
-    )
+    there = outlook.staying.before(len(roles))
+    return any(roles[i] not in SYSTEM_ROLES and i not in gone for i in there)
 
 
-def _turns_to_assistant(
-    messages: Iterable[int], roles: Sequence[str], gone: set[int], outlook: Outlook
-) -> bool:
+def _turns_to_assistant(messages: Iterable[int], roles: Sequence[str], gone: set[int]) -> bool:
     """Whether the first of these to stay is an assistant message, which the first now is not."""
     is_changed = False
     for message in messages:
-        if roles[message] in SYSTEM_ROLES or outlook.is_removed(message):
+        if roles[message] in SYSTEM_ROLES:
             continue
         if message not in gone:
             return is_changed and roles[message] == "assistant"

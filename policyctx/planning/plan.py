@@ -308,7 +308,7 @@ class _Record:
     def _keeping(self, outcome: Outcome, key: str) -> RulePath:
         """Return the key by which a message stays: the step's own, or the policy's."""
         steps = self._in.policy.all_steps
-        own = next(step.compaction for step in steps if step.name == outcome.step)
+        own = next((step.compaction for step in steps if step.name == outcome.step), None)
         is_own = own is not None and key in own.model_fields_set
         return ("steps", outcome.step, "compaction", key) if is_own else ("compaction", key)
 
@@ -317,13 +317,14 @@ class _Record:
         own = next((reason for left, reason in outcome.left if left == position), None)
         if own is not None:
             return ItemVerdict(taken=False, reason=own)
-        if not outcome.is_open:
+        if not outcome.is_open and outcome.stopped is None:
             closed = [verdict for verdict in outcome.gates if not verdict.opens]
             gate = "; ".join(verdict.sentence for verdict in closed)
             reason = Reason("gate_closed", {"gate": gate})
             return ItemVerdict(taken=False, reason=reason, rule=closed[0].rule)
         if outcome.stopped is not None:
             until: RulePath = ("steps", outcome.step, "select", "until")
+            until = until if outcome.is_open else (*until[:2], "on")
             until = until[:2] if outcome.step in self._in.policy.compacting else until
             return ItemVerdict(taken=False, reason=outcome.stopped, rule=until)
         decided = self._plan.fates.get(position)
@@ -385,7 +386,7 @@ def step_reports(plan: Plan) -> list[StepReport]:
 
 
 def _why(outcome: Outcome) -> str:
-    if not outcome.is_open:
+    if not outcome.is_open and outcome.stopped is None:
         closed = "; ".join(verdict.sentence for verdict in outcome.gates if not verdict.opens)
         return f"gate closed: {closed}"
     return "" if outcome.stopped is None else str(outcome.stopped)

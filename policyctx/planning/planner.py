@@ -4,7 +4,7 @@ The steps of each moment run in the order of the policy; a step sees the list as
 the steps before it have left it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Literal
@@ -14,6 +14,7 @@ from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts
 from policyctx.planning.gates import (
+    AfterReplacing,
     GateVerdict,
     Measures,
     gates_of,
@@ -28,8 +29,9 @@ from policyctx.policy.models import Step
 from policyctx.policy.models.gates import Until
 from policyctx.policy.values import Share
 
-Moment = Literal["arrival", "model_call"]
+Moment = Literal["arrival", "model_call", "overflow"]
 BOTH: tuple[Moment, ...] = ("arrival", "model_call")
+_NOT_REFUSED = Reason("not_refused")
 
 
 class Planner:
@@ -46,8 +48,8 @@ class Planner:
             step.name: Candidates(step, conversation, sizes_of_selection(step))
             for step in policy.all_steps
         }
-        steps = policy.steps("model_call")
         self.arrival = policy.steps("arrival")
+        steps = (*policy.steps("model_call"), *policy.steps("overflow"))
         self.compacting = [step for step in steps if step.name in policy.compacting]
         self.before_call = [step for step in steps if step.name not in policy.compacting]
         self._growing = [self.candidates[step.name] for step in self.before_call]
@@ -59,12 +61,18 @@ class Planner:
             candidates.note(position, fate)
 
     def plan(
-        self, facts: Facts, *, moments: tuple[Moment, ...] = BOTH, comes_back: bool = False
+        self,
+        facts: Facts,
+        *,
+        moments: tuple[Moment, ...] = BOTH,
+        demanded: Step | None = None,
+        comes_back: bool = False,
     ) -> Plan:
         """Decide what becomes of each item; earlier decisions stay.
 
         The conversation does not change until `adopt` carries the plan out. `comes_back` says that
         the list was given as it was handed out in the turn before; it only affects the report.
+        `demanded` is a `compact` step that runs last, whatever its gates say.
         """
         outlook = Outlook(self.conversation, facts)
         outcomes: list[Outcome] = []
@@ -72,8 +80,10 @@ class Planner:
         if self.arrival and "arrival" in moments:
             judged = _arrived(outlook, with_pending="model_call" in moments)
             outcomes += [_on_arrival(self, step, outlook, judged) for step in self.arrival]
-        if "model_call" in moments:
-            outcomes += _before_call(self, outlook)
+        if {*moments} != {"arrival"} and moments:
+            outcomes += _before_call(self, outlook, moments)
+        if demanded is not None:
+            outcomes.append(_replaced(demanded, outlook, ()))
         return Plan(
             new=tuple(map(outlook.taken.__getitem__, sorted(outlook.taken))),
             outcomes=tuple(outcomes),
@@ -111,10 +121,19 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
     return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _before_call(planner: Planner, outlook: Outlook) -> Iterator[Outcome]:
-    """Run the steps before a model call in order; each goes on where later ones made room."""
+def _before_call(
+    planner: Planner, outlook: Outlook, moments: tuple[Moment, ...]
+) -> Iterator[Outcome]:
+    """Run the steps before a model call in order; each goes on where later ones made room.
+
+    Those on overflow only run if the call was refused, and their `compact` replaces any other.
+    """
     begun: list[Outcome | _BeforeCall] = []
     for step in planner.before_call:
+        if step.on not in moments:
+            if step.on == "overflow":
+                begun.append(Outcome(step.name, is_open=False, stopped=_NOT_REFUSED))
+            continue
         candidates = planner.candidates[step.name]
         candidates.settle()
         verdicts = Measures(outlook, candidates).verdicts(planner.gates[step.name])
@@ -127,8 +146,12 @@ def _before_call(planner: Planner, outlook: Outlook) -> Iterator[Outcome]:
         pass
     for each in begun:
         yield each.outcome() if isinstance(each, _BeforeCall) else each
+    newest = [step for step in planner.compacting if step.on in moments][-1:]
     for step in planner.compacting:
-        yield _compacted(planner, step, outlook)
+        if step in newest:
+            yield _compacted(planner, step, outlook)
+        elif step.on == "overflow":
+            yield Outcome(step.name, is_open=False, stopped=_NOT_REFUSED)
 
 
 class _BeforeCall:
@@ -217,7 +240,17 @@ def _compacted(planner: Planner, step: Step, outlook: Outlook) -> Outcome:
     verdicts = measures.verdicts(gates)
     if not opens(verdicts):
         return Outcome(step.name, verdicts, is_open=False)
-    found = replacing(step, outlook, partial(measures.left_without, gates, verdicts))
+    return _replaced(step, outlook, verdicts, partial(measures.left_without, gates, verdicts))
+
+
+def _replaced(
+    step: Step,
+    outlook: Outlook,
+    verdicts: tuple[GateVerdict, ...],
+    left_without: Callable[[Sequence[int], int], AfterReplacing] = lambda *_: AfterReplacing(),
+) -> Outcome:
+    """Return what a step with open gates replaces, or why it replaces nothing."""
+    found = replacing(step, outlook, left_without)
     if isinstance(found, Reason):
         return Outcome(step.name, verdicts, stopped=found)
     return Outcome(step.name, verdicts, replaces=found)

@@ -335,11 +335,8 @@ def taken_out(
     found = frozenset(missing)
     if not said_since or len(said_since) > len(telling):
         return found
-    outermost = [i for i, item in enumerate(items) if item.inside is None]
-    keys = [identities.key(i) for i in outermost]
-    last = [items[i].message for i in outermost[-2:]]
-    is_message = len(set(last)) == len(last)
-    if _ends_early(keys, ledger, telling, said_since, ends_with_message=is_message):
+    keys = [identities.key(i) for i, item in enumerate(items) if item.inside is None]
+    if _ends_early(keys, ledger, telling, said_since):
         return found
     return found.union(entry.key for entry in said_since)
 
@@ -369,26 +366,23 @@ def _ends_early(
     ledger: Ledger,
     missing: Collection[LedgerEntry],
     there: Collection[LedgerEntry],
-    *,
-    ends_with_message: bool,
 ) -> bool:
     """Return whether a list ends before the `missing` items, and has the others from the start.
 
-    What is missing was behind an item that the list lacks too, or ends with; a call or a result
-    that was first stood in a list without its beginning. What is `there` stands where it stood,
-    without what was dropped between. Alone at the end of the list it may be new, if it is the
-    whole message, or what it follows there was said twice; thinking is not said again.
+    What is missing was behind an item that the list lacks too, or ends with; items behind that one
+    that had been dropped before do not count. A call or a result that was first stood in a list
+    without its beginning. What is `there` stands where it stood, without what was dropped between.
     """
-    before_last = {key.sha256 for key in keys[:-1]}
+    at = {key: position for position, key in enumerate(keys)}
+    last = {key.sha256: position for key, position in at.items()}
     for entry in missing:
         was_first = entry.behind == "" and entry.key.tool_use_id is None
-        if entry.behind is None or was_first or entry.behind in before_last:
+        if entry.behind is None or was_first:
             return False
-    at = {key: position for position, key in enumerate(keys)}
-    is_alone = [entry.key for entry in there] == list(keys[-1:])
-    may_be_whole = ends_with_message or keys[-2].occurrence > 0
-    if is_alone and may_be_whole and keys[-1].kind != "thinking":
-        return False
+        drop = ledger.drops[entry.key]
+        since = (keys[i] for i in range(last.get(entry.behind, len(keys)) + 1, len(keys)))
+        if not all(ledger.is_dropped(key) and ledger.drops[key] < drop for key in since):
+            return False
     return all(e.key in at and _is_behind(e, keys, at[e.key], ledger) for e in there)
 
 

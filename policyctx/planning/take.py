@@ -366,7 +366,7 @@ class Taking:
             held = next(filter(None, map(self._held, going)), None)
             if held is not None:
                 return stays_with(unit, held)
-        self._outlook.removed.update(messages_without(going, self._outlook))
+        self._outlook.remove(messages_without(going, self._outlook))
         for member, reason in going.items():
             self._outlook.take(self._removed(member, reason or verdict.reason, verdict.rule))
         return None

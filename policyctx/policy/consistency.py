@@ -34,7 +34,7 @@ _NO_PATH = "`clear` saves nothing, so there is no file to name"
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
-    """Yield an error for `{head}`, `{tail}` or `{gap}` without the key that says what they show.
+    """Yield an error for each field, such as `{head}`, without the key that says what it shows.
 
     That has no default, and is not taken from another map.
     """
@@ -45,7 +45,7 @@ def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
         given = placeholder.child(key)
         if given is None or given.value is None:
             sentence = f"`{{{key}}}` shows nothing without `{key}`"
-            value = "{lines: 10}" if key in EXTENT_FIELDS else '"…"'
+            value = {"gap": '"…"', "outline": "{tokens: 400}"}.get(key, "{lines: 10}")
             help_ = f"give `{key}` beside the text: `{{text: …, {key}: {value}}}`"
             yield Diagnostic(text.place, "PC107", sentence, help_)
 
@@ -215,7 +215,8 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
         elif isinstance(name, str):
             seen[name] = step.value["name"]
         if action := STEP_ACTIONS.get(do) if isinstance(do, str) else None:
-            yield from _out_of_place_by_action(step, action, is_last=i == len(steps) - 1)
+            is_last = all(_moment(later) != _moment(step) for later in steps[i + 1 :])
+            yield from _out_of_place_by_action(step, action, is_last=is_last)
         if _value(step, "on") == "arrival":
             yield from _out_of_place_on_arrival(step, action)
         if action is not None and _names_no_file(action):
@@ -223,6 +224,10 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
         yield from _by_no_types(step.child("select"))
     for step in steps:
         yield from _stray(step)
+
+
+def _moment(step: Node) -> object:
+    return _value(step, "on") or "model_call"
 
 
 def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Iterator[Diagnostic]:

@@ -10,11 +10,11 @@ import logging
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import islice
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from policyctx.definitions.items import Message
 from policyctx.errors import PolicyctxError
@@ -23,10 +23,11 @@ from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.proxy.apis import Api
 from policyctx.proxy.bodies import Body, ListWriter, same_beginning, shared_messages
+from policyctx.proxy.history import End, ListHash, SavedLists, numbered_names
 from policyctx.session import Session
 from policyctx.turns.driving import Steps
 from policyctx.turns.money import Meter
-from policyctx.turns.sources import Sources, are_alike
+from policyctx.turns.sources import Sources, are_alike, comparable
 
 # Headers that say who pays.
 CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
@@ -166,6 +167,9 @@ _MOST_COMPARED = 16
 _BYTES_KEPT, _BYTES_OF_VALUE, _BYTES_OF_MESSAGE = 2**15, 160, 300
 # In place of the client, for those that no request names.
 _BEGINNING = "beginning"
+# The beginnings of which the lists in the store stay known.
+_MOST_BEGINNINGS = 64
+_OUTLINE_CHARS, _OUTLINE_DEPTH = 64, 8
 # The conversations that share one name.
 _MOST_BRANCHES = 16
 
@@ -179,32 +183,6 @@ class Sent:
     sources: Sources
     fields: dict[str, object]
     raw: bytes
-
-
-class End(NamedTuple):
-    """Where a list ended: how many messages it had, and a hash of them."""
-
-    messages: int
-    sha256: str
-
-
-class ListHash:
-    """Hashes the lists of one conversation; of a list that grows, only what is new."""
-
-    def __init__(self) -> None:
-        self._messages: list[Message] = []
-        self._hash = hashlib.sha256()
-
-    def end(self, messages: Sequence[Message]) -> End:
-        """Return the end of a list, which is the same whatever its cache markers."""
-        known = len(self._messages)
-        if same_beginning(messages, self._messages) < known:
-            self._messages, self._hash, known = [], hashlib.sha256(), 0
-        for message in messages[known:]:
-            text = json.dumps(bare(message), sort_keys=True, default=str)
-            self._hash.update(text.encode("utf-8", "surrogatepass") + b"\n")
-        self._messages += messages[known:]
-        return End(len(messages), self._hash.hexdigest())
 
 
 @dataclass(slots=True, eq=False)
@@ -273,6 +251,66 @@ class ProxyConversation:
         return all(are_alike(messages[i], others[i], BUILT_IN) for i in range(shared, len(others)))
 
 
+class _Ends:
+    """Conversations by the last message of their last lists, so that a list is compared with few.
+
+    Those that are in use, or have no list yet, are compared with every list.
+    """
+
+    def __init__(self) -> None:
+        self._by_length: dict[int, dict[Hashable, list[ProxyConversation]]] = {}
+        self._ends: dict[ProxyConversation, tuple[int, Hashable]] = {}
+        self._others: dict[ProxyConversation, None] = {}
+
+    def note(self, one: ProxyConversation) -> None:
+        """Note where the last list of a conversation ends now."""
+        self.forget(one)
+        if one.users or one.body is None or not one.body.messages:
+            self._others[one] = None
+            return
+        messages = one.body.messages
+        length, last = self._ends[one] = len(messages), _outline_of(messages[-1])
+        self._by_length.setdefault(length, {}).setdefault(last, []).append(one)
+
+    def forget(self, one: ProxyConversation) -> None:
+        """Forget a conversation, if it is known."""
+        self._others.pop(one, None)
+        if (end := self._ends.pop(one, None)) is not None:
+            length, last = end
+            of_length = self._by_length[length]
+            of_length[last].remove(one)
+            if not of_length[last]:
+                del of_length[last]
+            if not of_length:
+                del self._by_length[length]
+
+    def possible(self, messages: Sequence[Message]) -> list[ProxyConversation]:
+        """Return the conversations that a list may continue."""
+        found = [*self._others]
+        for length, of_length in self._by_length.items():
+            if length <= len(messages):
+                found += of_length.get(_outline_of(messages[length - 1]), ())
+        return found
+
+
+def _outline_of(message: Message) -> Hashable:
+    """Return a value that is equal for messages that are alike; of long texts it has the ends."""
+    try:
+        return _outline(comparable(message, BUILT_IN), _OUTLINE_DEPTH)
+    except RecursionError:
+        return ()
+
+
+def _outline(value: object, depth: int) -> Hashable:
+    if isinstance(value, str):
+        return len(value), value[:_OUTLINE_CHARS], value[-_OUTLINE_CHARS:]
+    if not depth or not isinstance(value, dict | list):
+        return value if isinstance(value, int | float) else None
+    if isinstance(value, list):
+        return tuple(_outline(one, depth - 1) for one in value)
+    return tuple(sorted((key, _outline(one, depth - 1)) for key, one in value.items()))
+
+
 class Registry:
     """The conversations in memory, by scope and name. Any thread may use it.
 
@@ -296,8 +334,11 @@ class Registry:
         self._clock = clock
         self._guard = Lock()
         """Held for a short time, and never while the disk is read."""
-        self._guard_of_store = Lock()
         self._named: dict[tuple[str, ...], list[ProxyConversation]] = {}
+        self._ends: dict[tuple[str, ...], _Ends] = {}
+        """Of the conversations without a name."""
+        self._saved: OrderedDict[tuple[str, ...], SavedLists] = OrderedDict()
+        """Those of them in the store, for the beginnings that came last."""
         self._keys: OrderedDict[ProxyConversation, tuple[str, ...]] = OrderedDict()
         """In the order of their last use."""
         self._bytes: dict[ProxyConversation, int] = {}
@@ -316,8 +357,8 @@ class Registry:
         """Return the last body that most of a request's list is known from, None for none."""
         with self._guard:
             if identity is None:
-                found = [c for c, key in reversed(self._keys.items()) if key[0] == scope]
-                found = found[:_MOST_COMPARED]
+                own = (c for c, key in reversed(self._keys.items()) if key[0] == scope)
+                found = [*islice(own, _MOST_COMPARED)]
             else:
                 found = self._named.get(_key(scope, identity), [])
             bodies = [one.body for one in found]
@@ -367,6 +408,8 @@ class Registry:
             kept = one.bytes_kept
             self._kept += kept - self._bytes.get(one, 0)
             self._bytes[one] = kept
+            if not one.is_named:
+                self._ends[self._keys[one]].note(one)
 
     @property
     def is_full(self) -> bool:
@@ -403,8 +446,13 @@ class Registry:
         self._kept -= self._bytes.pop(one, 0)
         branches = self._named[key]
         branches.remove(one)
+        if not one.is_named:
+            self._ends[key].forget(one)
+            if key in self._saved:
+                self._saved[key].put_back(one.name)
         if not branches:
             del self._named[key]
+            self._ends.pop(key, None)
 
     def _in_memory(
         self, scope: str, identity: Identity | None, api: Api, body: Body, agent: str
@@ -417,32 +465,41 @@ class Registry:
                     return None
             else:
                 found = self._named_by(_key(scope, identity), identity, api, body, agent)
-            found.users += 1
-            return found
+            return self._used(found)
+
+    def _used(self, one: ProxyConversation) -> ProxyConversation:
+        """Return a conversation that a thread uses from now on."""
+        one.users += 1
+        if not one.is_named:
+            self._ends[self._keys[one]].note(one)
+        return one
 
     def _in_store(self, scope: str, api: Api, body: Body, agent: str) -> ProxyConversation:
         """Return the conversation of a request that names none, by the folders of the store."""
         identity = _beginning(api, body)
         key = _key(scope, identity)
-        # Of two requests with one list the second has to find what the first has made. The other
-        # guard is free meanwhile, since an event loop takes it.
-        with self._guard_of_store:
+        with self._guard:
+            saved = self._saved.setdefault(key, SavedLists(session_name(scope, identity)))
+            self._saved.move_to_end(key)
+            while len(self._saved) > _MOST_BEGINNINGS:
+                self._saved.popitem(last=False)
+        # Of two requests with one list the second has to find what the first has made. Lists that
+        # begin otherwise do not wait.
+        with saved.guard:
             with self._guard:
                 found = self._continued(key, body)
                 if found is not None:
-                    found.users += 1
-                    return found
-                branches = [*self._named.get(key, ())]
-            names = _names(session_name(scope, identity))
-            name = self._unnamed(names, branches, body.messages if has_reply(api, body) else ())
+                    return self._used(found)
+                taken = {one.name for one in self._named.get(key, ())}
+            messages = body.messages if has_reply(api, body) else ()
+            name = saved.session(messages, taken, self._is_saved, self._end_of)
             with self._guard:
-                made = self._made(key, name, agent, is_named=False)
-                made.users += 1
-                return made
+                return self._used(self._made(key, name, agent, is_named=False))
 
     def _continued(self, key: tuple[str, ...], body: Body) -> ProxyConversation | None:
         """Return the conversation without a name that a list continues, None without one."""
-        branches = self._named.get(key, ())
+        ends = self._ends.get(key)
+        branches = [] if ends is None else ends.possible(body.messages)
         # One that has only counted tokens so far has no list yet.
         empty = (one for one in branches if one.body is None and not one.users)
         found = [one for one in branches if one.continued_by(body)]
@@ -463,7 +520,7 @@ class Registry:
         name = session_name(key[0], identity)
         if name in taken:
             # The beginning tells the conversations of one name apart, also after a restart.
-            names = _names(f"{name}-{beginning_of(body.messages)[:8]}")
+            names = numbered_names(f"{name}-{beginning_of(body.messages)[:8]}")
             name = next(one for one in names if one not in taken)
         return self._made(key, name, agent, is_named=True)
 
@@ -475,32 +532,9 @@ class Registry:
         )
         self._named.setdefault(key, []).append(made)
         self._keys[made] = key
+        if not is_named:
+            self._ends.setdefault(key, _Ends())
         return made
-
-    def _unnamed(
-        self,
-        names: Iterator[str],
-        branches: Sequence[ProxyConversation],
-        messages: Sequence[Message],
-    ) -> str:
-        """Return the session for a list that continues none in memory, by the folders there are.
-
-        It is the session of an earlier process whose last list these messages continue, that with
-        the longest; without messages none is continued.
-        """
-        taken = {one.name for one in branches}
-        longest, found = 0, ""
-        for name in names:
-            if name in taken:
-                continue
-            if not self._is_saved(name):
-                break
-            end = self._end_of(name) if messages else None
-            if end is None or not longest < end.messages <= len(messages):
-                continue
-            if ListHash().end(messages[: end.messages]) == end:
-                longest, found = end.messages, name
-        return found or name
 
 
 def _own(
@@ -539,11 +573,6 @@ def _length(one: ProxyConversation) -> int:
 
 def _begin_alike(one: Body, other: Body) -> bool:
     return beginning_of(one.messages) == beginning_of(other.messages)
-
-
-def _names(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}~{number}" for number in count(2))
 
 
 def _beginning(api: Api, body: Body) -> Identity:

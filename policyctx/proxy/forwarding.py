@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from zlib import error as ZlibError  # noqa: N812 - an exception's name
@@ -39,6 +39,9 @@ _HOP_BY_HOP = frozenset(
 # Headers for the proxy itself.
 OWN = "x-policyctx-"
 _PIECE = 2**18
+# The statuses of a request that is wrong in itself, and how much of the error is read.
+_REFUSING = (400, 413)
+_MOST_REFUSAL = 2**16
 # The size of a chunk that does not come.
 _MISSING = b"1\r\n"
 # aiohttp would add these to a response that lacks them.
@@ -75,6 +78,8 @@ class Outgoing:
     """Whether the body has no content encoding any more."""
     observe: Callable[[object], None] | None = None
     """Called with the usage in the response; None if nobody wants it."""
+    again: Callable[[bytes], Awaitable[bytes | None]] | None = None
+    """Called with the body of a refusal; returns the body to send once more, None to pass it."""
     sent: Callable[[], None] | None = None
     """Called when the response begins, and the body is not needed any more."""
 
@@ -99,6 +104,21 @@ class Forwarder:
         Raises `aiohttp.ClientError` and `TimeoutError` as long as the response has not begun. When
         this is cancelled, since the client has gone, the request to the upstream is too.
         """
+        upstream = await self._sent(request, outgoing)
+        if outgoing.again is None or upstream.status not in _REFUSING:
+            async with upstream:
+                return await _answered(request, upstream, outgoing.observe, progress)
+        async with upstream:
+            refusal = await _refusal(upstream.content)
+            outgoing.body = await outgoing.again(_decoded(refusal, upstream))
+            if outgoing.body is None:
+                return await _answered(request, upstream, outgoing.observe, progress, begun=refusal)
+        outgoing.is_decoded = True
+        async with await self._sent(request, outgoing) as upstream:
+            return await _answered(request, upstream, outgoing.observe, progress)
+
+    async def _sent(self, request: web.Request, outgoing: Outgoing) -> aiohttp.ClientResponse:
+        """Send a request, and return the response when its headers are there."""
         headers = _headers(request, outgoing)
         body = outgoing.body
         if body is None and not outgoing.begun and request.content.is_eof():  # all of it is here
@@ -127,8 +147,7 @@ class Forwarder:
         body = outgoing.body = None
         if outgoing.sent is not None:
             outgoing.sent()
-        async with upstream:
-            return await _answered(request, upstream, outgoing.observe, progress)
+        return upstream
 
 
 def _headers(request: web.Request, outgoing: Outgoing) -> CIMultiDict[str]:
@@ -206,12 +225,14 @@ async def _answered(
     upstream: aiohttp.ClientResponse,
     observe: Callable[[object], None] | None,
     progress: AnswerProgress,
+    begun: bytes = b"",
 ) -> _Whole | _Streamed:
+    """Send a response to the client; of its body `begun` was read already."""
     headers = _forwarded(upstream.headers)
     tee = None if observe is None or not upstream.ok else _Tee(upstream, observe)
     status, reason = upstream.status, upstream.reason
     progress.probe = b""
-    if body := _whole(upstream.content):
+    if body := begun if upstream.content.at_eof() else b"" if begun else _whole(upstream.content):
         # Its head and its body are sent at once.
         whole = _Whole(body=body, status=status, reason=reason, headers=headers)
         whole.given = headers
@@ -227,6 +248,8 @@ async def _answered(
     is_chunked = response.headers.get("Transfer-Encoding") == "chunked"
     progress.probe = ZERO if is_chunked else b""
     try:
+        if begun:
+            await response.write(begun)
         async for piece in upstream.content.iter_any():
             await response.write(piece)
             if tee is not None:
@@ -244,6 +267,23 @@ async def _answered(
                 transport.write(_MISSING)
             transport.abort()
     return response
+
+
+async def _refusal(content: aiohttp.StreamReader) -> bytes:
+    """Return the body of a refusal, or the first part of a large one."""
+    found = b""
+    while len(found) < _MOST_REFUSAL and (piece := await content.read(_MOST_REFUSAL)):
+        found += piece
+    return found
+
+
+def _decoded(body: bytes, upstream: aiohttp.ClientResponse) -> bytes:
+    """Return a body without its content encoding; nothing of one that cannot be decoded."""
+    decode = decoder(upstream.headers.get("Content-Encoding", ""))
+    try:
+        return b"" if decode is None else decode(body)
+    except (ZlibError, zstandard.ZstdError):
+        return b""
 
 
 def _whole(content: aiohttp.StreamReader) -> bytes:

@@ -4,19 +4,113 @@ The decisions themselves are records of the session. The record of a turn follow
 they lack: the number of the call, the time, the rule, the reason, and its numbers.
 """
 
+import hashlib
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
+from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
+from policyctx.messages.markers import bare
 from policyctx.planning.plan import Plan
-from policyctx.proxy.conversations import End
+from policyctx.proxy.bodies import same_beginning
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.opening import stores_in
+from policyctx.store.opening import newest_record, stores_in
 
 TURN, END, OWNER = "proxy_turn", "proxy_end", "proxy_owner"
+
+
+class End(NamedTuple):
+    """Where a list ended: how many messages it had, and a hash of them."""
+
+    messages: int
+    sha256: str
+
+
+class ListHash:
+    """Hashes the lists of one conversation; of a list that grows, only what is new."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._hash = hashlib.sha256()
+
+    def end(self, messages: Sequence[Message]) -> End:
+        """Return the end of a list, which is the same whatever its cache markers."""
+        known = len(self._messages)
+        if same_beginning(messages, self._messages) < known:
+            self._messages, self._hash, known = [], hashlib.sha256(), 0
+        for message in messages[known:]:
+            text = json.dumps(bare(message), sort_keys=True, default=str)
+            self._hash.update(text.encode("utf-8", "surrogatepass") + b"\n")
+        self._messages += messages[known:]
+        return End(len(messages), self._hash.hexdigest())
+
+
+class SavedLists:
+    """The sessions in the store whose lists begin alike, by where the last list of each ended.
+
+    Their names are numbered without a gap. Each is read once, and again after it was in memory.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.guard = Lock()
+        """Held while a session is looked for."""
+        self._names = numbered_names(name)
+        self._unread: deque[str] = deque()
+        """What may be saved or free; `_names` are those that come behind it."""
+        self._by_end: dict[End, list[str]] = {}
+
+    def put_back(self, name: str) -> None:
+        """Note that a session has left memory, whose last list may be another one now."""
+        self._unread.append(name)
+
+    def session(
+        self,
+        messages: Sequence[Message],
+        taken: Collection[str],
+        is_saved: Callable[[str], bool],
+        end_of: Callable[[str], End | None],
+    ) -> str:
+        """Return the session for a list that continues none in memory; the names there are `taken`.
+
+        It is the one whose last list these messages continue, that with the longest. Without
+        messages none is continued, and the name is the first that is free.
+        """
+        unread = [self._unread.popleft() for _ in range(len(self._unread))]
+        free = ""
+        names = chain(sorted(unread, key=lambda one: (len(one), one)), self._names)
+        for position, name in enumerate(names):
+            if name not in taken:
+                if not is_saved(name):
+                    free = free or name
+                    self._unread.append(name)
+                elif not messages:
+                    self._unread.append(name)
+                elif (end := end_of(name)) is not None:
+                    self._by_end.setdefault(end, []).append(name)
+            if free and position + 1 >= len(unread):
+                break
+        return self._continued(messages) or free
+
+    def _continued(self, messages: Sequence[Message]) -> str:
+        """Return the session that these messages continue, which is known no more; "" for none."""
+        hashed, found = ListHash(), None
+        for length in sorted({end.messages for end in self._by_end}):
+            if length <= len(messages) and (end := hashed.end(messages[:length])) in self._by_end:
+                found = end
+        if found is None:
+            return ""
+        names = self._by_end[found]
+        name = names.pop(0)
+        if not names:
+            del self._by_end[found]
+        return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +178,12 @@ def turn_record(call: int, at: float, plan: Plan, *, counts: bool = True) -> dic
     return {"record": TURN, "call": call, "at": at, "decisions": made}
 
 
+def numbered_names(name: str) -> Iterator[str]:
+    """Yield a name, then it with each number from 2 on."""
+    yield name
+    yield from (f"{name}~{number}" for number in count(2))
+
+
 def end_record(end: End) -> dict[str, Any]:
     """Return the record of where the last list of a session without a name ended."""
     return {"record": END, **end._asdict()}
@@ -100,13 +200,6 @@ def owner_of(records: Iterable[Mapping[str, Any]]) -> str:
     return _text(scopes[-1]) if scopes else ""
 
 
-def last_end(records: Iterable[Mapping[str, Any]]) -> End | None:
-    """Return where the last list ended, None if no record says so."""
-    ends = [one for one in records if one.get("record") == END]
-    count, sha256 = (ends[-1].get(name) for name in End._fields) if ends else (None, None)
-    return End(count, sha256) if isinstance(count, int) and isinstance(sha256, str) else None
-
-
 def saved_records(root: Path, session: str) -> list[dict[str, Any]]:
     """Return the records of a session from its folder below the root, none without a folder.
 
@@ -121,9 +214,11 @@ def saved_records(root: Path, session: str) -> list[dict[str, Any]]:
 def saved_end(root: Path, session: str) -> End | None:
     """Return where the last list of a saved session ended, None if that cannot be told."""
     try:
-        return last_end(saved_records(root, session))
+        end = newest_record(root / session, session, END)
     except StoreError:
         return None
+    length, sha256 = (None if end is None else end.get(name) for name in End._fields)
+    return End(length, sha256) if isinstance(length, int) and isinstance(sha256, str) else None
 
 
 def saved_sessions(root: Path) -> dict[str, float]:

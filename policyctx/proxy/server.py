@@ -416,7 +416,12 @@ class Proxy:
             outgoing.body, outgoing.is_decoded = turned.raw, True
             share.add(len(turned.raw))
         if turned.conversation is not None:
-            outgoing.observe = partial(self._observe, replace(turned, raw=None))
+            turned = replace(turned, raw=None)
+            outgoing.observe = partial(self._observe, turned)
+            outgoing.again = partial(self._again, turned, api)
+
+    async def _again(self, turned: Turned, api: Api, error: bytes) -> bytes | None:
+        return await self._taken(self._turning.again_in_steps(turned, api, error))
 
     def _observe(self, turned: Turned, usage: object) -> None:
         steps = self._turning.observe_in_steps(turned, usage)

@@ -208,6 +208,43 @@ class Turning:
         _log.info("a request was sent unchanged: %s", error)
         return Turned()
 
+    def again_in_steps(self, turned: Turned, api: Api, error: bytes) -> Steps[bytes | None]:
+        """Return the body to send once more for a request that was refused; raises nothing.
+
+        None if it was not refused as too long, and under a policy that has no steps for it.
+        """
+        one = turned.conversation
+        if one is None or self._dry_run or one.session is None:
+            return None
+        if not one.session.policy.steps("overflow"):
+            return None
+        yield
+        try:
+            yield from _locked(one)
+            try:
+                if one.turn == turned.turn and one.sent is not None:
+                    return (yield from self._shortened(one, one.session, api, one.sent.body, error))
+            finally:
+                one.lock.release()
+        except Exception as failure:  # noqa: BLE001 - the client gets the refusal
+            self._note(failure, "a refused request was not sent again")
+        return None
+
+    def _shortened(
+        self,
+        conversation: ProxyConversation,
+        session: Session,
+        api: Api,
+        body: Body,
+        error: bytes,
+    ) -> Steps[bytes | None]:
+        result = session.on_overflow(body.messages, error, request=_request(api, body))
+        if result is None:
+            return None
+        self._count("sent_again")
+        yield from self._taken(conversation, session, body, result)
+        return self._put(conversation, api, body, result)
+
     def observe(self, turned: Turned, usage: object) -> None:
         """Learn from the usage of a response, unless another turn has begun; raises nothing."""
         finished(self.observe_in_steps(turned, usage))
@@ -332,15 +369,27 @@ class Turning:
             failed = session.writes.failed
             self.counts.fail_writes(failed - conversation.failed_writes)
             conversation.failed_writes = failed
-        conversation.unmarked = result.breakpoints.why_none
-        for warning in result.warnings:
-            _log.warning("session %s: %s", conversation.name, warning)
-        yield from self._record(conversation, session, body, result)
+        yield from self._taken(conversation, session, body, result)
         conversation.is_established = conversation.is_established or has_reply(api, body)
         if self._dry_run:
             conversation.sent = Sent(body, body.messages, (), {}, body.raw)
             self._count("previewed")
             return Turned(None, conversation, conversation.turn)
+        new = _new(self._put(conversation, api, body, result), body)
+        self._count("unchanged" if new is None else "edited")
+        return Turned(new, conversation, conversation.turn)
+
+    def _taken(
+        self, conversation: ProxyConversation, session: Session, body: Body, result: Result
+    ) -> Steps[None]:
+        """Log and record what a turn did."""
+        conversation.unmarked = result.breakpoints.why_none
+        for warning in result.warnings:
+            _log.warning("session %s: %s", conversation.name, warning)
+        yield from self._record(conversation, session, body, result)
+
+    def _put(self, conversation: ProxyConversation, api: Api, body: Body, result: Result) -> bytes:
+        """Return the body of a request with the list of a result, and remember it."""
         fields = _fields(api, result)
         raw = spliced(
             body,
@@ -350,9 +399,7 @@ class Turning:
             writer=conversation.writer,
         )
         conversation.sent = Sent(body, result.messages, result.source_ranges, fields, raw)
-        new = _new(raw, body)
-        self._count("unchanged" if new is None else "edited")
-        return Turned(new, conversation, conversation.turn)
+        return raw
 
     def _record(
         self, conversation: ProxyConversation, session: Session, body: Body, result: Result

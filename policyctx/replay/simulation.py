@@ -181,7 +181,8 @@ def _alone(compaction: Compaction, *, named: bool) -> Compaction:
     if named and compaction.summary.by != NONE:
         changed["summary"] = compaction.summary.model_copy(update={"by": OFFLINE})
     if named or "restore" in compaction.model_fields_set:
-        changed["restore"] = compaction.restore.model_copy(update={"max_files": 0})
+        none: dict[str, object] = {"max_files": 0, "always": ()}
+        changed["restore"] = compaction.restore.model_copy(update=none)
     return compaction.model_copy(update=changed)
 
 
@@ -390,16 +391,18 @@ class _Simulation:
             reads_once=False,
         )
         began = perf_counter()
-        result = self._session.apply(context, request=request)
+        results = self._results(context, request)
+        result = results[-1]
         seconds = perf_counter() - began
-        if result.warnings:
-            self._warnings.update(result.warnings)
+        for one in results:
+            self._warnings.update(one.warnings)
         if self._policy.places_breakpoints:
             asked = replace(request, takes_markers=None)
             conversation, is_marked = result.plan.conversation, bool(call.marks)
             if why := asked.why_unmarked(conversation, context, is_marked=is_marked):
                 self._unmarked[why] += 1
-        removals = list(timeline.note(number, result.plan, result.compaction))
+        plan = replace(result.plan, new=tuple(new for one in results for new in one.plan.new))
+        removals = list(timeline.note(number, plan, result.compaction))
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
         self._summarised(number, result, terms, call.at)
@@ -426,6 +429,19 @@ class _Simulation:
         )
         self._observe(simulated.bill, unedited.tokens, edited.tokens)
         self._calls.append(simulated)
+
+    def _results(self, context: Sequence[Message], request: Request) -> list[Result]:
+        """Return the turn of a call, and that of a second one if its prompt is over the window."""
+        first = self._session.apply(context, request=request)
+        facts, window = first.plan.facts, request.window or 0
+        if not self._policy.steps("overflow") or first.compacted:
+            return [first]
+        tokens = facts.correction.corrected(first.plan.conversation.counted(facts))
+        if tokens <= window:
+            return [first]
+        error = f"prompt is too long: {tokens} tokens > {window} maximum"
+        again = self._session.on_overflow(context, error, request=request)
+        return [first] if again is None else [first, again]
 
     def end(self, after: Sequence[Message]) -> None:
         """Take what came behind the last call."""

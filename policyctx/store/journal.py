@@ -416,6 +416,31 @@ def lines_in(backend: Backend, folder: str) -> tuple[object, ...]:
         return read_journal(log).lines
 
 
+def newest_first(backend: Backend, folder: str, kind: str) -> Iterator[Any]:
+    """Yield the values of one kind in the journal in a folder; no line of another kind is parsed.
+
+    Damaged lines are left out, and nothing comes where there is no journal.
+    """
+    try:
+        log = open_journal(backend, folder, writing=False)
+    except FileNotFoundError:
+        return
+    with contextlib.closing(log):
+        content = log.read()
+    start = b"\n" + line_start(kind)
+    at = content.rfind(start)
+    while at >= 0:
+        with contextlib.suppress(ValueError, RecursionError):
+            yield _value(content[at + 1 : content.find(b"\n", at + 1)])[0][kind]
+        at = content.rfind(start, 0, at)
+
+
+def newest_entry(backend: Backend, folder: str) -> IndexEntry | None:
+    """Return the content that was saved last by the journal in a folder."""
+    found = map(entry_of, newest_first(backend, folder, "saved"))
+    return next(filter(None, found), None)
+
+
 def all_indexes(backend: Backend) -> Iterator[Index]:
     """Yield what the journal of each session in this root says."""
     for folder in state_folders(backend):

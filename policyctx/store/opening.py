@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from policyctx.definitions.names import ROOT_FIELDS, SESSION_FIELDS, is_url
 from policyctx.errors import InputError, StoreError
@@ -20,8 +20,15 @@ from policyctx.store.backend import Backend, absolute_root, store_root
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, failing_as, reading_at
-from policyctx.store.index import Index
-from policyctx.store.journal import INDEX, JOURNAL, lines_in, session_of, state_folders
+from policyctx.store.journal import (
+    INDEX,
+    JOURNAL,
+    StateFolder,
+    newest_entry,
+    newest_first,
+    session_of,
+    state_folders,
+)
 from policyctx.store.local.backend import LocalBackend
 
 SESSION_FIELD = "{session_id}"
@@ -113,38 +120,43 @@ def stores_in(
     """
     place = store_root(root)
     with failing_as("read", place, str(place)), reading_at(place) as backend:
-        found = {
-            session_of(folder): (_newest_format(backend, folder), _mode_of(backend, folder))
-            for folder in state_folders(backend)
-        }
+        folders = {session_of(folder): folder for folder in state_folders(backend)}
         stores = {
             name: ContextFileSystem(
                 place,
                 session=name or None,
-                format=form,
+                format=_newest_format(backend, folder),
                 compress=compress,
-                mode=mode,
+                mode=_mode_of(backend, folder),
                 clock=clock,
             )
-            for name, (form, mode) in found.items()
+            for name, folder in folders.items()
             if session in {None, name}
         }
         if not stores:
-            known = sorted(found)
+            known = sorted(folders)
             raise StoreError(_nothing_found(backend, session, known), path=str(place))
     return stores
 
 
+def newest_record(root: Path, session: str, kind: str) -> dict[str, Any] | None:
+    """Return the newest record of a kind of a session in a folder, None if there is none.
+
+    Of its journal only that is parsed. Raises `StoreError`.
+    """
+    state = StateFolder.of_session(session, "text")
+    with failing_as("read", root), reading_at(root) as backend:
+        records = newest_first(backend, state.path, "record")
+        found = (one for one in records if isinstance(one, dict) and one.get("record") == kind)
+        return next(found, None)
+
+
 def _newest_format(backend: Backend, folder: str) -> Format:
     """Return the format of a session's newest content; without any, by the snapshot's place."""
-    index = Index()
     with suppress(OSError):  # damaged; the session repairs it when it is opened
-        for line in lines_in(backend, folder):
-            index.apply(line)
-    form: Format = "envelope" if folder == STATE_FOLDER and _has_open_index(backend) else "text"
-    for entry in index:
-        form = entry.format
-    return form
+        if (entry := newest_entry(backend, folder)) is not None:
+            return entry.format
+    return "envelope" if folder == STATE_FOLDER and _has_open_index(backend) else "text"
 
 
 def _has_open_index(backend: Backend) -> bool:

@@ -62,7 +62,7 @@ MISSING = {
 }
 
 # The keys of a wording by which it shows something of the text.
-EXCERPT_KEYS = ("head", "tail", "max_line_chars", "cut_mark", "gap", "line_numbers")
+EXCERPT_KEYS = ("head", "tail", "outline", "max_line_chars", "cut_mark", "gap", "line_numbers")
 _STORE: Mapping[str, Sides] = {
     "path": ("saved",),
     "escape": ("escaped",),
@@ -254,7 +254,8 @@ def decided_sides(plan: Plan) -> set[Side]:
     for decision in plan.new:
         found.update(_of_decision(decision, steps[decision.step], policy))
     for outcome in plan.outcomes:
-        step = steps[outcome.step]
+        if (step := steps.get(outcome.step)) is None:
+            continue  # a compaction on demand, without a step of the policy
         found.update(_of_outcome(outcome, step, plan))
         found.update(
             _of_compaction(outcome, plan)
@@ -283,7 +284,7 @@ def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Itera
     if decision.wording is not None:
         path = _wording_path(step, _levels(policy, decision.item))
         yield path, "used"
-        if decision.wording.template.fields & {"head", "tail", "gap"}:
+        if decision.wording.template.fields & {"head", "tail", "outline", "gap"}:
             for key in EXCERPT_KEYS:
                 yield (*path, key), "used"
     if decision.saves and decision.file is not None:

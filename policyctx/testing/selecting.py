@@ -111,7 +111,7 @@ class Returned:
 class TurnEvent:
     """One event: the list that went in, and what came of it."""
 
-    kind: Literal["arrival", "model call", "plan", "function"]
+    kind: Literal["arrival", "model call", "plan", "compaction", "function"]
     given: Sequence[Message]
     """The very list that the policy was given."""
     before: Sequence[Message]

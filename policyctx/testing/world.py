@@ -77,6 +77,7 @@ class World:
         self.began = time.time()
         self.seconds_passed = 0.0
         self.host_summary: str | None = None
+        self.sent_again = False
         """The summary of a compaction that the host made by itself."""
         self.waits: list[float] = []
         """The seconds of each pause that the last event made."""
@@ -212,6 +213,28 @@ class World:
         given = self.messages
         self._turn("plan", given, lambda s: s.plan(given, system=self.system))
 
+    def refuse(self, error: str) -> None:
+        """Have the provider refuse the newest prompt as too long."""
+        given = self.messages
+        again: list[Result | None] = []
+
+        def act(session: Session) -> Result | Plan:
+            again.append(session.on_overflow(given, error, system=self.system))
+            return again[0] or session.plan(given, system=self.system)
+
+        turn = self._turn("model call", given, act)
+        self.sent_again = again[:1] != [None]
+        if self.passes_edited_back:
+            self.messages = turn.messages
+
+    def compact(self, instructions: str) -> None:
+        """Have the history replaced by a summary now."""
+        given = self.messages
+        compact = partial(Session.compact, instructions=instructions, system=self.system)
+        turn = self._turn("compaction", given, lambda s: compact(s, given))
+        if self.passes_edited_back:
+            self.messages = turn.messages
+
     def arrive(self, calls: Sequence[Message], answers: Sequence[Message]) -> None:
         """Report new results before a model has seen them, then put them into the context."""
         # Each item of the Responses API makes one call.
@@ -257,7 +280,7 @@ class World:
 
     def _turn(
         self,
-        kind: Literal["arrival", "model call", "plan"],
+        kind: Literal["arrival", "model call", "plan", "compaction"],
         given: Sequence[Message],
         act: Callable[[Session], Result | Plan],
     ) -> TurnEvent:

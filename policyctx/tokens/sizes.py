@@ -182,6 +182,8 @@ def schemas_of(tools: object) -> Iterator[Schema]:
             yield {"type": "text", "text": tool}
         elif callable(dump := getattr(tool, "model_dump", None)):
             yield dump(mode="json")
+        elif callable(schema := getattr(tool, "to_dict", None)):  # a `beta_tool` of Anthropic's
+            yield schema()
 
 
 # Where a tool has its name in the requests of OpenAI's chat API and of Bedrock.

@@ -6,22 +6,32 @@ ledger on. A placeholder is handed out only after the file that it names is save
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from policyctx.compaction.restoration import FileReader
-from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for, summarizer_of
+from policyctx.compaction.summarizers import (
+    ExtractiveSummarizer,
+    NoSummarizer,
+    Summarize,
+    Summarizer,
+    summarizer_for,
+    summarizer_of,
+)
 from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.names import EXTRACTIVE, NONE
-from policyctx.errors import InvalidResultError, StoreError, present
+from policyctx.errors import BrokenMessagesError, InvalidResultError, StoreError
 from policyctx.messages.reading import listed
+from policyctx.messages.repairing import Fault, Repaired, Repairing
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Added, Attempt
 from policyctx.planning.plan import Plan
+from policyctx.planning.planner import BOTH, Moment
 from policyctx.policy.models.steps import Store
+from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import Usage
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
@@ -32,6 +42,22 @@ from policyctx.turns.memory import Memory
 from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
+from policyctx.turns.sources import joined, through
+
+
+class _Given(NamedTuple):
+    """A list as it is read, and how it was repaired."""
+
+    messages: Sequence[Message]
+    repaired: Repaired = Repaired()
+
+    def traced(self, result: Result) -> Result:
+        """Return a result with the sources in the list that the caller gave."""
+        if not self.repaired.faults:
+            return result
+        places = (place for place, _ in self.repaired.placed)
+        ranges = joined(None if place is None else range(place, place + 1) for place in places)
+        return replace(result, source_ranges=through(result.source_ranges, ranges))
 
 
 class Calls:
@@ -49,10 +75,14 @@ class Calls:
     ) -> None:
         self._knowledge, self._policy = knowledge, knowledge.policy
         self._on_invalid = on_invalid
-        self._summarizer = _summarizer(self._policy, summarizer)
-        """None for that of the policy, which is found when it is first needed."""
+        self._summarizer = None if summarizer is None else summarizer_of(summarizer)
+        """The caller's, for all summaries; None for those that the policy names."""
+        self._summarizers = _summarizers(self._policy) if summarizer is None else {}
         self._reader, self._before_compaction = reader, before_compaction
         self._expects_usage = expects_usage and knowledge.keeps_state
+        self._repairing = Repairing(knowledge.shapes)
+        self._repairs: set[Fault] = set()
+        """Those that a warning was given of."""
         self._notices = Notices(knowledge.store)
         self.reporting = Reporting(knowledge.session_id, self._policy.name)
         self.writes = self._notices.writes
@@ -90,7 +120,7 @@ class Calls:
     ) -> Turn[tuple[KnownList, Plan, Memory]]:
         self._knowledge.note(request)
         memory = yield from self._knowledge.recall()
-        known = self._knowledge.list_of(messages, memory)
+        known = self._knowledge.list_of(self._repaired(messages).messages, memory)
         facts = self._knowledge.facts(memory, request)
         return known, known.planner.plan(facts, comes_back=known.comes_back), memory
 
@@ -127,12 +157,43 @@ class Calls:
         every = (*notices, *warnings, *result.warnings, *self.writes.news())
         return replace(result, warnings=every) if every else result
 
+    def on_overflow(
+        self, messages: Sequence[Message], error: object, request: Request
+    ) -> Turn[Result | None]:
+        """Edit a list again that was refused as too long; None if no step can make it shorter."""
+        steps = {step.name for step in self._policy.steps("overflow")}
+        refusal = refusal_of(error) if steps else None
+        if refusal is None:
+            return None
+        memory = yield from self._knowledge.recall()
+        keeps = self._knowledge.keeps_state
+        known = self._knowledge.list_of(self._repaired(messages).messages, memory)
+        facts = self._knowledge.facts(memory, request)
+        # A session without state has to decide again what it decided for the list that was refused.
+        sent = known.planner.plan(facts, moments=() if keeps else BOTH)
+        warning = self._knowledge.note_refusal(refusal, sent.tokens_after, request.model, memory)
+        moments: tuple[Moment, ...] = ("overflow",) if keeps else (*BOTH, "overflow")
+        result = yield from self.reporting.turn(
+            "on_overflow", self.apply(messages, request, changed=False, moments=moments)
+        )
+        outcomes = (one for one in result.plan.outcomes if one.step in steps)
+        if not any(one.took or one.replaces for one in outcomes):
+            return None
+        return replace(result, warnings=(warning, *result.warnings))
+
     def apply(
-        self, messages: Sequence[Message], request: Request, *, changed: bool
+        self,
+        messages: Sequence[Message],
+        request: Request,
+        *,
+        changed: bool,
+        moments: tuple[Moment, ...] = BOTH,
     ) -> Turn[Result]:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
         self._knowledge.check_door()
+        repaired = self._repaired(messages, changed=changed)
+        given, messages = messages, repaired.messages
         memory = yield from self._knowledge.recall()
         if self._knowledge.stands_alone and request.reads_once:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
@@ -141,20 +202,11 @@ class Calls:
         is_settled = not known.forgets and memory.settle(messages)
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._knowledge.facts(memory, request)
-        planned = known.planner.plan(facts, comes_back=known.comes_back)
+        planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
-        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
-        if (replacing := result.plan.compaction) is not None:
-            known, result = yield from self._compact(
-                known, result, replacing, messages, memory, request=request
-            )
-        else:
-            sources = memory.replacements.sources_of(result.source_ranges)
-            result = replace(result, source_ranges=sources)
-        if result.plan.to_save or result.compaction:
-            yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
+        known, result = yield from self._done(planned, known, messages, memory, request)
         placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
-        result = replace(result, system=request.system, tools=request.tools, breakpoints=placed)
+        result = replace(result, breakpoints=placed)
         if isinstance(placing, Placing):
             placing = memory.placing = (
                 placing if placing.known is known else Placing(known, placing)
@@ -166,12 +218,11 @@ class Calls:
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
+        warnings = (*warnings, *self._news_of(repaired))
+        result = repaired.traced(result)
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
-        memory.known = known
-        lists = (messages,) if result.messages is messages else (messages, result.messages)
-        memory.lists = tuple((one, len(one)) for one in lists)
-        known.output = None if result.messages is messages else result.messages
+        memory.returned(known, given, result.messages)
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._knowledge.clock()
         memory.send(known.conversation, facts)
@@ -183,6 +234,74 @@ class Calls:
         if self._expects_usage:
             log_blindness(memory, self._policy, self._knowledge.session_id)
         return (yield from self._with_warnings(result, warnings, memory))
+
+    def compact(
+        self, messages: Sequence[Message], request: Request, *, instructions: str
+    ) -> Turn[Result]:
+        """Replace the history of a list by a summary, whatever its gates say."""
+        self._knowledge.note(request)
+        self._knowledge.check_door()
+        memory = yield from self._knowledge.recall()
+        repaired = self._repaired(messages)
+        known = self._knowledge.list_of(repaired.messages, memory)
+        warnings = yield from self._notices.of_root(known, memory)
+        warnings = (*warnings, *self._news_of(repaired))
+        facts = replace(self._knowledge.facts(memory, request), attempt=None)
+        step = self._policy.step_on_demand(instructions)
+        planned = known.planner.plan(facts, moments=(), demanded=step, comes_back=known.comes_back)
+        stopped = planned.outcomes[-1].stopped
+        if stopped is not None:
+            warnings = (*warnings, f"not compacted: {stopped.sentence}")
+        elif instructions and isinstance(
+            self._summarizer_for(self._policy.compaction(step).summary.by), _ASKING_NOBODY
+        ):
+            warnings = (*warnings, "no model makes the summary, so the instructions have no effect")
+        known, result = yield from self._done(planned, known, repaired.messages, memory, request)
+        memory.returned(known, messages, result.messages)
+        return (yield from self._with_warnings(repaired.traced(result), warnings, memory))
+
+    def _repaired(self, messages: Sequence[Message], *, changed: bool = False) -> _Given:
+        """Return the list that is read; raises `BrokenMessagesError` under `on_broken: refuse`."""
+        how = self._policy.policy.on_broken
+        if how == "keep":
+            return _Given(messages)
+        found = self._repairing.repaired(messages, changed=changed)
+        if not found.faults:
+            return _Given(messages)
+        if how == "refuse":
+            raise BrokenMessagesError([fault.problem for fault in found.faults])
+        return _Given(found.messages, found)
+
+    def _news_of(self, given: _Given) -> Iterator[str]:
+        """Yield a warning for each repair, once."""
+        for fault in given.repaired.faults:
+            if fault not in self._repairs:
+                self._repairs.add(fault)
+                yield f"repaired: {fault.problem}; {fault.repair}"
+
+    def _done(
+        self,
+        planned: Plan,
+        known: KnownList,
+        messages: Sequence[Message],
+        memory: Memory,
+        request: Request,
+    ) -> Turn[tuple[KnownList, Result]]:
+        """Carry out a plan with its compaction; return the result, and the list that it leaves."""
+        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        if (replacing := result.plan.compaction) is not None:
+            known, result = yield from self._compact(
+                known, result, replacing, messages, memory, request=request
+            )
+        else:
+            sources = memory.replacements.sources_of(result.source_ranges)
+            result = replace(result, source_ranges=sources)
+        if result.plan.to_save or result.compaction:
+            yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
+        return known, replace(result, system=request.system, tools=request.tools)
+
+    def _summarizer_for(self, by: str) -> Summarizer:
+        return self._summarizer or self._summarizers.get(by) or summarizer_for(by)
 
     def _compact(
         self,
@@ -201,7 +320,7 @@ class Calls:
             result.plan.facts,
             memory.replacements,
             settings=self._policy.policy,
-            summarizer=self._summarizer or _summarizer_of(self._policy),
+            summarizer=self._summarizer_for(replacing.settings.summary.by),
             reader=self._reader,
             request=request,
             hook=self._before_compaction,
@@ -257,23 +376,16 @@ class Calls:
                 yield from note(memory.attempt.record())
 
 
-# Summarizers that need no package and no settings.
+# Summarizers that need no package and no settings, and that ask nobody.
 _NEVER_REFUSED = (EXTRACTIVE, NONE)
+_ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
 
 
-def _summarizer(policy: OffloadPolicy, given: Summarizer | Summarize | None) -> Summarizer | None:
-    """Return the summarizer that was given, else that of the policy if it may be refused."""
-    step = policy.compacting_step
-    if step is None or (given is None and policy.compaction(step).summary.by in _NEVER_REFUSED):
-        return None
-    return _summarizer_of(policy) if given is None else summarizer_of(given)
-
-
-def _summarizer_of(policy: OffloadPolicy) -> Summarizer:
-    """Return the summarizer that the `compact` step of a policy names."""
-    step = policy.compacting_step
-    step = present(step)
-    return summarizer_for(policy.compaction(step).summary.by)
+def _summarizers(policy: OffloadPolicy) -> Mapping[str, Summarizer]:
+    """Return the summarizers that the `compact` steps name and that may be refused, by name."""
+    steps = (step for step in policy.all_steps if step.action.takes_messages)
+    names = {policy.compaction(step).summary.by for step in steps}
+    return {by: summarizer_for(by) for by in names.difference(_NEVER_REFUSED)}
 
 
 def _carried_out(

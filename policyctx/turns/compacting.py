@@ -322,7 +322,7 @@ class Compacting:
             return self._said(message, "restored_file", restored)
 
         settings, policy, shapes = self._settings.restore, self._policy, self._shapes
-        if not settings.max_files:
+        if not (settings.max_files or settings.always):
             return ReadFiles((), settings, self._facts.counter, frozenset(), self._reader)
         before = [*self._before, *self._rest]
         # An edit does not show its file, so an edited file still comes back.

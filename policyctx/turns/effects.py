@@ -104,6 +104,12 @@ class Effect(ABC, Generic[T]):
 Turn: TypeAlias = Generator[Effect[Any], Any, T]
 
 
+def given_turn(value: T) -> Turn[T]:
+    """Return a turn that has nothing left to do."""
+    yield from ()
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Save(Effect["list[File]"]):
     """Save all contents or none, and return the file of each; raises `StoreError`.

@@ -22,7 +22,9 @@ from policyctx.planning.facts import Facts, KnownParts
 from policyctx.planning.ledger import ItemKey
 from policyctx.planning.reapplying import taken_out
 from policyctx.tokens.counter import TokenCounter
+from policyctx.tokens.refusals import Refusal
 from policyctx.tokens.sizes import tool_names
+from policyctx.tokens.usage import Usage
 from policyctx.turns.effects import Recall, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
@@ -54,6 +56,8 @@ class Knowledge:
             self.keeps_state or policy.places_breakpoints or policy.compacting_step is not None
         )
         """Whether nothing of a call matters to the next one."""
+        self.refused: dict[str | None, int] = {}
+        """By model, the least tokens of a prompt that it refused as too long."""
         self.memory: Memory | None = None
         self._read_before: KnownList | None = None
         """The list that the last call read, if each call stands alone."""
@@ -73,6 +77,24 @@ class Knowledge:
         if self.memory is None:
             self.memory = Memory.of((yield from Recall().ask()), self.shapes)
         return self.memory
+
+    def note_refusal(
+        self, refusal: Refusal, counted: int, model: str | None, memory: Memory
+    ) -> str:
+        """Learn from a prompt of so many counted tokens that was refused; return what to say.
+
+        What was refused is the window of the model from here on, at most what the provider named.
+        """
+        if refusal.size is not None:
+            memory.correction = memory.correction.observed(counted, Usage(refusal.size))
+        tokens = memory.correction.corrected(counted)
+        limit = tokens if refusal.limit is None else min(tokens, refusal.limit)
+        self.refused[model] = limit = min(limit, self.refused.get(model, limit))
+        what = f"the model {model}" if model else "the model"
+        return (
+            f"{what} refused a prompt of about {tokens:,} tokens as too long; from here on its"
+            f" window counts as {limit:,} tokens"
+        )
 
     def forget(self) -> None:
         """Forget the memory when a turn was interrupted: the next one reads the journal.
@@ -140,6 +162,7 @@ class Knowledge:
             attempt=memory.attempt,
             parts=self._parts,
             context_window=request.window,
+            refused=self.refused.get(request.model),
             called_model=request.model,
             cache_ttl=memory.write_ttl,
         )

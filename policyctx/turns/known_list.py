@@ -8,7 +8,7 @@ known ones may be new objects, and their `cache_control` markers may have moved.
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, cast
 
 from policyctx.definitions.items import Item, Message, Path, Ttl
@@ -25,7 +25,7 @@ from policyctx.planning.ledger import ItemKey, LedgerEntry
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import Planner
 from policyctx.store.content import Content, Origin
-from policyctx.turns.sources import Sources, Staying, are_alike, differences, moved
+from policyctx.turns.sources import Sources, are_alike, differences, moved
 
 
 class _Made(NamedTuple):
@@ -64,7 +64,6 @@ class KnownList:
         """The changes of the plan before, if this list forgets them; they were valid."""
         self._restructured: frozenset[int] = frozenset()
         """The messages of which that plan changed more than texts."""
-        self._staying = Staying()
         self._first_removed: int | None = None
         """The position of the first message that was removed; None if none was."""
         self.output: Sequence[Message] | None = None
@@ -138,12 +137,13 @@ class KnownList:
 
     @property
     def _returned(self) -> list[Message]:
-        return [message for message in self.left if message is not None]
+        there = (self.left[one.start : one.stop] for one in self.conversation.staying.sources)
+        return [*chain.from_iterable(there)]
 
     @property
     def sources(self) -> Sources:
         """The positions of the messages that were not removed."""
-        return self._staying.sources
+        return self.conversation.staying.sources
 
     @property
     def edited_positions(self) -> AbstractSet[int]:
@@ -299,7 +299,6 @@ class KnownList:
         self.given += more
         self.left += more
         self._note_markers(range(known, len(self.left)))
-        self._staying.grow(range(known, len(self.given)))
         if fates := self.conversation.fates:
             new = range(items, len(self.conversation.items))
             remembered = {i: fates[i] for i in new if i in fates}
@@ -319,7 +318,16 @@ class KnownList:
         for message, new in changes.items():
             after[message] = new
         restructured = self._restructuring(edits)
-        return new_problems_around(given, after, restructured, self.conversation.reading)
+        return self._new_problems(given, after, restructured)
+
+    def _new_problems(
+        self,
+        given: Sequence[Message],
+        after: Sequence[Message | None],
+        changed: Collection[int],
+    ) -> list[str]:
+        reading, staying = self.conversation.reading, self.conversation.staying
+        return new_problems_around(given, after, changed, reading, staying)
 
     def edited(self, plan: Plan) -> Mapping[int, Message | None]:
         """Return the messages that the plan changes, by position; None for one that it removes.
@@ -336,7 +344,7 @@ class KnownList:
             after = list(self.left)
             for message, new in changes.items():
                 after[message] = new
-            problems = new_problems_around(self.given, after, unchecked, self.conversation.reading)
+            problems = self._new_problems(self.given, after, unchecked)
             if problems:
                 raise InvalidResultError(problems)
         if self.forgets:
@@ -426,8 +434,7 @@ class KnownList:
         if not changes:
             return self.messages, self.sources
         after = list(self.left)
-        staying = Staying()
-        staying.grow(range(len(after)))
+        staying = self.conversation.staying.copy()
         for i, new in changes.items():
             after[i] = new
             if new is None:
@@ -505,7 +512,6 @@ class KnownList:
             if new is None:
                 first = self._first_removed
                 self._first_removed = message if first is None else min(first, message)
-                self._staying.remove(message)
 
     def _changed(self, edits: Mapping[int, list[Edit]]) -> dict[int, Message | None]:
         if self.forgets:

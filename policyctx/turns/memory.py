@@ -319,6 +319,15 @@ class Memory:
         """Whether anything was decided, so that there is something to remember."""
         return bool(self.ledger.entries or self.replacements.made)
 
+    def returned(
+        self, known: KnownList, given: Sequence[Message], output: Sequence[Message]
+    ) -> None:
+        """Remember the list of a turn, as it was given and as it is returned."""
+        self.known = known
+        lists = (given,) if output is given else (given, output)
+        self.lists = tuple((one, len(one)) for one in lists)
+        known.output = None if output is given else output
+
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""
         since = [given[i] for given, count in self.lists for i in range(count, len(given))]

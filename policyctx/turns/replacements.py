@@ -8,7 +8,7 @@ continue a reply: that call comes back, or the result becomes a text of the user
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, pairwise
@@ -52,8 +52,9 @@ class Replacements:
     """The replaced items that are in that list all the same; see `_paired`."""
     _given: list[Message] = field(default_factory=list)
     _replaced: Replaced = field(default_factory=lambda: Replaced([], ()))
-    _asked: set[object] | None = None
-    """The keys of the calls in the list that was seen last; None if they are not known yet."""
+    _asked: Counter[object] | None = None
+    """How many calls have no answer in the list that was seen last, by the key of each call that is
+    there; None if that is not known yet."""
     _used: set[int] = field(default_factory=set)
     """The indices of those that were applied to the list seen last."""
     _shorter: dict[int, int] = field(default_factory=dict)
@@ -100,10 +101,8 @@ class Replacements:
         another branch than the one that was compacted, so that all are there that it reaches. If it
         has none of them, they may still follow.
         """
-        texts = set(map(self.shapes.text, self._given))
-        came = (i for i, one in enumerate(self.made) if not texts.isdisjoint(one.summaries))
-        last = max(came, default=-1)
-        sure = [i <= last or i in self._used for i in range(len(self.made))]
+        came = self._came_with(self._given)
+        sure = [i < came or i in self._used for i in range(len(self.made))]
         if all(sure):
             return (self.gone | self._away) - self.back, False
         try:
@@ -118,6 +117,15 @@ class Replacements:
             for key in one.gone
         )
         return self._away.union(gone) - self.back, True
+
+    def _came_with(self, messages: Sequence[Message]) -> int:
+        """Return how many compactions were applied to a list before the caller gave it.
+
+        Those are the one whose summary is in it, and all before that.
+        """
+        texts = set(map(self.shapes.text, messages))
+        came = (i for i, one in enumerate(self.made, 1) if not texts.isdisjoint(one.summaries))
+        return max(came, default=0)
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -168,8 +176,12 @@ class Replacements:
             None if not known or is_cut else differences(given[:known], self._given, self.shapes)
         )
         new = given[known:]
-        asks = (self._complete_history, self._answer_absent_calls, self._continue_reply)
-        is_anew = differing is None or any(ask(new) for ask in asks)
+        is_anew = (
+            differing is None
+            or self._complete_history(new)
+            or self._answer_absent_calls(new, ledger)
+            or self._continue_reply(new)
+        )
         self.is_anew = is_anew and bool(self.made)
         if differing is None or is_anew:
             self._asked = None
@@ -206,6 +218,8 @@ class Replacements:
             return self._paired(replaced, messages, ledger)
         try:
             gone = taken_out(messages, ledger, policy, self.gone, self.shapes)
+            came = self.made[: self._came_with(messages)]
+            gone = gone.union(*(one.gone for one in came))
             reading, identities = identified(messages, ledger, policy, gone, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
@@ -264,21 +278,27 @@ class Replacements:
         is_reply = len(around) > 1 and set(map(self.shapes.role, around)) == {"assistant"}
         return is_reply and position_of(self._replaced.sources, len(self._given) - 1) is None
 
-    def _answer_absent_calls(self, new: Sequence[Message]) -> bool:
+    def _answer_absent_calls(self, new: Sequence[Message], ledger: Ledger) -> bool:
         """Whether new messages answer a call that is not in the list any more: late, or again."""
         if self._asked is None:
-            self._asked = set(self._keys(self._replaced.messages))
-        is_absent = False
-        for item in self._pairs(new):
-            if item.is_call:
-                self._asked.update(call_keys(item))
-            else:
-                is_absent |= self._asked.isdisjoint(call_keys(item))
-        return is_absent
+            self._asked = Counter()
+            self._answered(self._replaced.messages, self._asked, ledger)
+        return self._answered(new, self._asked, ledger)
 
-    def _keys(self, messages: Sequence[Message]) -> Iterator[object]:
-        calls = (item for item in self._pairs(messages) if item.is_call)
-        return chain.from_iterable(map(call_keys, calls))
+    def _answered(
+        self, messages: Sequence[Message], asked: Counter[object], ledger: Ledger
+    ) -> bool:
+        """Count the calls that wait, and return whether an answer has none, or a dropped one."""
+        is_absent = False
+        for item in self._pairs(messages):
+            if item.is_call:
+                asked.update(call_keys(item))
+            else:
+                waiting = [key for key in call_keys(item) if key in asked]
+                is_again = item.tool_use_id in ledger.dropped_calls
+                is_absent |= not waiting or (is_again and all(asked[key] <= 0 for key in waiting))
+                asked.subtract(waiting)
+        return is_absent
 
     def _pairs(self, messages: Sequence[Message]) -> Iterator[Item]:
         """Yield the calls and answers."""
@@ -309,7 +329,7 @@ class Replacements:
             ]  # fmt: skip
             parted = [*self._parted(places, given)]
             if not (alone or parted):
-                return replaced
+                return self._with_late_results(replaced, left, ledger)
             whole.extend(given)
             lone = {place for place, item in alone if item.is_answer and item.kind == UNKNOWN}
             calls = {(place, item.path) for place, item in alone if item.is_call}
@@ -345,9 +365,10 @@ class Replacements:
         """Return the list in which results without a call are messages of the user.
 
         Only behind a summary, which stands for the call, or if the call was dropped: a provider
-        rejects the result alone. Such a message follows the results beside it, which belong to
-        calls. What an earlier decision left of a result is its text, and nothing if it was dropped.
-        A result with media stays where its shape cannot write them.
+        rejects the result alone. In the caller's own list, it is the second result of the call:
+        both would be back. Such a message follows the results beside it, which belong to calls.
+        What an earlier decision left of a result is its text, and nothing if it was dropped. A
+        result with media stays where its shape cannot write them.
         """
         if not self._late(reading, replaced, ledger):
             return replaced
@@ -424,16 +445,28 @@ class Replacements:
 
     def _late(self, reading: Reading, replaced: Replaced, ledger: Ledger) -> list[int]:
         """Return the positions of the results whose call a summary or a drop has taken."""
-        lone = [
-            i
+        answers = [
+            (i, item.tool_use_id, reading.partners.get(i))
             for i, item in enumerate(reading.items)
-            if item.kind == "tool_result" and i not in reading.partners and item.tool_use_id
+            if item.kind == "tool_result" and item.tool_use_id
         ]
-        if not lone or not self.summaries.keys().isdisjoint(
-            map(self.shapes.text, replaced.messages)
-        ):
+        lone = [i for i, _, call in answers if call is None]
+        if lone and self.summaries.keys().isdisjoint(map(self.shapes.text, replaced.messages)):
+            lone = [i for i in lone if reading.items[i].tool_use_id in ledger.dropped_calls]
+        second = {
+            i: {*reading.bound_to(i), *reading.bound_to(call)}
+            for i, call_id, call in answers
+            if call is not None and reading.partners[call] != i and call_id in ledger.dropped_calls
+        }
+        if not second:
             return lone
-        return [i for i in lone if reading.items[i].tool_use_id in ledger.dropped_calls]
+        decided = Identities([*map(ledger.as_decided, reading.items)], ledger, self.gone)
+        left = {i for i in second if not ledger.is_dropped(decided.key(i))}
+
+        def are_dropped(bound: set[int]) -> bool:
+            return all(ledger.is_dropped(decided.key(i)) for i in bound - left)
+
+        return sorted([*lone, *(i for i in left if are_dropped(second[i]))])
 
     def _said(self, said: Sequence[str | list[Message]], beside: Message) -> Iterator[Message]:
         """Yield the messages of the user that say this: texts that follow each other are one."""

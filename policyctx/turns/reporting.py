@@ -25,6 +25,7 @@ from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import IN_VAIN, Decision
 from policyctx.planning.facts import Facts, Unit, assumed_window, has_unknown_window
 from policyctx.planning.plan import Plan, step_reports
+from policyctx.policy.lookup import RulePath
 from policyctx.tokens.usage import Usage
 from policyctx.turns.compacting import Compacted, NotCompacted
 from policyctx.turns.effects import FindRoot, Recall, Record, Remember, SessionStore, Turn
@@ -401,7 +402,7 @@ def _over_window(
         " provider will reject it"
     )
     items = enumerate(conversation.items)
-    left = (item for i, item in items if i not in fates and item.inside is None)
+    left = [item for i, item in items if i not in fates and item.inside is None]
     largest = max(left, key=facts.tokens, default=None)
     most = 0 if largest is None else facts.tokens(largest)
     if largest is None or facts.tokens_beside > most:
@@ -415,11 +416,22 @@ def _over_window(
             f"{size}; the placeholders of {len(texts):,} items have {out:,} tokens, more than each"
             " item that stays: only a drop or a compaction takes them"
         )
+    if most < tokens - window and _keeping_rule(largest, most, conversation) is not None:
+        return (
+            f"{size}; {len(left):,} items stay, none with more than {most:,} tokens: only a"
+            " compaction takes so many small ones"
+        )
     name = " ".join(filter(None, (largest.type, largest.item_id, largest.tool)))
     return (
         f"{size}; the largest item that stays is {name} in message {largest.message}, with"
         f" {most:,} tokens{_advice(largest, most, conversation)}"
     )
+
+
+def _keeping_rule(item: Item, tokens: int, conversation: Conversation) -> RulePath | None:
+    """Return the rule of the policy that keeps an item of so many tokens, None without one."""
+    sizes: dict[Unit, int] = {"tokens": tokens, "chars": item.chars}
+    return conversation.policy.keeping_rule(item.type, item.tool, sizes)
 
 
 def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
@@ -431,9 +443,7 @@ def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
         )
     if largest.kind not in _OFFLOADED:
         return ""
-    sizes: dict[Unit, int] = {"tokens": tokens, "chars": largest.chars}
-    kept = conversation.policy.keeping_rule(largest.type, largest.tool, sizes)
-    if kept is not None:
+    if (kept := _keeping_rule(largest, tokens, conversation)) is not None:
         return f"; `{'.'.join(kept)}` of the policy keeps it"
     if not largest.takes_text:
         of_tool = f", tools: [{json.dumps(largest.tool)}]" if largest.tool else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from policyctx.definitions.items import Message
-from policyctx.messages.markers import blocks_of_tools, has_schemas
+from policyctx.messages.markers import blocks_of_tools, has_functions, has_schemas
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import takes_markers_of
@@ -74,7 +74,7 @@ class Request:
             pass  # the shape of a framework says it
         elif reading.roles[0] in SYSTEM_ROLES:
             why = "the list begins with the system prompt, as only OpenAI's lists do"
-        elif self.tools and tools is None:
+        elif has_functions(self.tools):
             why = "the tools are functions, as only OpenAI's are"
         elif (said := self.takes_markers or takes_markers_of(name)) is False:
             why = f"the API of {name} takes none"

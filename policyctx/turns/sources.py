@@ -89,32 +89,6 @@ def joined(sources: Iterable[range | None]) -> Sources:
     return tuple(found)
 
 
-class Staying:
-    """The messages of a list that grows which were not removed, as sources kept up to date."""
-
-    def __init__(self) -> None:
-        self._ranges: list[range] = []
-
-    def grow(self, places: range) -> None:
-        """Add the messages at these places, which follow those known so far."""
-        if self._ranges and self._ranges[-1].stop == places.start:
-            places = range(self._ranges.pop().start, places.stop)
-        if places:
-            self._ranges.append(places)
-
-    def remove(self, place: int) -> None:
-        """Remove the message at a place; it may be removed already."""
-        i = bisect_right(self._ranges, place, key=lambda one: one.start) - 1
-        if i >= 0 and place in (found := self._ranges[i]):
-            parts = range(found.start, place), range(place + 1, found.stop)
-            self._ranges[i : i + 1] = filter(None, parts)
-
-    @property
-    def sources(self) -> Sources:
-        """The sources of the list that is left."""
-        return tuple(self._ranges)
-
-
 # Lists are compared in slices: a difference costs a visit to the messages of its slice alone.
 _SLICE = 128
 
@@ -151,7 +125,7 @@ def are_alike(one: Message, other: Message | None, shapes: Shapes) -> bool:
         return False
     if is_plain(one) and is_plain(other):
         return bool(bare(one) == bare(other))
-    return _comparable(one, shapes) == _comparable(other, shapes)
+    return comparable(one, shapes) == comparable(other, shapes)
 
 
 def moved(
@@ -167,5 +141,6 @@ def without_markers(message: Message, shapes: Shapes) -> Message:
     return unmarked(shapes.shaped(message).message)
 
 
-def _comparable(message: Message, shapes: Shapes) -> object:
+def comparable(message: Message, shapes: Shapes) -> object:
+    """Return what is equal for two messages that are alike."""
     return bare(shapes.comparable(without_markers(message, shapes)))

@@ -7,13 +7,18 @@ import os
 import shlex
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.text import Text
 
 from policyctx.cli.output import Format, console, json_text, shortened, shown, table
 from policyctx.errors import Diagnostic, Location, visible
 from tests.cli.running import policyctx
+from tests.counting import functions_called
 
 COMMAND = [sys.executable, "-m", "policyctx"]
 
@@ -228,3 +233,42 @@ def test_columns_sets_the_width_of_a_piped_table(
 @pytest.mark.parametrize(("text", "short"), [("abcdef", "abcdef"), ("abcdefghij", "abc…ij")])
 def test_a_long_text_loses_its_middle(text: str, short: str) -> None:
     assert shortened(text, 6) == short
+
+
+ROWS = [
+    ("a", 1, "plain"),
+    ("名前", 20_000, "é"),
+    ("", 3, "x" * 70),
+    ("b c", 4, "\N{GRINNING FACE}"),
+]
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+@pytest.mark.parametrize(
+    ("rows", "has_head"), [(ROWS, True), (ROWS, False), (ROWS[:1], False), ([], True)]
+)
+def test_a_table_that_fits_is_written_as_the_library_lays_it_out(
+    rows: list[tuple[object, ...]],
+    is_terminal: bool,
+    has_head: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    made = table(["name", "size", "text"], rows, numeric={"size"}, has_head=has_head)
+    assert shown_lines(made) == shown_lines(made.wrapped({"size"}, None))
+    assert made.width == max(map(cell_len, shown_lines(made, stripped=False)))
+
+
+def shown_lines(one: RenderableType, *, stripped: bool = True) -> list[str]:
+    out = Console(width=200, file=StringIO(), force_terminal=True, color_system="standard")
+    with out.capture() as printed:
+        out.print(one)
+    lines = printed.get().splitlines()
+    plain = [Text.from_ansi(line).plain for line in lines]
+    return [line.rstrip() for line in plain] if stripped else plain
+
+
+def test_a_row_of_a_long_table_costs_little() -> None:
+    made = table(["name", "size", "text"], [("a", i, "text") for i in range(500)], numeric=set())
+    out = Console(width=200, file=StringIO())
+    assert functions_called(lambda: out.print(made)) < 500 * 100

@@ -226,6 +226,13 @@ class TestContent:
                 "**Task**",
                 "# Errors",
             ],
+            *(
+                [style.format(word) for word in ("Ziele", "Dateien", "Aufrufe", "Stand", "Fehler")]
+                for style in (
+                    *("<h2>{}</h2>", "<b>{}</b>", "== {} ==", "[{}]", "{}", "_{}_", "> {}"),
+                    *("\N{DIRECT HIT} {}", "\N{CIRCLED DIGIT THREE} {}", "| {} |"),
+                )
+            ),
         ],
     )
     def test_headings_may_have_other_words(self, headings: list[str]) -> None:
@@ -239,6 +246,7 @@ class TestContent:
             "1. Run the tests\n2. Read the log\n3. Fix it\n4. Run them again\n5. Commit",
             "\n".join(f"## Step {i}\nx" for i in range(11)),
             "The port moved.\n\nThe tests pass.\n\nNothing is left.\n\nGood.\n\nDone.",
+            "run the tests\n\nread the log\n\nfix it\n\nrun them again\n\ncommit\n\nthat is all",
         ],
     )
     def test_headings_that_are_too_few_too_many_or_a_list_are_not_the_sections(

@@ -34,7 +34,7 @@ from tests.fuzz.policies import COUNT, policy_of
 from tests.fuzz.rules import Rules, role_of
 from tests.openai_rules import broken_promises, calls_in, results_in
 
-_SHAPES_OF_HOSTS = {"bedrock": (BedrockShape(),), "google": (GoogleShape(),)}
+SHAPES_OF_HOSTS = {"bedrock": (BedrockShape(),), "google": (GoogleShape(),)}
 _MARKER = re.compile(r"m\d+z")
 # How many of the sessions move `cache_control` markers from call to call.
 _MARKED = 0.5
@@ -101,7 +101,7 @@ class History:
         shape = rng.choice(shapes)
         writer = Writer(rng, shape, self._repeats, hosted)
         self._source = writer.conversation(rng.randint(1, 5))
-        self._of_host = _SHAPES_OF_HOSTS.get(shape, ())
+        self._of_host = SHAPES_OF_HOSTS.get(shape, ())
         """The shapes that the session is given; the messages of some have no markers."""
         self._shapes = Shapes(self._of_host)
         self._full: list[Message] = []

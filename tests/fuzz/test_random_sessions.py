@@ -24,10 +24,11 @@ _FOUND_IN_ITEMS = (3000010, 3000065, 3000126, 3000151, 3000290, 3000428)
 _FOUND_LATER = (3602098, 3702197, 3706734)
 # Seeds of sessions that differed after a restart: compactions of edited lists, drops on arrival,
 # lists cut off behind an image or reasoning, drops held back, a list with three compactions, and
-# words that began a list without its beginning.
+# words that began a list without its beginning, placeholders alike behind a summary, and lists that
+# end early.
 _FOUND_RESTARTED = (
     170002360, 170006812, 180007372, 180009755, 190001986, 190007739, 200003350, 200003709,
-    240002263, 250000754, 742002023,
+    240002263, 250000754, 742002023, 743002463, 744004876, 900000845,
 )  # fmt: skip
 
 

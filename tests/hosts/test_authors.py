@@ -28,7 +28,7 @@ def test_a_summary_of_langchain_is_not_the_users() -> None:
     assert [part.author for part in shape.parts(HumanMessage(WORDS))] == [""]
     typed = HumanMessage("Go on with tank 4.")
     text = extractive_summary(History([summary, typed], shapes=Shapes([shape])), Summary())
-    told = text[text.index("User, in order:") : text.index("Earlier summary:")]
+    told = text[text.index("User and [agent], in order:") : text.index("Earlier summary:")]
     assert "- Go on with tank 4." in told
     assert "valve" not in told
 

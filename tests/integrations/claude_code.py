@@ -61,12 +61,14 @@ def new_output(run: subprocess.CompletedProcess[str]) -> Any:
     return said["updatedToolOutput"]
 
 
-def started(given: object, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+def started(
+    given: object, *arguments: str, stdout: int = subprocess.PIPE, **environment: str
+) -> subprocess.Popen[bytes]:
     """Start the hook as a process of its own, with the event on its stdin."""
     process = subprocess.Popen(
         [*HOOK, *arguments],
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         env={**os.environ, **environment},
     )

@@ -45,7 +45,7 @@ class ScriptedModel(BaseChatModel):  # type: ignore[misc]
             raise reply
         prompt = tokens_of(messages, options.get("tools"))
         if prompt > self.window:
-            raise RefusedError(f"{prompt} tokens are over the window")
+            raise RefusedError(f"prompt is too long: {prompt} tokens > {self.window} maximum")
         if wrong := problem(messages):
             raise RefusedError(wrong)
         self.bodies.append(messages)

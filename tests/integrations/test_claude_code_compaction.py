@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from policyctx.integrations.arrival_bounds import is_compacted
 from tests.cli.running import policyctx
 from tests.integrations.claude_code import bash, event, hook, started
 
@@ -150,7 +152,7 @@ def test_what_the_prompt_itself_says_is_not_delivered(session: Session) -> None:
 def test_nothing_is_added_where_nothing_is_missing(session: Session) -> None:
     session.compact("limits.py was edited for port 8081. Pushing to main is never allowed.")
     assert session.tool() == ""
-    assert not is_compacted(session.session_id)
+    assert not marks()
 
 
 def test_nothing_is_added_without_a_compaction(session: Session) -> None:
@@ -275,15 +277,15 @@ def test_a_summary_that_never_comes_is_not_waited_for(session: Session) -> None:
     session.context("SessionStart", source="compact")
     session.say("Go on.")
     assert session.tool() == ""
-    assert not is_compacted(session.session_id)
+    assert not marks()
 
 
 @pytest.mark.parametrize("content", ["", "12x", "\udc80"])
 def test_a_mark_that_a_killed_process_left_broken_delivers_once(
-    session: Session, tmp_path: Path, content: str
+    session: Session, content: str
 ) -> None:
     session.compact("The parser was begun.")
-    [mark] = (tmp_path / "home/.cache/policyctx/arrival").glob("*.compacted")
+    [mark] = marks()
     mark.write_bytes(content.encode("utf-8", "surrogateescape"))
     assert VALUE in session.tool()
     assert session.tool() == ""
@@ -294,7 +296,7 @@ def test_a_session_without_an_id_leaves_no_mark(session: Session) -> None:
     run = hook(given)
     assert ORDER in run.stdout
     assert "the event has no session_id" in run.stderr
-    assert not is_compacted("None")
+    assert not marks()
 
 
 def test_a_transcript_that_is_a_pipe_is_not_waited_for(session: Session, tmp_path: Path) -> None:
@@ -324,6 +326,58 @@ def test_of_many_hooks_at_once_one_delivers(session: Session) -> None:
     assert sum(VALUE.encode() in one for one in printed) == 1
 
 
+def marks() -> list[Path]:
+    """Return the files by which compactions are remembered."""
+    return [*(Path.home() / ".cache/policyctx/arrival").glob("*.compacted*")]
+
+
+def full_pipe() -> tuple[int, int]:
+    """Return the ends of a pipe to which nothing more can be written."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4_096))
+    os.set_blocking(writing, True)
+    return reading, writing
+
+
+def is_locked(path: Path) -> bool:
+    with path.open("rb+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_what_a_killed_hook_did_not_deliver_the_next_one_does(session: Session) -> None:
+    session.compact("The parser was begun.")
+    given = session.event(
+        "PostToolUse", tool_name="Bash", tool_input={}, tool_response=bash("ok"), tool_use_id="t9"
+    )
+    ends = full_pipe()
+    process = started(given, stdout=ends[1])
+    [mark] = marks()
+    while not is_locked(mark):
+        time.sleep(0.01)
+    assert session.tool() == ""
+    process.kill()
+    process.communicate()
+    for end in ends:
+        os.close(end)
+    assert VALUE in session.tool()
+    assert session.tool() == ""
+
+
+def test_what_could_not_be_printed_is_delivered_with_the_next_result(session: Session) -> None:
+    session.compact("The parser was begun.")
+    given = session.event("UserPromptSubmit", prompt="Go on.")
+    with Path("/dev/full").open("wb") as full:
+        assert b"No space left" in started(given, stdout=full.fileno()).communicate()[1]
+    assert VALUE in session.tool()
+
+
 def test_uninstalling_leaves_nothing(session: Session, tmp_path: Path) -> None:
     settings = tmp_path / "home/.claude/settings.json"
     settings.parent.mkdir(parents=True)
@@ -333,12 +387,11 @@ def test_uninstalling_leaves_nothing(session: Session, tmp_path: Path) -> None:
     assert set(hooks) == {"PostToolUse", "PreCompact", "SessionStart", "UserPromptSubmit"}
     assert hooks["SessionStart"][0]["matcher"] == "compact|resume"
     session.context("SessionStart", source="compact")
-    assert is_compacted(session.session_id)
-    [mark] = (tmp_path / "home/.cache/policyctx/arrival").glob("*.compacted")
+    [mark] = marks()
     mark.with_name(f"{mark.name}.123").touch()  # of a process that was killed
     policyctx("hook", "claude-code", "--uninstall", "--yes")
     assert settings.read_text() == "{}\n"
-    assert not [*mark.parent.glob("*.compacted*")]
+    assert not marks()
 
 
 def test_the_hook_may_be_installed_for_results_alone(session: Session, tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ from tests.integrations.agents import (
     script,
 )
 from tests.integrations.langchain_model import (
+    RefusedError,
     ScriptedModel,
     results,
 )
@@ -369,3 +370,34 @@ def test_the_shape_reads_reasoning_media_and_raw_calls() -> None:
     assert without.content == ["seen", {"type": "text", "text": "see a file"}]
     assert without.artifact is result.artifact
     assert json.dumps(shape.plain(result))
+
+
+OVERFLOW = (
+    "model: {tokenizer: {chars_per_token: 3}}\n"
+    "steps: [{name: too-long, on: overflow, do: drop,"
+    " select: {types: [tool_result], until: {tokens: {under: 60%}}}}]"
+)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("window", [1_500, 310])
+def test_a_prompt_that_is_too_long_is_sent_once_more(
+    tmp_path: Path, window: int, *, is_async: bool
+) -> None:
+    calls = []
+
+    def reply(messages: list[Any]) -> Any:
+        calls.append(messages)
+        is_last = len(model.bodies) == 4
+        return saying("Done.") if is_last else calling((f"c{len(calls)}", "read", {"name": "a"}))
+
+    model = ScriptedModel(script=reply, window=window)
+    agent = agent_of(model, PolicyMiddleware(policy(OVERFLOW), root=tmp_path))
+    if window < 1_000:
+        with pytest.raises(RefusedError, match="too long"):
+            run(agent, is_async=is_async)
+        return
+    run(agent, is_async=is_async)
+    assert max(model.prompts) <= window
+    refused = len(calls) - len(model.bodies)
+    assert 1 <= refused < len(model.bodies)

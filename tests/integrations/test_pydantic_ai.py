@@ -436,3 +436,38 @@ def test_the_shape_reads_files_retries_and_calls_that_are_not_json() -> None:
     said = ModelResponse([TextPart("x"), ToolCallPart("read", '{"a": 1}', "d")])
     assert shape.replaced(said, {(1,): '{"a": 2}'}).parts[1].args_as_dict() == {"a": 2}
     assert said.parts[1].args == '{"a": 1}'
+
+
+OVERFLOW = (
+    "model: {tokenizer: {chars_per_token: 3}}\n"
+    "steps: [{name: too-long, on: overflow, do: drop,"
+    " select: {types: [tool_result], until: {tokens: {under: 60%}}}}]"
+)
+
+
+@pytest.mark.skipif(
+    not hasattr(pydantic_ai.capabilities.AbstractCapability, "on_model_request_error"),
+    reason="this version has no hook for errors",
+)
+@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_prompt_that_is_too_long_is_sent_once_more(
+    api: OpenAIAPI, capability_of: Any, *, chat: bool, streams: bool
+) -> None:
+    calls = [calling((f"c{i}", "read", {"name": "a"})) for i in range(3)]
+    api.script, api.window = [*calls, saying("Done.")], 1_500
+
+    async def go() -> None:
+        async with model_of(api, chat=chat) as model:
+            agent = agent_of(model, capability_of(OVERFLOW))
+            if streams:
+                async with agent.run_stream("Read both.", conversation_id="s") as result:
+                    assert await result.get_output() == "Done."
+            else:
+                done = await agent.run("Read both.", conversation_id="s")
+                assert done.output == "Done."
+
+    asyncio.run(go())
+    assert len(api.refused) == 1
+    assert len(api.bodies) == len(api.prompts) + 1
+    assert max(api.prompts) <= 1_500

@@ -149,7 +149,7 @@ def test_a_remembered_bound_changes_no_answer_and_no_file(
                 if remembers:
                     load_and_remember("p.yaml", one["tool_name"])
                 raw = json.dumps(one).encode()
-                answers.append(claude_code._answer(Options("p.yaml"), raw))
+                answers.append(claude_code._answer(Options("p.yaml"), raw, []))
                 note(f"replaced: {answers[-1] is not None}")
         files = contents_of(project)
         shutil.rmtree(project)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.definitions.items import Message
-from policyctx.messages.editing import Edit, edited_message
+from policyctx.messages.editing import Edit, Staying, edited_message
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.validity import new_problems, new_problems_around
 from policyctx.testing.strategies import message_lists
@@ -229,10 +229,15 @@ def test_calls_removed_earlier_do_not_change_what_is_found(
     later = data.draw(some_edits([i for i in items if not is_earlier[i.message]]))
     assert new_problems(messages, kept(aligned(messages, earlier))) == []
     after = aligned(messages, [*earlier, *later])
-    found = new_problems_around(
-        messages, after, {edit.item.message for edit in later}, reading_of(messages)
-    )
-    assert sorted(found) == sorted(new_problems(messages, kept(after)))
+    staying = Staying([range(len(messages))])
+    for i, message in enumerate(aligned(messages, earlier)):
+        if message is None:
+            staying.remove(i)
+    for there in (None, staying):
+        found = new_problems_around(
+            messages, after, {edit.item.message for edit in later}, reading_of(messages), there
+        )
+        assert sorted(found) == sorted(new_problems(messages, kept(after)))
 
 
 def reading_of(messages: Sequence[Message]) -> Reading:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from policyctx import Session
 from tests.conversations import calls, picture, results, session_of, user
+from tests.counting import functions_called
 from tests.planning.plans import FACTS, adopted, outcomes, planned, taken
 from tests.policies import policy
 
@@ -264,30 +264,18 @@ class TestEphemeral:
         assert outcomes(text, of_tools("Bash", "Bash"))["c0"] == "keep not_ephemeral"
 
 
-def functions_called(keep_recent: str, count: int, root: Path) -> int:
+def cost_of_parallel_results(keep_recent: str, count: int, root: Path) -> int:
     """Return how many functions a session calls over so many results of parallel calls."""
     ids = [f"c{i}" for i in range(count)]
     messages = [user("go"), calls(*((i, "Bash") for i in ids)), results(*((i, LARGE) for i in ids))]
     session = Session(policy(keeping(keep_recent)), root=root, session_id=f"s{count}")
-    called = 0
-
-    def count_call(*_: object) -> None:
-        nonlocal called
-        called += 1
-
-    before = sys.getprofile()
-    sys.setprofile(count_call)
-    try:
-        session.apply([*messages, user("and now?")])
-    finally:
-        sys.setprofile(before)
-    return called
+    return functions_called(lambda: session.apply([*messages, user("and now?")]))
 
 
 @pytest.mark.parametrize("keep_recent", ["3", "{turns: 1}", "{items: 3, batches: split}"])
 def test_parallel_results_cost_as_much_as_there_are_of_them(
     keep_recent: str, tmp_path: Path
 ) -> None:
-    functions_called(keep_recent, 10, tmp_path)  # what is called once
-    few, many = (functions_called(keep_recent, count, tmp_path) for count in (50, 200))
+    cost_of_parallel_results(keep_recent, 10, tmp_path)  # what is called once
+    few, many = (cost_of_parallel_results(keep_recent, count, tmp_path) for count in (50, 200))
     assert many < 5 * few

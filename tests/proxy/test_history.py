@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from policyctx.proxy.history import decisions_of, last_call, last_end, saved_records
+from policyctx.proxy.history import decisions_of, last_call, saved_end, saved_records
+from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import session_of
 from tests.proxy.test_turning import TEXTS, Proxied
 
@@ -99,9 +100,12 @@ def test_a_turn_whose_reasons_were_lost_keeps_its_decisions(tmp_path: Path) -> N
         {},
     ],
 )
-def test_a_record_that_nobody_wrote_so_is_read_without_an_error(record: dict[str, Any]) -> None:
+def test_a_record_that_nobody_wrote_so_is_read_without_an_error(
+    record: dict[str, Any], tmp_path: Path
+) -> None:
     decided = {"record": "decision", "item_id": "c0", "state": "offloaded"}
     found = decisions_of("s", [decided, record])
     assert found[0].item == "c0"
-    assert last_end([record]) is None
     assert last_call([record]) == 0
+    ContextFileSystem(tmp_path / "s", session="s", sync="never").remember([record])
+    assert saved_end(tmp_path, "s") is None

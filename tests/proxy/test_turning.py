@@ -7,7 +7,6 @@ import json
 import re
 import sys
 import tracemalloc
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ import pytest
 from policyctx.definitions.tokenizers import TOKENIZERS, Counting
 from policyctx.proxy.apis import api_of
 from policyctx.proxy.conversations import Registry
-from policyctx.proxy.history import saved_end
+from policyctx.proxy.history import End, saved_end
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import ListRequest, Turned, Turning
 from policyctx.replay.reading import recordings_in
 from policyctx.tokens.usage import Usage
 from policyctx.turns.driving import finished
 from tests.conversations import call, calls, chat_result, results, session_of, user
+from tests.counting import functions_called
 from tests.proxy.running import OFFLOADS_OLD
 
 TEXTS = [f"line {i}\n" * 40 for i in range(8)]
@@ -36,16 +36,22 @@ class Proxied:
         self.root = folder / "root"
         (folder / "p.yaml").write_text(policy)
         self.now = 0.0
+        self.read: list[str] = []
+        """The sessions whose last end was read from the store."""
         self.registry = Registry(
             memory_bytes=limits.get("memory_bytes", 2**30),
             idle_seconds=limits.get("idle_seconds", 100),
             is_saved=lambda name: (self.root / name).exists(),
-            end_of=partial(saved_end, self.root),
+            end_of=self.end_of,
             clock=lambda: self.now,
         )
         self.policies = Policies(folder / "p.yaml")
         dry_run = bool(limits.get("dry_run"))
         self.turning = Turning(self.registry, self.policies, self.root, dry_run=dry_run)
+
+    def end_of(self, name: str) -> End | None:
+        self.read.append(name)
+        return saved_end(self.root, name)
 
     def turn(
         self,
@@ -200,6 +206,38 @@ def test_a_list_that_two_sessions_could_continue_continues_the_longer_one(tmp_pa
     after = proxied.turn(session_of(*TEXTS[:4]), None)
     assert after[: len(before) - 2] == before[:-2]
     assert len(proxied.registry) == 2
+
+
+def test_a_list_without_a_name_costs_the_same_however_many_begin_alike(tmp_path: Path) -> None:
+    def cost(count: int) -> int:
+        proxied = Proxied(tmp_path / str(count))
+        for i in range(count):
+            proxied.turn(session_of(f"text {i}"), None)
+        proxied.turn(session_of("text 1", "more"), None)
+        return functions_called(lambda: proxied.turn(session_of("text 0", "more"), None))
+
+    for count in (20, 80):
+        (tmp_path / str(count)).mkdir()
+    cost(20)  # what is called once
+    assert cost(80) < 1.05 * cost(20)
+
+
+def test_after_a_restart_each_session_that_begins_alike_is_read_once(tmp_path: Path) -> None:
+    first = Proxied(tmp_path)
+    lists = [[TEXTS[i], *TEXTS[:3]] for i in range(3, 8)]
+    for texts in lists:
+        first.turn(session_of(*texts), None)
+    proxied = Proxied(tmp_path)
+    for texts in lists:
+        assert are_away(proxied.turn(session_of(*texts, TEXTS[0]), None), 4)
+    assert len(proxied.folders) == len(lists) == len(proxied.read)
+    # One that has left memory is read again, with what it decided since.
+    proxied.now = 1000
+    proxied.turn(session_of("a", "b"), None)
+    proxied.registry.forget_idle()
+    proxied.turn(session_of(*lists[0], TEXTS[0], TEXTS[1]), None)
+    assert len(proxied.folders) == len(lists)
+    assert set(proxied.read[len(lists) :]) == set(proxied.read[: len(lists)])
 
 
 def test_after_a_restart_a_list_with_replies_continues_the_only_session_that_begins_so(

@@ -165,6 +165,20 @@ def test_an_agent_that_does_what_was_forbidden_is_shown(order: str, doing: list[
     assert [(one.how, one.call) for one in finding.later] == [("done", 3)]
 
 
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Never edit `src/old.py`, put it in `src/new.py`.",
+        "Put it in `src/new.py` instead of `src/old.py`, always.",
+        "Never push. Always edit `src/new.py`.",
+    ],
+)
+def test_an_agent_that_does_what_an_order_wants_shows_nothing(order: str) -> None:
+    made = compacted([user(order)], [summary()], [summary(), *edited("c1", "src/new.py")])
+    [finding] = only(made).findings
+    assert finding.later == ()
+
+
 def test_an_encrypted_summary_is_unreadable_and_nothing_is_lost() -> None:
     found = only(compacted(*SEALED))
     assert (found.is_unreadable, found.findings, found.beside) == (True, (), 1)

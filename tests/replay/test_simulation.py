@@ -215,6 +215,27 @@ def test_a_compaction_is_reported_with_the_following_call(root: Path) -> None:
     )
 
 
+def test_a_prompt_over_the_window_is_refused_and_sent_again(root: Path) -> None:
+    text = f"""
+        model: {{context_window: 600}}
+        items: {{tool_result: {{offload: true}}}}
+        store: {{root: {root}}}
+        steps:
+          - name: too-long
+            on: overflow
+            do: drop
+            select: {{unit: group, types: ["*"], until: {{tokens: {{under: 60%}}}}}}
+    """
+    messages = turn_by_turn(session_of(*[f"{i} {LONG}" for i in range(9)]))
+    replayed = simulated(messages, policy(text))
+    assert replayed.steps["too-long"].calls > 1
+    assert all(call.edited.tokens <= 600 for call in replayed.calls)
+    assert any("refused a prompt of about" in warning for warning in replayed.warnings)
+    # With room for the prompt nothing is refused.
+    large = simulated(messages, policy(text.replace("600", "60000")))
+    assert large.removals == ()
+
+
 def test_an_item_that_is_needed_before_and_after_a_rewind_is_regretted_once(root: Path) -> None:
     begun = session_of(f"{LONG}src/core/tax_rates.py", *[f"{LONG}{i}" for i in range(3)])
     asks = [call(f"again{i}", "look", {"at": "src/core/tax_rates.py"}) for i in range(2)]

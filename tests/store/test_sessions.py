@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import AmbiguousSessionError, StoreError
+from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.opening import stores_in
+from tests.counting import functions_called
 from tests.store.contents import ids, result
 
 
@@ -74,3 +77,26 @@ def test_a_store_without_a_session_can_begin_in_a_shared_folder(shared: Path) ->
     assert store.records() == []
     store.save([result("call_2", "two")])
     assert ids(store.list()) == ["call_2"]
+
+
+def test_the_stores_of_a_folder_are_found_whatever_they_hold(tmp_path: Path) -> None:
+    few, many = tmp_path / "few", tmp_path / "many"
+    for root, count in ((few, 3), (many, 90)):
+        with ContextFileSystem(root, session="a", sync="never") as store:
+            store.save([result(f"call_{i}", str(i)) for i in range(count)])
+    for root in (few, many):  # what is called once
+        stores_in(root)
+    assert functions_called(lambda: stores_in(few)) == functions_called(lambda: stores_in(many))
+
+
+def test_the_newest_content_that_can_be_read_says_the_format(tmp_path: Path) -> None:
+    forms: tuple[Format, ...] = ("text", "envelope")
+    for form in forms:
+        with ContextFileSystem(tmp_path, session="a", format=form, sync="never") as store:
+            store.save([result(f"call_{form}", "text")])
+    [found] = stores_in(tmp_path).values()
+    assert found.read("call_envelope") == "text"
+    path = tmp_path / ".policyctx" / "a" / "journal.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line.replace(b'"sha256":"', b'"sha256":"0') for line in lines))
+    assert list(stores_in(tmp_path)) == ["a"]

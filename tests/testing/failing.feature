@@ -507,6 +507,21 @@ Feature: Outcomes that did not come
     When the host compacts to "Done."
     Then nothing is carried
 
+  Scenario: expected: sent again
+    When the policy is applied
+    And the provider refuses the prompt as too long
+    Then the prompt is sent again
+
+  Scenario: found:    sent again
+    Given the policy
+      """
+      steps: [{name: last, on: overflow, do: compact}]
+      """
+    And a user message of 300 characters
+    When the policy is applied
+    And the provider refuses the prompt as too long
+    Then the prompt is not sent again
+
   Scenario: compacted_message_count: 8
     Given the policy
       """

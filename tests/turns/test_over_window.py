@@ -206,6 +206,23 @@ def test_a_list_that_its_placeholders_fill_is_not_blamed_on_an_item(
     assert fullness_ahead(session(tmp_path / "b", policy(text)).plan(messages)) == warning
 
 
+def test_a_list_of_many_small_items_is_not_blamed_on_one_of_them(tmp_path: Path) -> None:
+    text = """\
+    model: {tokenizer: approximate, context_window: 500}
+    items: {assistant_message: {offload: true}}
+    min_chars: 1000
+    steps: [{name: retire, do: offload}]
+    """
+    messages = [
+        one
+        for i in range(60)
+        for one in (user(f"question {i}"), {"role": "assistant", "content": f"reply {i}"})
+    ]
+    (warning,) = session(tmp_path, policy(text)).apply([*messages, user()] * 3).warnings
+    assert "only a compaction takes so many small ones" in warning
+    assert "min_chars" not in warning
+
+
 def test_a_plan_gives_the_same_warning(tmp_path: Path) -> None:
     messages = session_of(LARGE)
     planned = session(tmp_path / "a").plan(messages)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.turns.sources import Staying, indices, joined, part, position_of, through, whole
+from policyctx.messages.editing import Staying
+from policyctx.turns.sources import indices, joined, part, position_of, through, whole
 from policyctx.turns.sources import within as within_bounds
 
 KEPT = st.lists(st.booleans(), max_size=12)
@@ -79,3 +80,7 @@ def test_messages_that_stay_are_all_but_the_removed_ones(
     assert indices(staying.sources) == tuple(i for i in range(count) if i not in removed)
     staying.grow(range(count, count + 2))
     assert indices(staying.sources)[-2:] == (count, count + 1)
+    left = [i for i in range(count + 2) if i >= count or i not in removed]
+    for place in range(-1, count + 3):
+        assert [*staying.after(place)] == [i for i in left if i > place]
+        assert [*staying.before(place)] == [i for i in reversed(left) if i < place]

@@ -15,7 +15,7 @@ from policyctx.errors import InputError
 from policyctx.turns.driving import Steps, finished
 from tests.conversations import session_of
 
-VERBS = ["apply", "preview", "observe", "on_tool_result"]
+VERBS = ["apply", "preview", "observe", "on_tool_result", "compact"]
 FORMS = [name for name in vars(Session) if name.endswith(("_async", "_in_steps"))]
 
 
@@ -59,7 +59,7 @@ def test_a_verb_keeps_the_signature_and_the_docstring_of_its_body(name: str) -> 
     assert inspect.isfunction(method)
     assert "Turn[" not in str(inspect.signature(method))
     assert f"def {name}(" in inspect.getsource(method)
-    assert str(method.__doc__).startswith(("Return ", "Edit ", "Learn ", "Run "))
+    assert str(method.__doc__).startswith(("Return ", "Edit ", "Learn ", "Run ", "Replace "))
 
 
 def test_type_checkers_see_the_parameters_and_the_result(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from policyctx.cli.output import (
+    Grid,
     Json,
     console,
     counted,
     json_text,
     shortened,
     table,
-    table_width,
     write_json,
 )
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
@@ -41,7 +41,6 @@ from policyctx.tokens.counter import counter_for
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 Root: TypeAlias = Annotated[
     str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")
@@ -221,7 +220,7 @@ def print_by_session(
     if shared:
         named = [(session, *cells) for session, cells in rows]
         made = _table(("session", *layout.columns), named, layout)
-        if table_width(made) <= out.width:
+        if made.width <= out.width:
             out.print(made)
             return
     columns, most = _fitting(out, [cells for _, cells in rows], layout)
@@ -237,7 +236,7 @@ def _fitting(
 ) -> tuple[tuple[str, ...], dict[str, int]]:
     """Return the columns that fit, and the most characters of those that are shortened."""
     for columns in (layout.columns, *layout.narrower):
-        if table_width(_table(columns, _shown(rows, columns, layout, {}), layout)) <= out.width:
+        if _table(columns, _shown(rows, columns, layout, {}), layout).width <= out.width:
             return columns, {}
     return layout.narrower[-1], dict(layout.shortened)
 
@@ -259,7 +258,7 @@ def _shown(
     ]
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], layout: RowLayout) -> Table:
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], layout: RowLayout) -> Grid:
     whole = set(columns) - layout.numeric
     return table(columns, rows, numeric=set(layout.numeric), whole=whole)
 

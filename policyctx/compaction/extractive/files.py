@@ -36,6 +36,9 @@ _IN_SHELL = re.compile(r"(?:\S*/)?\w*sh -l?c\s+")
 _COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")')
 _OUTPUT = re.compile(r'"output": ?("(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*")')
 _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
+# How a client tells that a call in the background has ended, and the words for it.
+_NOTICE = re.compile(r"\s*<[\w-]*notification>.{0,2000}?<status>", re.DOTALL)
+_NOTED = re.compile(r"<(?:status|summary)>([^<]*)</")
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
@@ -84,7 +87,9 @@ class Call(NamedTuple):
             if isinstance(command, list):
                 command = " ".join(part for part in command if isinstance(part, str))
             if isinstance(command, str) and (self.path is None or field != "command"):
-                return _IN_SHELL.sub("", command[:_LONGEST_COMMAND], count=1)
+                command = command[:_LONGEST_COMMAND]
+                # The expression is slow on a long command.
+                return _IN_SHELL.sub("", command, count=1) if "sh -" in command else command
         # A call that is a program may run commands.
         found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
         return (
@@ -98,10 +103,18 @@ class Call(NamedTuple):
 
 
 def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[Call]:
-    """Yield the calls of a conversation, in order, except those in skipped messages."""
+    """Yield the calls of a conversation, in order, except those in skipped messages.
+
+    A notice that a call in the background has ended is one of no tool, without an input.
+    """
     items, partners = reading.items, reading.partners
     for position, item in enumerate(items):
-        if item.kind != "tool_call" or item.message in skipped:
+        if item.message in skipped:
+            continue
+        if item.kind == "user_message" and _NOTICE.match(item.text):
+            ended = ": ".join(_NOTED.findall(item.text))
+            yield Call("", item.message, item, {}, ended, failed=bool(_EXIT.search(ended)))
+        if item.kind != "tool_call":
             continue
         result = items[partners[position]] if position in partners else None
         said = None if result is None else _printed(words_of(result.text))
@@ -203,6 +216,7 @@ _PROGRAMS: Mapping[str, str] = {
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
+_WORD = re.compile(r"\w")
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
@@ -332,6 +346,37 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
     elif call.command is not None:
         given = call.fields.get("workdir")
         yield from _uses_in(call.command, f"{given}/" if isinstance(given, str) else "")
+
+
+def changes_in(call: Call) -> Iterator[tuple[str, str, str]]:
+    """Yield the files that a call changed: the verb, the path, and the first line that is new."""
+    for file in reversed(files_of((), [call], {})):
+        if file.is_changed:
+            yield file.state, file.path, _new_line(call, file.path)
+
+
+def _new_line(call: Call, path: str) -> str:
+    text = call.text.replace("\\n", "\n").replace("\\t", " ").replace('\\"', '"')
+    patch = text.partition(f" File: {path}\n")[2].partition("\n*** ")[0]
+    texts = [(key, text) for key, text in _texts_in(call.fields) if text != path]
+    old = "\n".join(text for key, text in texts if key.startswith("old"))
+    new = [text for key, text in texts if not key.startswith("old")][-1:]
+    if patch:
+        old, new = "", [line[1:] for line in patch.split("\n") if line.startswith("+")]
+    lines = (line for text in new for line in text.split("\n"))
+    return next((one_line(line) for line in lines if line not in old and _WORD.search(line)), "")
+
+
+def _texts_in(fields: object, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in an input, each with the name of its field."""
+    if isinstance(fields, str):
+        yield key, fields
+    elif isinstance(fields, Mapping):
+        for name, value in fields.items():
+            yield from _texts_in(value, name)
+    elif isinstance(fields, list):
+        for value in fields:
+            yield from _texts_in(value, key)
 
 
 def _verb_in(name: str, words: Iterable[str] | None = None) -> str | None:

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
-from policyctx.compaction.extractive.texts import CUT, NAME, values_in
+from policyctx.compaction.extractive.texts import CUT, GAP, NAME, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
     NOTE,
+    SAID,
     Contents,
     Entry,
     Group,
@@ -56,8 +57,9 @@ class Unit(NamedTuple):
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
-_OF_WORK = 0.5
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.LAST: 12.0}
+_OF_WORK, _MIDDLE = 0.5, 0.5
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0}
+_RATES |= {Group.LAST: 12.0, Group.SINCE: 8.0}
 # What a word of news weighs against coming last.
 _NEWS = 0.4
 # More than the pieces of any message.
@@ -73,14 +75,15 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
+    rated = [
+        _rated(one, group, position, len(contents.of(group)), cues)
+        for group in Group
+        for position, one in enumerate(contents.of(group))
+    ]
+    rated.sort(key=_by_place)
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    place = 0
-    for group in Group:
-        entries = contents.of(group)
-        for position, one in enumerate(entries):
-            rate, unit = _rated(one, group, position, len(entries), cues)
-            streams.setdefault((group, rate), []).append(unit._replace(place=place))
-            place += 1
+    for place, (rate, unit) in enumerate(rated):
+        streams.setdefault((unit.group, rate), []).append(unit._replace(place=place))
     order: list[tuple[float, int, Unit]] = []
     for (_, rate), units in streams.items():
         size = _ABOVE
@@ -92,7 +95,18 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     return tuple(_framed([unit for *_, unit in order]))
 
 
-_TITLE = f"{ENTRY}#"
+_GROUPS = [*Group]
+
+
+def _by_place(rated: tuple[float, Unit]) -> tuple[int, bool, int]:
+    """Return what the order of writing goes by: what user and agent said is in one order."""
+    group, message = rated[1].group, rated[1].message
+    if group in SAID:
+        return 0, message >= 0, abs(message)
+    return _GROUPS.index(group), False, 0
+
+
+_TITLE = re.compile(rf"{ENTRY}(?:\[agent[^]]*\] )?#")
 
 
 def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
@@ -106,10 +120,10 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
     for at, unit in enumerate(units):
         if at and (units[at - 1].group, units[at - 1].message) != (unit.group, unit.message):
             opened.clear()
-        is_title = unit.text.startswith(_TITLE)
+        is_title = _TITLE.match(unit.text)
         while opened and (
             units[opened[-1]].depth >= unit.depth
-            or (is_title and not units[opened[-1]].text.startswith(_TITLE))
+            or (is_title and not _TITLE.match(units[opened[-1]].text))
         ):
             opened.pop()
         if opened:
@@ -142,7 +156,9 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
     `position` is its place in its group of `count` entries.
     """
     of_user, weight = group is Group.USER, float(position)
-    unit = Unit(written(one), group, one.message, of_user, hard=False, weight=weight, place=0)
+    unit = Unit(
+        written(one, group), group, one.message, of_user, hard=False, weight=weight, place=0
+    )
     if isinstance(one, Quote):
         unit = unit._replace(depth=one.depth)
     if isinstance(one, FileState):
@@ -150,8 +166,8 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
         return rate, unit._replace(weight=-weight)
     if group in {Group.USER, Group.EARLIER}:
         return _weighed(one, unit, position / count, cues)
-    if one.working and group is Group.AGENT:
-        return _OF_WORK, unit
+    if group is Group.AGENT and (one.working or one.is_middle):
+        return _OF_WORK if one.working else _MIDDLE, unit
     if group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
@@ -182,7 +198,8 @@ _TRIED_FIRST = 64
 _WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
-_MESSAGES = (Group.USER, Group.EARLIER, Group.LAST)
+_MESSAGES = (Group.USER, Group.AGENT, Group.EARLIER, Group.LAST)
+_OF_AGENT = (Group.AGENT, Group.LAST)
 _QUOTES = (Group.USER, Group.AGENT, Group.LAST, Group.EARLIER)
 
 
@@ -247,9 +264,9 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
             yield SummaryLine(heading)
         before: Unit | None = None
         for unit in sections[place]:
-            if before is None or unit.group is not before.group:
+            if before is None or unit.group.label != before.group.label:
                 before = None
-                yield SummaryLine(str(unit.group))
+                yield SummaryLine(unit.group.label)
             yield SummaryLine(_line(unit, before), unit)
             before = unit
     if said := str(left_out):
@@ -261,7 +278,7 @@ def _line(unit: Unit, before: Unit | None) -> str:
     if before is None or unit.message != before.message or unit.group not in _MESSAGES:
         return unit.text
     # Where pieces of the last answer are missing, it is marked.
-    gap = "… " if unit.group is Group.LAST and unit.place != before.place + 1 else ""
+    gap = GAP if unit.group in _OF_AGENT and unit.place != before.place + 1 else ""
     return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
 
 

@@ -18,8 +18,9 @@ class Language:
     """The cues of one language, each a word or phrase in lower case.
 
     Where letters are ASCII a cue is found as a whole word, elsewhere anywhere in the text. A cue
-    with `^` begins a sentence; in `leave … alone` a clause goes on between its two parts, of which
-    the first is the cue; `stop …ing` has one word behind it.
+    with `^` begins a clause. `ask/tell me` is two cues, and `_` is a space in such a word. `leave …
+    alone` is `leave` in a clause with `alone` behind it; `stop …ing` has one word behind it, and
+    `…s should` is the end of a word. `why …` is a clause from `why` on, and `… yet` up to `yet`.
     """
 
     name: str
@@ -36,21 +37,17 @@ class Language:
     standing: tuple[str, ...] = ()
     """Words of orders and limits that hold for all later work."""
     remarks: tuple[str, ...] = ()
-    """Phrases with such a word that report something, such as `i don't`."""
+    """Phrases that end with such a word, and report, ask, or speak of this moment alone."""
     permissions: tuple[str, ...] = ()
     """Words that allow something where no negation is beside them."""
     lifts: tuple[str, ...] = ()
     """Phrases that end an order or a limit, such as `no longer`."""
-    conditions: tuple[str, ...] = ()
-    """Negations that hold for what is behind them alone, such as `without`."""
     reports: tuple[str, ...] = ()
     """Negations that tell what happened, such as `did not`."""
     approvals: tuple[str, ...] = ()
     """Words by which the user is to be asked."""
     bounds: tuple[str, ...] = ()
     """Words of an upper limit, such as `at most`."""
-    excesses: tuple[str, ...] = ()
-    """Words that say what is above a limit: with a negation they are a bound."""
     revisions: tuple[str, ...] = ()
     """Words beside a changed value: an order and a text are compared without them."""
     failures: tuple[str, ...] = ()
@@ -96,105 +93,78 @@ ENGLISH = Language(
         |forbids|cannot|can't|don't|do not|dont|doesn't|mustn't|shouldn't|won't|isn't|aren't
         |hands off|off limits|exclude|out of scope|nothing|none|nobody|free of
         |under no circumstances|instead of|rather than|unchanged|untouched|stays as it is
-        |stay as they are|stay away from|leave … alone|leave … as it is|leave … as they are
-        |leave … as is|keep … as it is|keep … as they are|keep … as is|keep … unchanged|didn't
+        |stay as they are|stay away from|leave … alone|leave/keep … as/unchanged|didn't
         |wasn't|weren't|hasn't|haven't"""
     ),
     standing=_words(
-        """must|mustn't|never|always|don't|do not|dont|avoid|without|only|should|shouldn't
-        |at most|at least|no more than|no less than|maximum|minimum|unless|make sure|ensure
-        |prefer|from now on|whenever|every time|by default|remember|hands off|off limits
-        |forbidden|not allowed|may not|refrain|under no circumstances|stick to|stick with
-        |rather than|can't use|cannot use|must not|don't ever|shall not|i'd rather you
-        |you are not to|nobody may|nothing may|no one may|not to be|not exceed|i never want
-        |we never want|i don't want|i do not want|i dont want|we don't want|we do not want
-        |don't want you|i don't want to see|i don't want to have|i don't want to be
-        |i do not want to be|don't want to have|i want you to use|i want you to always
-        |i want you to keep|i want you to ask|i want you to stop|i want you to avoid|i want all
-        |i want every|^stop …ing|^quit …ing|^no more|^no … please|^no …, please|^please no
-        |^no new|^no … in|^no … without|^no … for|^no … on|^no … to|^no … from|^no … anywhere
-        |^no … at all|^no … ever|ask me before|ask me first|ask before|ask for my
-        |check with me before|check with me first|ask us before|tell me before|let me know before
-        |my approval before|my okay before|wait for my|run it by me|check in with me
-        |approval first|confirm with me|^leave … alone|^leave … as it is|^leave … as they are
-        |^leave … as is|^leave … untouched|^leave … unchanged|^keep … as it is|^keep … as is
-        |^keep … unchanged|^keep … out of|^keep … free of|^keep … under|^keep … below
-        |^keep … within|have to keep|to keep … under|to keep … below|to keep … within
-        |^keep … at or|stay away from|stay out of|stay below|stay under|steer clear of|read-only
-        |^treat … as|^limit … to|^cap … at|no longer than|no larger than|no bigger than
-        |no fewer than|not more than|max of|has to|have to|can't exceed|cannot exceed
-        |don't you dare|^before every|^before each|^before you commit|^before you push
-        |^before any|^before committing|every … starts with|^use … in all|^use … everywhere
-        |^use … for all|^use … for every|^use … in every|need to be|needs to be|needs to stay
-        |need to stay|need to have|needs to have|needs to remain|need to pass|needs to pass
-        |needs to support|every … needs|each … needs|every … gets|each … gets|every … has to
-        |from here on|from this point on|going forward|^in the future|henceforth|each time
-        |at all times|limit is|limit of|limits are|limit for|be sure to|^use … instead of
-        |^run … before you|^run … before each|^run … before every|^run … before any
-        |^run … before handing|^run … before committing|^run … before pushing|^run … before a
-        |^run … after each|^run … after every|^run … after any|^test … before you
-        |^check … before you|^format … before you|^lint … before you|^commit … after each
-        |^commit … after every"""
+        """^never|^always|^avoid|^only|^be sure to|^prefer|^refrain|please no|^no new/more
+        |^no …, please|^no … please/in/for/on/to/from/anywhere/at_all/ever
+        |^make_sure/ensure … all/always/any/before
+        |^make_sure/ensure … doesn't/don't/each/every/never/no/not/only|^don't/do_not/dont
+        |and/but/so/also don't/do_not/dont|don't you dare|^remember:|^remember to/that|^stop …ing
+        |^quit …ing|^stay/keep away/out/off/below/under/within|^stick to/with|^steer clear
+        |^limit … to|^cap … at|^treat … as|^leave … alone/untouched/unchanged/as
+        |^keep … as/unchanged/out_of/free_of/under/below/within/at_or
+        |^use … instead_of/rather_than/everywhere/in_all/for_all/in_every/for_every
+        |^run/test/check/format/lint/commit/push … before/after each/every/any/committing/pushing
+        |^run/test/check/format/lint/commit … before you/a
+        |^before/after each/every/any|^before you commit/push|^whenever|^every/each time|must
+        |…s should|every/each/all/any/no/nobody/nothing … should|should never/always/not/only
+        |shouldn't|shall|mustn't|may only/not|has/have to
+        |need/needs to_be/to_have/to_stay/to_remain/to_pass|not exceed|every/each … needs/gets
+        |nobody/nothing/no_one may|not to be|are not to
+        |is/are forbidden/off_limits/read-only/not_allowed|not allowed to|hands off
+        |under no circumstances|from now/here/this_point on|going forward|^in the future
+        |henceforth|at all times|at most|at least|no more/less/longer/larger/bigger/fewer than
+        |not more/longer/larger than|^maximum/max/minimum|maximum/minimum/max of
+        |limit/limits is/are/for|i'd rather you|i/we never/only want|i/we don't/do_not/dont want
+        |i/we don't/do_not/dont want to_see/to_have/to_be|i want all/every
+        |i want you to_use/to_always/to_keep/to_ask/to_stop/to_avoid
+        |ask/tell/check_with/confirm_with/show me/us before/first|let me/us know before
+        |without my/permission/approval/asking_me/asking_first/checking_with|wait for my
+        |my approval/okay/permission|approval first|run it by me|check in with me|confirm with me
+        |unless explicitly/asked/told|unless i ask/say/tell/approve/explicitly"""
     ),
     remarks=_words(
-        """i don't|i do not|i dont|we don't|we do not|we dont|they don't|they do not|you don't
-        |you do not|you dont|which don't|that don't|it only|it never|it always|is only|are only
-        |is always|are always|is never|are never|i never|i should|should i|should we|not only
-        |don't worry|don't know|don't you|never mind|don't think|i only|should have been
-        |you should have|i should have|we should have|must have been|must be because|should work
-        |should be fine|should be ok|should be good|should now|don't have|do not have|don't see
-        |do not see|don't need|do not need|don't understand|don't get|if you don't|if i don't
-        |if we don't|but don't|so i don't|why don't|tests don't|without success|without problems
-        |i don't want to|i do not want to|i dont want to|we don't want to|we do not want to
-        |don't want to|no point|no problem|no worries|no biggie|no idea|no luck|no rush|no thanks
-        |no need|no part|no one in|no difference|no changes in|no change in|no reason|no wonder
-        |that need to be|that needs to be|what needs to be|which need to be|which needs to be
-        |they need to be|you need to be|we need to be|i need to be|just need to be
-        |this needs to be|it needs to be|it needs to have|^need to be|stopped working
-        |needs to be fixed|need to be fixed|needs to be done|need to be done|needs to be added
-        |need to be added|needs to be updated|need to be updated|needs to be changed
-        |need to be changed|needs to be implemented|need to be implemented|needs to be removed
-        |need to be removed|needs to be rewritten|need to be rewritten|needs to be able
-        |need to be able|this has to be|it has to|there has to be|there have to be|i have to
-        |we have to|you have to|that has to|this has to|they have to|he has to|she has to
-        |don't have to|doesn't have to|do not have to|does not have to|will have to|would have to
-        |may have to|might have to|has to do with|without an error|without errors|without error
-        |still have to|you don't have to|we don't have to|i don't have to|you do not have to
-        |i'll have to|we'll have to|you'll have to|don't exist|don't seem|don't remember
-        |they always|they never|i always|as always|has always|have always|was always|were always
-        |has never|have never|had never|was never|were never|i've never|almost always
-        |almost never|at least it|at least now|at least that|at least i|every time i
-        |every time it|every time we|whenever i|whenever it|must be a bug|you should be able
-        |only happens|only works|only seems|only problem|only issue|only question|only reason
-        |only difference|i remember|can't remember"""
+        """let's/lets/let_us/maybe/perhaps/probably/why/how/what/where/whether/that's …
+        |i think/guess/wonder …|… yet/for_now/right_now/this_time
+        |should/must/shall i/we/you/it/this/that
+        |i/we/you/it/he/she/they/this/that/there/which/who/what should/shouldn't/has_to/have_to
+        |i/we/you/it/they/this/that/which need/needs to/to_be/to_have
+        |i/he/she/they/who/which must|should/must have_been|it/this/that must be|must be because
+        |should now/work/pass/be_fine/be_ok/be_good
+        |will/would/may/might/don't/doesn't/not/still/just/only/to have/need to
+        |has/have to do_with
+        |to/must/should be able/added/changed/closed/done/fixed/implemented/made/removed/updated
+        |don't/do_not/dont bother/worry/know/think/see/forget/you/get/exist/seem/remember/have
+        |i/we don't/do_not/dont want_to|only the/a/an/one/this/that/problem/issue/question/reason
+        |only difference/happens/works/seems|never mind|always/never fails/works/happens/returns
+        |no just/that/that's/it/it's/i/you/we/they/the/this/idea/problem/need/worries/luck/rush
+        |no,|no thanks/reason/wonder/point/part/difference/change/changes/error/errors/output/one
+        |at least it/now/that/i/we/one|every/each time i/it/we|whenever i/it/we"""
     ),
     permissions=_words(
         """may|can|could|fine|ok|okay|allowed|permitted|free to|acceptable|welcome|possible
         |optional"""
     ),
     lifts=_words(
-        """no longer forbidden|no longer prohibited|no longer|not needed|not required
-        |not necessary|no need|need not|needn't|don't need|does not need|doesn't need
-        |doesn't have to|don't have to|not forbidden|not prohibited|not off limits|no limit
-        |not limited|unlimited|optional|not mandatory|not a problem|no problem|no objection
-        |nothing against|lifted|dropped|not bother|doesn't matter|does not matter|not only"""
+        """no longer|no longer forbidden/prohibited|no need/limit/problem/objection|need not|needn't
+        |not forbidden/prohibited/off_limits/limited/mandatory/needed/required/necessary/a_problem
+        |not only/bother|don't/doesn't/does_not need|don't/doesn't have to|doesn't/does_not matter
+        |unlimited|optional|nothing against|lifted|dropped"""
     ),
-    conditions=_words("without|unless|except|until"),
     reports=_words(
         """did not|didn't|was not|wasn't|were not|weren't|has not|hasn't|have not|haven't|had not
         |never called|not yet|not found|no such|isn't|is not yet|could not|couldn't"""
     ),
     approvals=_words(
         """approval|permission|consent|ask|asks|asked|asking|confirm|confirmation|okay|approve
-        |approves|agree|agrees|agreement|sign-off|checking with|check with|checks with"""
+        |approves|agree|agrees|agreement|sign-off|explicit
+        |my/user's/must ok|go-ahead|checking/check/checks with"""
     ),
     bounds=_words(
         """at most|no more than|up to|maximum|max|limit|limited to|under|below|within|or less
         |or fewer|at the most|less than|fewer than"""
-    ),
-    excesses=_words(
-        """more than|longer than|larger than|bigger than|greater than|higher than|wider than|over
-        |above|exceed|exceeds|beyond|more|longer|larger|bigger"""
     ),
     revisions=_words(
         """now|actually|instead|rather|please|then|make it|make that|change|changed|update|updated
@@ -236,22 +206,21 @@ CHINESE = Language(
     news=_words("决定|定|改为|因为|原因|发现|确认|结果|失败|还没|未|正在|等"),
     negations=_words("不|别|勿|禁|无|非|没有|严禁|除了|除非|避免"),
     standing=_words(
-        """必须|务必|不要|别|不能|不可|不得|禁止|不许|切勿|只能|除非|最多|至少|不超过|不少于|上限
-        |下限|默认|记得|记住|千万|避免|严禁|一律|统一|以后|宁可|不准|一定要|请勿|切记|不允许|禁用
-        |每次|应当|今后|凡是|限制为|不应|别再|不可以|不想要|不希望|先问我|都要|都得|只用
-        |仅使用|只允许|只许|不多于|不大于|不高于|不低于|以内|之内"""
+        """必须|务必|不要|不得|不可|禁止|不许|切勿|请勿|不准|不允许|^别|千万|请别|别再|只能|只用
+        |仅使用|只允许|只许|除非|最多|至少|不超过|不能超过|不多于|不少于|不大于|不高于|不低于
+        |以内|之内|上限是|限制为|记得|记住|切记|避免|严禁|禁用|一律|统一|以后|今后|凡是|宁可
+        |一定要|应当|不应|不想要|不希望|绝不能|绝对不能|都不能|不能用|不能改|不能动|不能有|先问我
+        |都要|都得|每次提交|每次修改|每次改动|^默认"""
     ),
     remarks=_words(
-        """能不能|要不要|别的|区别|分别|特别|级别|类别|别人|个别|差别|识别|辨别|性别|不得不|不要紧
-        |为什么不能|还是不能|我不能|现在不能|以后再|默认值|每次都会|不再是"""
+        """为什么…|要不要|不得不|不要紧|不可能|以后再|每次都会|每次都要|先不要|暂时|现在…|今天…
+        |帮我…|默认情况|默认值|只能看"""
     ),
     permissions=_words("可以|允许|准许|能够|可|无妨"),
     lifts=_words("不再禁止|不再|无需|不必|不用|取消|解除|没有限制|不受限"),
-    conditions=_words("除非|除了|没有"),
     reports=_words("还没|没有|尚未|未能|不存在"),
     approvals=_words("同意|批准|确认|询问|征得|许可|先问"),
     bounds=_words("最多|上限|以内|不超过|至多|限制|之内"),
-    excesses=_words("超过|大于|多于|高于|超出"),
     revisions=_words(
         """现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
         |更正|修改|改动|更改|请|把|的|了|为|到|是|在|用|就|设"""
@@ -266,32 +235,29 @@ GERMAN = Language(
         |mindestens|maximal|bitte|soll|sollen|sollte|vermeide|spätestens|bis|verboten|erlaubt"""
     ),
     standing=_words(
-        """muss|müssen|darf|dürfen|nie|niemals|immer|kein|keine|keinen|nur|ohne|höchstens
-        |mindestens|maximal|vermeide|verboten|sollte|sollen|auf keinen fall|ab jetzt|lieber
-        |bitte … nicht|bitte … nichts|bitte … kein|bitte … keine|bitte … keinen|bitte … nie|musst
-        |müsst|darfst|dürft|stets|künftig|in zukunft|ab sofort|von nun an|frag mich|frage mich
-        |fragen sie mich|hör auf|verzichte auf|finger weg|unter keinen umständen|^ändere … nicht
-        |^ändere … nichts|^lösche … nicht|^lösche … nichts|nicht anfassen|nicht ändern
-        |nicht verändern|nicht löschen|nicht verwenden|nicht benutzen|nicht pushen
-        |nicht committen|soll nicht|soll immer|limit ist|limit liegt|limit beträgt|lass … in ruhe
-        |lass die finger|nicht mehr als|nicht länger als|ich möchte … immer|ich möchte … kein
-        |ich möchte … keine"""
+        """^nie/niemals/immer/nur/kein/keine/keinen
+        |darf/dürfen/soll/sollen/sollte nicht/nie/nur/kein/keine|muss|müssen|musst|müsst|darf
+        |dürfen|darfst|dürft|soll|sollen|sollte|höchstens|mindestens|maximal|vermeide|verboten
+        |stets|künftig|in zukunft|auf keinen fall|unter keinen umständen|ab jetzt/sofort
+        |von nun an|bitte … nicht/nichts/kein/keine/keinen/nie/immer|^lieber|frag mich|frage mich
+        |fragen sie mich|hör auf|verzichte auf|finger weg|^ändere/lösche … nicht/nichts
+        |nicht anfassen/ändern/verändern/löschen/verwenden/benutzen/pushen/committen
+        |limit ist/liegt/beträgt|lass … in_ruhe|lass die finger|nicht mehr/länger als
+        |ich möchte … immer/kein/keine|ohne zu_fragen/rückfrage/meine"""
     ),
     remarks=_words(
-        """ich muss|muss ich|wir müssen|müssen wir|ich habe keine|habe keine|gibt es keine
-        |gibt keine|keine ahnung|kein problem|ich darf|darf ich|sollte ich|sollten wir|ist nur
-        |ich will wissen|hat keine|hat kein|immer noch|funktioniert nur"""
+        """ich/wir/man/es/das muss/müssen/darf/sollte/sollten
+        |muss/müssen/darf/sollte/sollten ich/wir/man/es|kein problem|keine ahnung
+        |noch nicht/nichts …|immer noch|… noch_nicht/noch_nichts"""
     ),
     permissions=_words("darf|dürfen|kann|können|erlaubt|in ordnung|möglich"),
     lifts=_words(
-        """nicht mehr verboten|nicht mehr nötig|nicht nötig|nicht mehr|muss nicht|müssen nicht
-        |nicht verboten|kein limit|keine grenze|brauchen nicht|braucht nicht"""
+        """nicht mehr|nicht mehr verboten/nötig|nicht nötig/verboten|kein limit|keine grenze
+        |muss/müssen/braucht/brauchen nicht"""
     ),
-    conditions=_words("ohne|außer"),
     reports=_words("noch nicht|wurde nicht|wurden nicht|habe nicht|hat nicht|nicht gefunden"),
     approvals=_words("zustimmung|erlaubnis|frag|frage|fragen|rückfrage|genehmigung|freigabe"),
     bounds=_words("höchstens|maximal|bis zu|unter|limit|maximum|obergrenze"),
-    excesses=_words("mehr als|länger als|größer als|über|überschreiten|überschreitet|mehr|länger"),
     revisions=_words(
         """bitte|der|die|das|den|dem|des|ein|eine|einen|einem|einer|an|auf|in|im|am|zu|zum|zur|von
         |vom|mit|für|und|oder|ist|sind|werden|wird|wurde|du|wir|ich|es|sie|alle|aller|auch|noch
@@ -317,16 +283,16 @@ FRENCH = Language(
         |interdit|avant le|il faut"""
     ),
     standing=_words(
-        """doit|doivent|jamais|toujours|ne pas|aucun|aucune|uniquement|sans|au plus|au moins|évite
-        |éviter|interdit|il faut|désormais|plutôt|^ne … pas|^n'… pas|je ne veux pas|à partir de
-        |demande-moi avant|demandez-moi avant|arrête de|arrêtez de"""
+        """doit|doivent|^jamais/toujours/uniquement/ne/évite/évitez/plutôt|ne … jamais|ne pas
+        |éviter|réponds uniquement|aucun/aucune … ne|au plus|au moins|interdit
+        |il ne faut pas/jamais|il faut|désormais|à partir de|je ne veux pas
+        |demande-moi/demandez-moi avant|arrête/arrêtez de|sans demander/mon_accord/ma_permission"""
     ),
+    remarks=_words("on/elle/ça/je doit/dois|… pas_encore/pour_l'instant"),
     permissions=_words("peut|peuvent|autorisé|permis"),
     lifts=_words("n'est plus|plus nécessaire|pas nécessaire|pas besoin"),
-    conditions=_words("sans|sauf"),
     approvals=_words("accord|permission|demander|autorisation"),
     bounds=_words("au plus|au maximum|limite|moins de|jusqu'à"),
-    excesses=_words("plus de|dépasser|dépasse|supérieur"),
     revisions=_words(
         """le|la|les|un|une|des|de|du|à|au|aux|et|ou|est|sont|dans|pour|par|sur|il|elle|on|nous
         |vous|tu|que|qui|ce|cette|ces|veuillez"""
@@ -355,11 +321,10 @@ class Presence(NamedTuple):
         )
 
     def found_outside(self, others: Presence, text: str) -> bool:
-        """Whether the text has any of them that is not in one of the others."""
+        """Whether the text has any of them that does not end in one of the others."""
         spans = [*others.spans_in(text)]
         return any(
-            not any(start <= at and end <= last for start, last in spans)
-            for at, end in self.spans_in(text)
+            not any(start < end <= last for start, last in spans) for _, end in self.spans_in(text)
         )
 
     def spans_in(self, text: str) -> Iterator[tuple[int, int]]:
@@ -407,24 +372,38 @@ def cues_of(languages: tuple[Language, ...] = SHIPPED) -> Cues:
 def _presence(cues: list[str]) -> Presence:
     # The longest first, so that a phrase is found before a word in it.
     ordered = sorted({cue.casefold() for cue in cues}, key=lambda cue: (-len(cue), cue))
-    words = "|".join(map(_pattern, (cue for cue in ordered if not _CJK.match(cue))))
-    parts = "|".join(map(re.escape, filter(_CJK.match, ordered)))
+    words = "|".join(_pattern(cue) for cue in ordered if not _CJK.search(cue))
+    parts = "|".join(_pattern(cue) for cue in ordered if _CJK.search(cue))
     return Presence(
-        re.compile(rf"(?<![\w'-])(?:{words})(?![\w-])" if words else "(?!)"),
+        re.compile(rf"{_WORD_START}(?:{words}){_WORD_END}" if words else "(?!)"),
         re.compile(parts or "(?!)"),
     )
 
 
 _CJK = re.compile(r"[\u3400-\u9fff]")
-_BEGINNING = r"(?:^|(?<=[.!?:;,] )|(?<=please )|(?<=and )|(?<=bitte ))"
+_BEGINNING = r"(?:^|(?<=[.!?:;,、，。：；(-] )|(?<=[，。：；！？])|(?<=please )|(?<=bitte ))"
+_CLAUSE = r"[^.!?:;,()，。：；！？]{0,200}"
+_WORD_START, _WORD_END = r"(?<![\w'-])", r"(?![\w-])"
 
 
 def _pattern(cue: str) -> str:
-    first, _, second = cue.removeprefix("^").partition("…")
+    first, goes_on, second = cue.removeprefix("^").partition("…")
     begins = _BEGINNING if cue.startswith("^") else ""
-    goes_on = ""
-    if second.startswith((" ", ",")):
-        goes_on = rf"(?=[^.!?;,()]{{0,80}}?{re.escape(second)}(?![\w-]))"
-    elif second:
-        goes_on = rf"(?= [\w-]+{re.escape(second)}(?![\w-]))"
-    return f"{begins}{re.escape(first.strip())}{goes_on}"
+    lead, then = _words_of(first), _words_of(second)
+    if not goes_on:
+        return begins + lead
+    if not second:
+        return lead + _CLAUSE
+    if not first:
+        return rf"{_CLAUSE}{_WORD_START}{then}" if second[0] == " " else rf"[\w-]+{then}"
+    between = {" ": _CLAUSE + _WORD_START, ",": _CLAUSE}.get(second[0], r" [\w-]+")
+    return rf"{begins}{lead}(?={between}{then}{_WORD_END})"
+
+
+def _words_of(phrase: str) -> str:
+    """Return the expression of a phrase."""
+    words = (
+        "|".join(re.escape(one.replace("_", " ")) for one in sorted(word.split("/"), key=len)[::-1])
+        for word in phrase.split()
+    )
+    return " ".join(f"(?:{word})" for word in words)

@@ -11,14 +11,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
-    CUT,
     NAME,
     one_line,
     pieces_of,
@@ -36,20 +35,16 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# Characters of an earlier answer that are quoted: of its beginning, and of its end.
+# Characters of the beginning of an earlier answer, and of its end, and its pieces at most.
 _BEGINNING, _END, _MOST_PIECES = 300, 500, 400
 _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
 _LONGEST_SYSTEM, _LONGEST_ELEMENT = 2_000, 300
-# How words end that wait for an answer, or for what is under them; the characters of an answer that
-# is quoted with its question, and of the question.
-_LEFT_OPEN = (*_QUESTION_MARK, ":", "：")
-_SHORT_ANSWER, _SHORT_QUESTION = 42, 120
 # A summary that only its provider can read, and the line that stands for it.
 _COMPACTION = re.compile(r'"type": ?"(?:\w+_)?compaction(?:_summary)?"')
-_UNREADABLE = (
+UNREADABLE = (
     "[compaction that only its provider can read: of what stood before it only the user's words"
     " are here]"
 )
@@ -80,6 +75,8 @@ class Quote(NamedTuple):
     """How many pieces before it were left out, since no room is for them."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
+    is_middle: bool = False
+    """Whether it is in the middle of a long answer."""
 
 
 def quotes_in(
@@ -89,46 +86,48 @@ def quotes_in(
     spoken, working, turn = _spoken(history, reading, skipped)
     # An answer says all; of a turn that goes on the last messages say what is in hand.
     newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
-    newest = [one for one in newest if one in turn] or newest[-1:]
+    newest = [one for one in newest if one in turn]
+    # What the user interrupted is quoted as an answer.
+    working -= set() if newest else set(spoken[-1:])
     after = {message: len(newest) - i for i, message in enumerate(newest)}
-    asked = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
         author = history.author_of(item)
         if item.kind == "assistant_message":
             last, works = after.get(item.message, 0), item.message in working
-            told = (
+            told = [
                 Quote(one.text, item.message, user=False, last=last, working=works, depth=one.depth)
-                for one in pieces_of(item.text, of_agent=True)
-            )
-            if last:
-                pieces = list(told)
-                yield from (one for one in pieces if tells(one.text) or pieces == [one])
-            else:
-                yield from as_one(told)
-            asked = shortened(one_line(item.text.rstrip().rpartition("\n")[2]), _SHORT_QUESTION)
+                for one in islice(pieces_of(item.text, of_agent=True), _MOST_PIECES)
+            ]
+            yield from (one for one in told if not last or tells(one.text) or told == [one])
             continue
-        for one in _not_agents(item, author, reading, position):
-            is_short = len(item.text) <= _SHORT_ANSWER and not (one.pasted or values_in(one.text))
-            if item.kind == "user_message" and is_short and asked.endswith(_QUESTION_MARK):
-                one = one._replace(text=with_question(one.text, asked))  # noqa: PLW2901
-            yield one
+        yield from _not_agents(item, author, reading, position)
 
 
-def as_one(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield a message as one quote: of a long one the beginning and the end."""
-    pieces = list(islice(quotes, _MOST_PIECES))
-    texts = [one.text for one in pieces if not _TABLE.match(one.text)]
-    start, end = 1, len(texts)
-    if sum(map(len, texts)) > _BEGINNING + _END:
-        while start < end and sum(map(len, texts[: start + 1])) <= _BEGINNING:
-            start += 1
-        while end > start and sum(map(len, texts[end - 1 :])) <= _END:
-            end -= 1
-        texts[start:end] = [CUT.strip()]
-    if texts:
-        yield pieces[0]._replace(text=" ".join(texts), last=0, calls=0)
+def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield the quotes of earlier messages, those marked that are neither beginning nor end.
+
+    A row of a table is marked as well.
+    """
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        pieces = list(group)
+        start, end = _middle_of([len(one.text) for one in pieces])
+        for i, one in enumerate(pieces):
+            is_middle = start <= i < end or _TABLE.match(one.text) is not None
+            yield one._replace(is_middle=is_middle, last=0, calls=0)
+
+
+def _middle_of(sizes: Sequence[int]) -> tuple[int, int]:
+    """Return where the middle of a long message begins, and where its end does."""
+    start, end = 1, len(sizes)
+    if sum(sizes) <= _BEGINNING + _END:
+        return end, end
+    while start < end and sum(sizes[: start + 1]) <= _BEGINNING:
+        start += 1
+    while end > start and sum(sizes[end - 1 :]) <= _END:
+        end -= 1
+    return start, end
 
 
 def _spoken(
@@ -147,7 +146,7 @@ def _spoken(
         elif item.kind == "tool_call":
             working |= turn
         elif item.kind == "user_message" and history.author_of(item) != "program":
-            is_typed = any(not one.pasted for one in pieces_of(item.text))
+            is_typed = any(not one.text.startswith("[<") for one in pieces_of(item.text))
             turn = set() if is_typed else turn
     return spoken, working, turn
 
@@ -164,7 +163,7 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):
-        yield Quote(_UNREADABLE, item.message, user=True, pasted=True)
+        yield Quote(UNREADABLE, item.message, user=True, pasted=True)
     elif item.kind in MEDIA_TYPES and item.inside is None and item.role == "user":
         yield Quote(_attached(item), item.message, user=True, pasted=True)
 
@@ -229,5 +228,5 @@ _FEW_WORDS = 2
 
 def tells(text: str) -> bool:
     """Whether a piece is more than a word or two without a value, or leads to what is under it."""
-    leads = text.startswith("#") or text.endswith(_LEFT_OPEN)
+    leads = text.startswith("#") or text.endswith((*_QUESTION_MARK, ":", "："))
     return leads or words_in(text) > _FEW_WORDS or bool(values_in(text))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -11,6 +12,7 @@ from policyctx.compaction.extractive.files import (
     REPORTED,
     Call,
     FileState,
+    changes_in,
     command_parts,
     parts_in,
 )
@@ -99,8 +101,8 @@ def _follow(tasks: dict[str, Quote], call: Call) -> None:
 
 # Commands that change the work or check it.
 _GIT = re.compile(
-    r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|checkout|switch|merge|rebase|reset|restore|revert"
-    r"|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-list|-show-current))|am"
+    r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|pull|clone|checkout|switch|merge|rebase|reset|restore"
+    r"|revert|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-list|-show-current))|am"
     r"|worktree(?! list))(?![\w-])"
 )
 _REQUESTS = re.compile(r"(?:gh|glab) (?:pr|mr|issue|release) (?!view|list|diff|checks|status)\w")
@@ -117,11 +119,12 @@ _RUNS = re.compile(
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
 _SHOWS_TEXT = re.compile(
-    r"#|(?:awk|cat|cd|chmod|diff|echo|find|grep|head|ls|rg|sed|sort|source|tail|test(?= -))\b"
+    r"#|\S+ (?:--)?version|(?:awk|cat|cd|chmod|date|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir"
+    r"|pgrep|ps|pwd|rg|sed|sleep|sort|source|stat|tail|test(?= -)|wc|which)\b"
 )
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
 _RESULT, _COMMIT = " => ", "git commit"
-_ID_SAID = re.compile(r"(?:\b|_)(?:ID|id)[:=]? ?([\w-]*\d[\w-]*|[\w-]{6,})")
+_ID_SAID = re.compile(r"(?:\b|_|(?<=[a-z])(?=I))(?:ID|id|Id)[:=]? ?([\w-]*\d[\w-]*|[\w-]{6,})")
 # How a result says that the command goes on.
 _RUNS_ON = re.compile(
     r"\b(?:in (?:the )?background|running with|session[ _]ID\W{1,2}\d+"
@@ -134,24 +137,50 @@ _NO_OUTPUT, _UNQUOTED = "no output", "output not quoted"
 _SIGN = re.compile(rf"{_RESULT}|; (?={_STARTED}|{_UNRECORDED})")
 # The mark of a step that files were changed after.
 _SINCE = "; edited since: "
+# The beginning of a line of edits, and the mark between its lines of text.
+_EDITS = re.compile(r"((?:edited|written|deleted) [^\s:]+)(?:$|: )")
+_ALSO, _MOST_CHANGED_LINES, _LONGEST_CHANGE, _MOST_LATE = " / ", 3, 100, 12
 
 
 class _Step(NamedTuple):
-    """A command that is quoted, and the kinds of what it runs."""
+    """A command that is quoted, and the kinds of what it runs; or edits of one file."""
 
     one: Quote
     keys: frozenset[str]
+    is_late: bool = False
+    """Whether it came after the first of the agent's last messages."""
 
     @property
     def is_check(self) -> bool:
         """Whether it only checks the work."""
-        return all(map(_is_checking, self.keys))
+        return all(map(_is_checking, self.keys)) and not self.edits
+
+    @property
+    def edits(self) -> str:
+        """The beginning of its text up to the file, if it is edits of one."""
+        found = _EDITS.match(self.one.text)
+        return found[1] if found else ""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it was started in the background, and nothing said that it ended."""
+        return _halves(self.one.text)[1].startswith(_STARTED)
+
+    @property
+    def is_unquoted(self) -> bool:
+        """Whether no word of its result is quoted, though there were some."""
+        return _halves(self.one.text)[1].startswith(_UNQUOTED)
 
     @property
     def has_changed(self) -> bool:
         """Whether it changed the work, as far as its result says."""
-        outcome = _halves(self.one.text)[1]
-        return not (self.is_check or _NOT_MADE.match(outcome) or outcome == _UNQUOTED)
+        is_made = not (self.is_unquoted or _NOT_MADE.match(_halves(self.one.text)[1]))
+        return is_made and not (self.is_check or self.goes_on)
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is listed also after a later message of the agent."""
+        return self.goes_on or (bool(_keys_of(_halves(self.one.text)[0])) and not self.edits)
 
     def is_settled_by(self, later: _Step) -> bool:
         """Whether it is run again, of several checks at least one."""
@@ -160,39 +189,83 @@ class _Step(NamedTuple):
 
 
 def steps_of(
-    earlier: Iterable[Quote], calls: Sequence[Call], files: Sequence[FileState]
-) -> tuple[Quote, ...]:
+    earlier: Iterable[Quote],
+    since: Iterable[Quote],
+    calls: Sequence[Call],
+    files: Sequence[FileState],
+    begins: int | None,
+) -> tuple[tuple[Quote, ...], tuple[Quote, ...]]:
     """Return the commands that changed or checked the work, each with words of its result.
 
-    They are quoted in order, so what one takes back of another is seen. One leaves when all that
-    it ran was run again; a commit stays. `files` are those that were worked on: a step
-    names what was changed after it.
+    Those after the first of the agent's last messages, with the edits there, are the second tuple.
+    `begins` is the position of that message: -1 if it is of an earlier summary, whose lines behind
+    it are `since`; None without one. All are in order, so what one takes back of another is seen.
+    A command leaves when all that it ran was run again; a commit stays. `files` are those that were
+    worked on: a step names what was changed after it.
     """
     steps = [_Step(one, _keys_in(one.text)) for one in earlier]
+    behind = (_Step(one, _keys_in(one.text), is_late=begins == -1) for one in since)
+    steps += (one for one in behind if one.is_late or one.stays)
     for call in calls:
-        command = _command_of(call)
+        is_late = begins is not None and call.message >= begins
+        if len(late := [i for i, step in enumerate(steps) if step.is_late]) > _MOST_LATE:
+            first = steps[late[0]]
+            steps[late[0] : late[0] + 1] = [first._replace(is_late=False)] * first.stays
         if (at := _asked_for(call, steps)) is not None:
             if call.result is None or _outcome(call, "") in {_STARTED, _NO_OUTPUT, _UNQUOTED}:
                 continue
             command = _halves(steps.pop(at).one.text)[0]
-        elif not _keys_of(command):
-            continue
+            if not (is_late or _keys_of(command)):
+                continue
+        else:
+            command = _command_of(call)
+            is_step = _keys_of(command) or _goes_on(call) or (is_late and _does_more(command))
+            if not is_step:
+                for text in _edits_of(call) if is_late else ():
+                    _add_edit(steps, text, call.message)
+                continue
+        command = command or _named(call)
         outcome = _outcome(call, command)
         sign = "; " if outcome.startswith((_STARTED, _UNRECORDED)) else _RESULT
         text = f"{command.replace(_RESULT, ' ')}{sign}{outcome}"
-        step = _Step(_fact(text, call.message), _keys_in(text))
+        step = _Step(_fact(text, call.message), _keys_in(text), is_late)
         steps = [one for one in steps if not one.is_settled_by(step)]
-        steps.append(step)
+        if is_late or step.stays:
+            steps.append(step)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
     steps = [
         step._replace(one=_marked(step.one, files if step.is_check or step in commits else None))
         for step in steps
     ]
-    checks = [step for step in steps if step.is_check]
+    since = [step.one for step in steps if step.is_late][-_MOST_LATE:]
+    steps = [step for step in steps if not step.is_late]
+    checks = [step for step in steps if step.is_check and not step.is_unquoted]
     changes = [step for step in steps if step.has_changed]
     # What failed is of use while nothing was done after it.
-    left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:], *steps[-1:])
-    return tuple(step.one for step in steps if step in left)
+    left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:], *([] if since else steps[-1:]))
+    left += tuple(step for step in steps if step.goes_on)
+    return tuple(step.one for step in steps if step in left), tuple(since)
+
+
+def _edits_of(call: Call) -> Iterator[str]:
+    """Yield for each file that a call changed the first line that is new: `edited a.py: x = 1`."""
+    for verb, path, line in changes_in(call):
+        name = f"{verb} {path.rpartition('/')[2]}"
+        yield f"{name}: {shortened(line, _LONGEST_CHANGE)}" if line else name
+
+
+def _add_edit(steps: list[_Step], text: str, message: int) -> None:
+    """Add an edit; edits of one file without a command between them are one line."""
+    step = _Step(_fact(text, message), frozenset((text,)), is_late=True)
+    at = next((i for i in reversed(range(len(steps))) if not steps[i].edits), -1) + 1
+    same = next((i for i in range(at, len(steps)) if steps[i].edits == step.edits), None)
+    if same is not None:
+        before = steps.pop(same).one.text
+        line = text.removeprefix(f"{step.edits}: ")
+        if line != text and before.count(_ALSO) + 1 < _MOST_CHANGED_LINES and line not in before:
+            before += f"{_ALSO}{line}"
+        step = step._replace(one=_fact(before, message))
+    steps.append(step)
 
 
 def _marked(one: Quote, files: Sequence[FileState] | None) -> Quote:
@@ -206,11 +279,24 @@ def _marked(one: Quote, files: Sequence[FileState] | None) -> Quote:
     return one._replace(text=_SINCE.join(filter(None, (text, ", ".join(names)))))
 
 
+def _up_to_id(lines: Iterable[str]) -> list[str]:
+    """Return the first line with an id up to the id."""
+    found = ((line, _ID_SAID.search(line)) for line in lines)
+    return [line[: one.end()] for line, one in found if one is not None][:1]
+
+
 def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     """Return the position of the step that a call asks about by the id that its result names."""
+    if call.command is not None:
+        return None
     named = set(re.findall(r"[\w-]+", call.text[:_LOOKED_AT]))
-    ids = ((i, _ID_SAID.search(step.one.text)) for i, step in enumerate(steps))
-    return next((i for i, found in ids if found is not None and found[1] in named), None)
+    return next((i for i, step in enumerate(steps) if _id_said(step.one.text) in named), None)
+
+
+@lru_cache(maxsize=1024)
+def _id_said(text: str) -> str | None:
+    found = _ID_SAID.search(text)
+    return None if found is None else found[1]
 
 
 def _command_of(call: Call) -> str:
@@ -244,10 +330,36 @@ def _keys_in(text: str) -> frozenset[str]:
     return keys | {text} if made else keys
 
 
+def _does_more(command: str) -> bool:
+    """Whether any part of a command does more than to show something."""
+    parts = (_bare(part) for part in command_parts(command))
+    return any(not (_SHOWS_TEXT.match(part) or _OF_GIT.match(part)) for part in parts)
+
+
+def _goes_on(call: Call) -> bool:
+    """Whether a call goes on in the background, under an id that it names."""
+    start = "" if call.path else (call.result or "")[:_LONGEST_WORDS]
+    ids = _ID_SAID.findall(start)
+    # A poll has the id in its input.
+    return bool(_RUNS_ON.search(start) and ids) and not any(one in call.text for one in ids)
+
+
+def _named(call: Call) -> str:
+    """Return the tool of a call with the words that say what it is for."""
+    given = (call.fields.get(key) for key in _TASK_TEXT)
+    said = next((one for one in given if isinstance(one, str)), "")
+    return one_line(f"{call.tool} {shortened(said, _LONGEST_LINE)}")
+
+
+def _bare(part: str) -> str:
+    """Return a command without what runs it."""
+    start = _RUNS.match(part)
+    return part[start.end() if start else 0 :]
+
+
 def _key_of(part: str) -> str:
     """Return the kind of a command, equal for two runs of it; empty if it is not a step."""
-    start = _RUNS.match(part)
-    bare = part[start.end() if start else 0 :]
+    bare = _bare(part)
     words = [word for word in bare.split() if "=" not in word and not word.startswith("-")]
     program = words[0].rpartition("/")[2] if words else ""
     if git := _GIT.match(bare):
@@ -269,7 +381,8 @@ _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)
 # A line that counts what was checked or says that all is well; one that names a commit, branch or
 # request.
 _COUNTS = re.compile(
-    r"\b\d+ (?:\w+ )?(?:passed|passing|(?:tests?|files?)(?![/\w.]| changed))\b"
+    r"\b\d+ (?:\w+ ){0,2}(?:passed|passing|(?:tests?|files?)(?![/\w.]| changed)"
+    r"|suggestions?|warnings?|issues?|problems?)\b"
     r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
 )
 _NAMES = re.compile(
@@ -279,7 +392,8 @@ _NAMES = re.compile(
 )
 # A line that only surrounds what was printed.
 _FRAME = re.compile(
-    r"<|Output:|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
+    r"<|Output:|\(Bash completed with"
+    r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
     r"|.*\b(?:warning: |exit\w*\W{1,3}(?:undefined|null|none)\b)"
 )
 # What programs print of a test that failed, and of what it expected.
@@ -318,7 +432,7 @@ def _outcome(call: Call, command: str) -> str:
     said = [line for line in lines if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
     shown = [*filter(_NAMES.search, said)] or [*filter(_COUNTS.search, said)]
     if runs and not code:
-        shown, code = said[-_LAST_LINES:], _STARTED
+        shown, code = _up_to_id(said) or said[-_LAST_LINES:], _STARTED
     elif call.failed:
         errors = [line for line in said if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [line for line in said if line in {*errors, *shown[-1:], *said[-_LAST_LINES:]}]

@@ -28,7 +28,12 @@ from policyctx.compaction.extractive.fitting import (
     words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import ASKED, Quote, as_one, quotes_in
+from policyctx.compaction.extractive.said import (
+    UNREADABLE,
+    Quote,
+    quotes_in,
+    with_middle,
+)
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -87,6 +92,9 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     last = [
         one._replace(calls=len(made) - bisect_left(made, one.message)) for one in quotes if one.last
     ]
+    typed = max(
+        (one.message for one in quotes if one.user and one.text != UNREADABLE), default=None
+    )
     said: list[Quote] = []
     for found in before:
         said += [
@@ -94,29 +102,34 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
             *found.contents.said.get(Group.AGENT, ()),
         ]
         ended = found.contents.said.get(Group.LAST, ())
-        if last or found is not before[-1]:
-            said += as_one(ended)
+        if last or typed is not None or found is not before[-1]:
+            said += ended
         else:
             last = [one._replace(calls=one.calls + len(made)) for one in ended]
     said += (one for one in quotes if one.user or not (one.last or one.pasted))
+    spoke = last or not all(one.user for one in said)
+    newest = last[0].message if last else -1 if typed is None else typed
+    begins = max(newest, -1) if spoke else None
     users = [one for one in said if one.user]
     said = [one for one in said if not one.user and (working or not one.working)]
     seen = {one.text for one in last}
-    seen |= {one.text.partition(ASKED)[2][:-1] for one in users}
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
 
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
+    steps, since = steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
+
     return Contents(
         {
             Group.USER: [*_once(users)],
-            Group.AGENT: [*_once(said, seen)],
+            Group.AGENT: [*with_middle(_once(said, seen))],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
-            Group.STEPS: steps_of(carried(Group.STEPS), calls, files),
+            Group.STEPS: steps,
             Group.LAST: last,
+            Group.SINCE: since,
         },
         files,
         LeftOut(
@@ -191,17 +204,24 @@ def _of_templates(quotes: Iterable[Quote]) -> Iterator[Quote]:
         yield from last
 
 
-def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
-    """Yield the quotes, but none that was seen; one of two messages where it is first.
+# Pieces of a message that is quoted whole if it adds something to what was said before.
+_RETYPED = 12
 
-    In one message only a line that repeats the one before it is left out.
+
+def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
+    """Yield the quotes without those `seen`, and without messages that say nothing new.
+
+    Of a long message that says something new only that is quoted, of one with equal lines in a row
+    the first.
     """
-    first: dict[str, int | None] = dict.fromkeys(seen)
-    before = ""
-    for one in quotes:
-        if one.text != before and first.setdefault(one.text, one.message) == one.message:
-            yield one
-        before = one.text
+    left_out, known = frozenset(seen), set[str]()
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        pieces = [one for one in group if one.text not in left_out]
+        texts = {one.text for one in pieces}
+        if texts <= known or len(pieces) > _RETYPED:
+            pieces = [one for one in pieces if one.text not in known]
+        known |= texts
+        yield from (next(same) for _, same in groupby(pieces, key=lambda one: one.text))
 
 
 def ranked_units(

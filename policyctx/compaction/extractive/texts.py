@@ -34,7 +34,7 @@ _MANY_SIGNS, _MANY_VALUES = 0.08, 0.3
 _WRAPPED = 40
 # Characters before an element that are looked at: it stands on lines of its own, or it does not.
 _INDENT = 100
-CUT = " …"
+CUT, GAP = " …", "… "
 
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")

@@ -1,10 +1,10 @@
 """How a summary is written, and how it is read back.
 
     ## Goals & Decisions                  a heading, as the policy names it
-    User, in order:                       the label of a group
-    - 20 [answers: The limit, 20 or 25?]  an entry, or the first line of a message
-     Keep these:                          its next line
-      a.py                                one that is under the line before it
+    User, in order:    the label of a group
+    - Keep these:      an entry, or the first line of a message
+      a.py             its next line, which is under the line before it
+    - [agent] Done.    of the agent
 
 The reader goes by labels, so the names that a policy gives its sections do not matter. A line in
 another form was written by someone else and is returned as left over.
@@ -26,19 +26,28 @@ from policyctx.policy.models.compaction import SummarySection
 class Group(StrEnum):
     """The groups of lines, each with its label in a summary, in the order of writing.
 
-    The labels are how a summary knows its own: they never change with a policy.
+    The labels are how a summary knows its own: they never change with a policy. What the agent said
+    has no label: it is between the user's messages, with a mark.
     """
 
-    USER = "User, in order:"
-    AGENT = "Agent, earlier, in order; later work may have settled it:"
+    USER = "User and [agent], in order:"
+    AGENT = "agent"
     EARLIER = "Earlier summary: as things stood then"
     FILES = "Files, changed first:"
     TASKS = "Tasks of the agent's list:"
     STEPS = "Commands, in order, the last run of each:"
     LAST = "Agent, last messages:"
+    SINCE = "Edits and commands since the last messages, in order:"
+
+    @property
+    def label(self) -> str:
+        """The line above it."""
+        return str(Group.USER if self is Group.AGENT else self)
 
 
-_LABELS = {str(group): group for group in Group}
+# Who speaks under one label: the agent, the user.
+SAID = (Group.AGENT, Group.USER)
+_LABELS = {group.label: group for group in Group if group is not Group.AGENT}
 _LEFT_OUT = re.compile(
     r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
 )
@@ -47,9 +56,10 @@ _MOST_ARCHIVES = 3
 HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
-# The mark of what the agent said before a call, and of how many calls followed its last words.
+# The mark of what the agent said, of what it said before a call, and of how many calls followed.
 MARK = re.compile(
-    r"^\[(?=[\dw])(?P<works>while working)?(?:, )?(?:(?P<calls>\d+) calls before the end)?\] "
+    r"^\[(?=[\daw])(?P<agent>agent)?(?:, )?(?P<works>while working)?(?:, )?"
+    r"(?:(?P<calls>\d+) calls before the end)?\] "
 )
 _FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+)")
 # The beginning of the line of the files that were changed before the last commit.
@@ -99,14 +109,14 @@ class Contents(NamedTuple):
         return listed(self.files) if group is Group.FILES else self.said.get(group, ())
 
 
-def written(one: Entry) -> str:
-    """Return an entry as it is written."""
+def written(one: Entry, group: Group) -> str:
+    """Return an entry of a group as it is written."""
     if isinstance(one, FileState):
         path = one_line(one.path)
         return (
             f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{path}: {one.state}"
         )
-    marks = ["while working"] * one.working
+    marks = ["agent"] * (group is Group.AGENT) + ["while working"] * one.working
     marks += [f"{one.calls} calls before the end"] * (one.calls > 1)
     mark = f"[{', '.join(marks)}] " if marks else ""
     return f"{ENTRY}{mark}{one_line(one.text)}"
@@ -136,13 +146,15 @@ def read_back(text: str) -> ReadBack:
         elif known and line.startswith(ENTRY):
             entries += 1
             if group is not None:
-                found[group].append(_quote(group, line[len(ENTRY) :], -entries))
+                one = _quote(group, line[len(ENTRY) :], -entries)
+                group = SAID[one.user] if group in SAID else group
+                found[group].append(one)
         elif known and line.startswith(NOTE):
             if group is not None and found[group]:
                 last, bare = found[group][-1], line.lstrip()
                 depth = (len(line) - len(bare)) // len(NOTE) - 1
                 one = _quote(group, bare, last.message)
-                one = one._replace(depth=depth, working=last.working, calls=last.calls)
+                one = last._replace(text=one.text, pasted=one.pasted, depth=depth)
                 found[group].append(one)
         else:
             known = False
@@ -168,7 +180,8 @@ def _quote(group: Group, line: str, message: int) -> Quote:
     text, works = line[mark.end() if mark else 0 :], bool(mark and mark["works"])
     calls = int(mark["calls"] or works) if mark else 0
     is_mark = text.startswith("[") and text.endswith("]")
-    return Quote(text, message, group is Group.USER, is_mark, working=works, calls=calls)
+    is_user = group in SAID and not (mark and mark["agent"])
+    return Quote(text, message, is_user, is_mark, working=works, calls=calls)
 
 
 _SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")
@@ -179,7 +192,7 @@ def _subjects(text: str) -> frozenset[str]:
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
-_STATUS = (Group.TASKS, Group.STEPS, Group.LAST)
+_STATUS = (Group.TASKS, Group.STEPS, Group.LAST, Group.SINCE)
 # Words in the names of sections, in English, Chinese, German and French.
 _NAMES_OF = {
     _ASKED_FOR: re.compile(

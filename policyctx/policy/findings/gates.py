@@ -262,7 +262,7 @@ def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
     if _uses_files(checked, restore):
         return
     for written in ((*path, "compaction", "restore"), ("compaction", "restore")):
-        if checked.is_written(written) and restore.max_files > 0:
+        if checked.is_written(written) and restore.max_files > 0 and not restore.always:
             sentence = (
                 f"up to {restore.max_files} files are to be restored, but no tool says which file "
                 "it reads"
@@ -331,9 +331,8 @@ def _tail(checked: Checked, step: Step) -> int:
 
 def _restored(checked: Checked, step: Step) -> int:
     restore = compaction_of(checked.policy, step).restore
-    if not _uses_files(checked, restore):
-        return 0
-    return min(restore.max_tokens_total, restore.max_files * restore.max_tokens_per_file)
+    files = len(restore.always) + restore.max_files * _uses_files(checked, restore)
+    return min(restore.max_tokens_total, files * restore.max_tokens_per_file)
 
 
 _WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES

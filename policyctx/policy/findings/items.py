@@ -511,7 +511,7 @@ def _is_given(node: Node, key: str) -> bool:
 
 def _honours(step: Step) -> bool:
     own = step.select.keep_recent is not None and not step.select.ephemeral
-    return step.on == "model_call" and not own
+    return step.on != "arrival" and not own
 
 
 def _sentence(name: str) -> str:

@@ -9,7 +9,7 @@ from policyctx.definitions.names import EXTENT_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.models import Step, Threshold
-from policyctx.policy.models.rules import KeepRecent, Placeholder
+from policyctx.policy.models.rules import Extent, KeepRecent, Placeholder
 from policyctx.policy.nodes import Path, sections
 from policyctx.policy.values import Share, parsed_template
 
@@ -406,6 +406,7 @@ def _takes_of(checked: reach.Checked, step: Step, item_type: str, glob: str) -> 
 _SHOWN_BY = {
     "head": ("head",),
     "tail": ("tail",),
+    "outline": ("outline",),
     "max_line_chars": ("head", "tail"),
     "cut_mark": ("head", "tail"),
     "gap": ("gap",),
@@ -428,7 +429,7 @@ def excerpts_of_long_lines(checked: reach.Checked) -> Iterator[Diagnostic]:
         used = parsed_template(wording.text, PLACEHOLDER_FIELDS).fields
         for key in EXTENT_FIELDS:
             extent = getattr(wording, key)
-            if extent is not None and extent.lines and key in used:
+            if isinstance(extent, Extent) and extent.lines and key in used:
                 sentence = (
                     f"`{key}: {{lines: {extent.lines}}}` shows a line of any length: of a text on "
                     f"one line, such as JSON, the placeholder {effect}"

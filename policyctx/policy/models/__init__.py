@@ -131,6 +131,10 @@ class Policy(Threshold):
     carry: Annotated[Carry | None, Field(examples=[{"max_tokens": 2000, "files": 10}])] = None
     """What the hook of Claude Code adds at a compaction that the host makes by itself. Default:
     nothing."""
+    on_broken: Literal["keep", "repair", "refuse"] = "keep"
+    """What happens to a list that the provider would refuse as it is given, such as one with a call
+    without a result. `keep` leaves it. `repair` drops such calls and empty messages, gives a result
+    without a call as a message of the user, and warns. `refuse` raises an error."""
     steps: Annotated[
         tuple[Step, ...],
         Strict(strict=False),

@@ -1,7 +1,7 @@
 """How history is summarised, and what comes back afterwards."""
 
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, Strict
 
@@ -19,7 +19,13 @@ from policyctx.policy.models.base import (
 )
 from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
-from policyctx.policy.values import Share, flag_or_map, short_form, template_of
+from policyctx.policy.values import (
+    Share,
+    flag_or_map,
+    parsed_template,
+    short_form,
+    template_of,
+)
 
 
 class SummarySection(Section):
@@ -143,6 +149,15 @@ class Summary(Section):
     """The share of the replaced history's tokens that a summary may have, else it is refused. The
     extractive summary keeps to it. `false` accepts any length."""
 
+    def with_instructions(self, text: str) -> Self:
+        """Return the settings with one more rule; a `prompt` without `{rules}` ends with it."""
+        changes: dict[str, object] = {"rules": (*self.rules, text)}
+        prompt = self.prompt
+        if prompt is not None and "rules" not in parsed_template(prompt, PROMPT_FIELDS).fields:
+            literal = text.replace("{", "{{").replace("}", "}}")
+            changes["prompt"] = f"{prompt}\n\n{literal}"
+        return self.model_copy(update=changes)
+
 
 FileSource = Literal["read", "edited", "written"]
 
@@ -159,6 +174,9 @@ class Restore(Section):
     """What makes a file a candidate: that a tool with `reads_file` read it, that one with
     `edits_file` edited it, that one with `writes_file` wrote it."""
 
+    always: Annotated[Names, Field(examples=[["AGENTS.md", "CLAUDE.md"]])] = ()
+    """Files that come back first after every summary, such as instructions, whether or not a tool
+    read them. They do not count for `max_files`; a name without a file is skipped."""
     max_files: Count = 5
     """The newest so many different files are the candidates."""
     max_tokens_per_file: Count = 5000

@@ -29,6 +29,13 @@ class Extent(Section):
     """The most that fits into this many tokens, by `model.tokenizer`."""
 
 
+class OutlineSize(Section):
+    """How long an outline may be."""
+
+    tokens: Annotated[Count, Field(examples=[400])]
+    """The most tokens that it has, by `model.tokenizer`."""
+
+
 class LineNumbers(Section):
     """The format of the number before each line."""
 
@@ -55,6 +62,11 @@ class Placeholder(Section):
     """What `{head}` shows of the beginning of the item's text."""
     tail: Annotated[Extent | None, Field(examples=[{"chars": 400}])] = None
     """What `{tail}` shows of the end of the text; it never overlaps the head."""
+    outline: Annotated[OutlineSize | None, Field(examples=[{"tokens": 400}])] = None
+    """What `{outline}` shows: what tells most of this kind of text, each row with its line. Of JSON
+    and tables the shape, counts and odd rows; of logs and test output errors and totals, with lines
+    that differ little as one; of a diff files and hunks; of search hits files and counts; of code
+    definitions; of prose headings and first sentences. A text that fits is shown whole."""
     max_line_chars: Annotated[int, Field(ge=1)] | None = None
     """Longer lines of head and tail are cut to this many characters, and `cut_mark` is put after
     them."""

@@ -76,8 +76,10 @@ class Step(Section):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9-]+$", max_length=60, examples=["retire"])]
     """Unique in the policy; `a-z`, `0-9` and `-`."""
-    on: Literal["model_call", "arrival"] = "model_call"
-    """`model_call`: before a model call, over the whole list. `arrival`: once for each new item."""
+    on: Literal["model_call", "arrival", "overflow"] = "model_call"
+    """`model_call`: before a model call, over the whole list. `arrival`: once for each new item.
+    `overflow`: when the provider has refused the prompt as too long, before it is sent once more;
+    the size that was refused is the window of that model from then on."""
     do: Annotated[Do, Field(description=_ACTIONS)]
     select: Select = Select()
     """Which items; not for `compact`."""

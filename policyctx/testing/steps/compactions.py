@@ -85,6 +85,7 @@ def _(policyctx_world: World, text: str) -> None:
     """The host itself replaces the whole context by this summary, as Claude Code does. What the
     policy's `carry` delivers behind it is compared with it; the context stays as it is.
     """
+    policyctx_world.plan()
     policyctx_world.host_summary = text
 
 

@@ -24,6 +24,36 @@ def _(policyctx_world: World) -> None:
     policyctx_world.apply()
 
 
+@when(
+    "the provider refuses the prompt as too long( of {tokens:number} tokens)"
+    "( over {most:number} tokens)",
+    "the provider refuses the prompt as too long",
+    "the provider refuses the prompt as too long of 213,000 tokens over 200,000 tokens",
+)
+def _(policyctx_world: World, tokens: int | None = None, most: int | None = None) -> None:
+    """The steps with `on: overflow` run, as by `Session.on_overflow`, and the prompt is sent once
+    more if they have made it shorter. The error may say how many tokens the prompt has and may
+    have.
+    """
+    if not any(turn.kind == "model call" for turn in policyctx_world.turns):
+        raise WordingError("no model was called yet; write `When the policy is applied` before it")
+    limit = "" if most is None else f"This model's maximum context length is {most} tokens. "
+    size = "" if tokens is None else f"However, your messages resulted in {tokens} tokens. "
+    policyctx_world.refuse(f"context_length_exceeded: {limit}{size}")
+
+
+@when(
+    "the session is compacted( with the instructions {text:text})",
+    "the session is compacted",
+    'the session is compacted with the instructions "Keep the names of all tables."',
+)
+def _(policyctx_world: World, text: str = "") -> None:
+    """A summary replaces the history now, whatever the gates of the `compact` step say, as by
+    `Session.compact`.
+    """
+    policyctx_world.compact(text)
+
+
 @when("only a plan is made", "only a plan is made")
 def _(policyctx_world: World) -> None:
     """What would happen is decided, and nothing is done, as by `Session.plan`."""

@@ -63,6 +63,18 @@ def _(policyctx_world: World, amount: Amount) -> None:
         raise OutcomeError(f"{amount} warnings", "\n".join(warnings) or "none")
 
 
+@then(
+    "the prompt is {fate=sent again|not sent again}",
+    "the prompt is sent again",
+    "the prompt is not sent again",
+)
+def _(policyctx_world: World, fate: str) -> None:
+    """The steps with `on: overflow` have made the prompt shorter that was refused, or nothing."""
+    found = "sent again" if policyctx_world.sent_again else "not sent again"
+    if found != fate:
+        raise OutcomeError(fate, found)
+
+
 @then("a warning says {text:text}", 'a warning says "No space left"')
 def _(policyctx_world: World, text: str) -> None:
     """One of the warnings has these words in it."""

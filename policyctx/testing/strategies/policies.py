@@ -42,14 +42,21 @@ _RECENT = st.one_of(
     ),
 )
 _WORDINGS = _TEXTS.filter(bool) | st.fixed_dictionaries(
-    {"text": st.just("{head}{gap}{tail}"), "gap": _TEXTS.filter(bool)},
+    {"text": st.just("{head}{gap}{tail}{outline}"), "gap": _TEXTS.filter(bool)},
     optional={
         "line_numbers": st.booleans()
         | st.fixed_dictionaries({}, optional={"width": st.integers(1, 9), "separator": _TEXTS}),
         "max_line_chars": st.integers(1, 99),
         "cut_mark": _TEXTS,
     },
-).map(lambda wording: {**wording, "head": {"chars": 3}, "tail": {"lines": 1}})
+).map(
+    lambda wording: {
+        **wording,
+        "head": {"chars": 3},
+        "tail": {"lines": 1},
+        "outline": {"tokens": 20},
+    }
+)
 _RULES = st.builds(
     lambda size, rest: size | rest,
     _SIZES,

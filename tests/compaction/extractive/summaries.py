@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, extractive_summary
+from policyctx.compaction.extractive.writing import SAID
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models.compaction import CompactionWording, Summary
 from tests.conversations import Message, call, results
@@ -48,10 +50,21 @@ def later(summary: str, *new: Message) -> str:
 
 
 def group(summary: str, label: Group) -> list[str]:
-    """Return the lines of a group with their notes."""
+    """Return the lines of a group with their notes, those of the agent without its mark."""
     lines = summary.split("\n")
-    if label not in lines:
+    if label.label not in lines:
         return []
-    rest = lines[lines.index(label) + 1 :]
+    rest = lines[lines.index(label.label) + 1 :]
     end = next((i for i, line in enumerate(rest) if not line.startswith(("- ", " "))), len(rest))
-    return rest[:end]
+    found: list[str] = []
+    speaks = label
+    for line in rest[:end]:
+        bare = re.sub(r"^- \[agent(?:, ([^]]*))?\]", _without, line)
+        if line.startswith("- ") and label in SAID:
+            speaks = Group.USER if bare == line else Group.AGENT
+        found += [bare] * (speaks is label)
+    return found
+
+
+def _without(mark: re.Match[str]) -> str:
+    return f"- [{mark[1]}]" if mark[1] else "-"

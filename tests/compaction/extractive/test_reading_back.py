@@ -37,7 +37,7 @@ def text_of(one: Contents) -> str:
     lines = ["## A heading"]
     for label in Group:
         if entries := one.of(label):
-            lines += [str(label), *map(written, entries)]
+            lines += [label.label, *(written(entry, label) for entry in entries)]
     return "\n".join([*lines, str(one.left_out)])
 
 
@@ -50,7 +50,7 @@ def test_a_written_summary_reads_back_unchanged(one: Contents) -> None:
 
 
 def test_lines_of_another_writer_are_left_over() -> None:
-    read = read_back(f"{Group.AGENT}\n- It runs.\n\nPinned: the key is 4711.")
+    read = read_back(f"{Group.USER}\n- [agent] It runs.\n\nPinned: the key is 4711.")
     assert [one.text for one in read.contents.said[Group.AGENT]] == ["It runs."]
     assert read.left_over == "Pinned: the key is 4711."
 

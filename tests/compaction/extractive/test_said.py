@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, ranked_units
 from policyctx.policy.models.compaction import Summary
-from tests.compaction.extractive.summaries import group, later, ran, said, summary_of
+from tests.compaction.extractive.summaries import edited, group, later, ran, said, summary_of
 from tests.conversations import Message, picture, results, thinking, user
 
 
@@ -23,7 +24,8 @@ def test_an_answer_of_the_agent_that_a_later_one_takes_back_does_not_stand_last(
     summary = summary_of(user("Why does it leak?"), said(report), user("Sure?"), said(corrected))
     assert group(summary, Group.LAST) == [f"- {corrected}"]
     assert group(summary, Group.AGENT) == [
-        "- ## Report The leak is in pump 3, because its gasket is too thin."
+        "- ## Report",
+        "   The leak is in pump 3, because its gasket is too thin.",
     ]
     assert "Closing report" not in summary
 
@@ -124,6 +126,18 @@ def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
     assert group(later(first, user(rule)), Group.USER) == [f"- {rule}", "- Use port 8081."]
 
 
+def test_a_message_that_is_typed_again_with_more_words_stands_whole() -> None:
+    draft = "Print this in place of it:\nAnother session is running in this folder.\nNo."
+    again = f"{draft} Type /exit, and begin anew."
+    found = told(user(draft), user("[Request interrupted by user]"), user(again))
+    assert found[-3:] == [
+        "- Print this in place of it:",
+        "  Another session is running in this folder.",
+        "  No. Type /exit, and begin anew.",
+    ]
+    assert told(user(draft), user("Why?"), user(draft))[-1] == "- Why?"
+
+
 def test_a_long_answer_stands_alone() -> None:
     answer = "Drop neither of them before the auditors have been here."
     assert told(said("Drop the index?"), user(answer)) == [f"- {answer}"]
@@ -171,9 +185,9 @@ def test_earlier_last_messages_go_to_what_the_agent_said() -> None:
 
 
 def ranks(*messages: Message) -> dict[str, int]:
-    """The place of each unit in the order, by its first line without the bullet."""
+    """The place of each unit in the order, by its text without the marks."""
     order = ranked_units(History(list(messages)), Summary())
-    return {unit.text.partition("\n")[0].removeprefix("- "): i for i, unit in enumerate(order)}
+    return {re.sub(r"^- (\[agent\] )?", "", unit.text): i for i, unit in enumerate(order)}
 
 
 @pytest.mark.parametrize(
@@ -199,40 +213,57 @@ def test_the_newest_answer_of_the_agent_ranks_before_the_older_ones() -> None:
     assert found == [f"Pump {i} runs." for i in (3, 2, 1, 0)]
 
 
-def test_of_a_long_earlier_answer_the_beginning_and_the_end_are_one_line_that_is_marked() -> None:
-    lines = [f"The file `src/part_{i}.py` fails on line {i}, as it did." for i in range(30)]
-    report = said("Found thirty:\n" + "\n".join(f"{i}. {line}" for i, line in enumerate(lines)))
-    first = summary_of(user("Why?"), report)
-    assert len(group(first, Group.LAST)) == 31
-    [line] = group(summary_of(user("Why?"), report, user("Mend it."), said("Done.")), Group.AGENT)
-    assert line.startswith(f"- Found thirty: 0. {lines[0]} 1. {lines[1]}")
-    assert " … " in line
-    assert line.endswith(f"29. {lines[29]}")
-    assert len(line) < 820
-    assert group(later(first, user("Mend it."), said("Done.")), Group.AGENT) == [line]
+def test_of_a_long_earlier_answer_the_ends_are_kept_first_with_the_title_that_they_are_under() -> (
+    None
+):
+    parts = [f"Part {i} of the hall is heated at night since then." for i in range(60)]
+    done, still = ("\n".join(f"- {one}" for one in parts[i : i + 30]) for i in (0, 30))
+    report = said(f"All is warm.\n\n## Done\n\n{done}\n\n## Open\n\n{still}")
+    messages = (user("Why?"), report, user("Mend it."), said("It runs."))
+    found = group(summary_of(*messages, max_words=230), Group.AGENT)
+    assert found[:3] == ["- All is warm.", "  ## Done", f"   {parts[0]}"]
+    at = found.index("  … ## Open") - 1
+    assert [line for line in found if "…" in line] == found[at + 1 : at + 3]
+    assert found[-1] == f"   {parts[-1]}"
+    assert len(found) < 24
+    whole = group(summary_of(*messages), Group.AGENT)
+    assert [line.strip() for line in whole if "Part" in line] == parts
+    again = later(summary_of(*messages[:2]), *messages[2:])
+    assert group(again, Group.AGENT) == whole
 
 
-@pytest.mark.parametrize(
-    ("before", "answer", "line"),
-    [
-        ("Shall I drop it?", "yes", "yes [answers: Shall I drop it?]"),
-        (
-            "The matcher is made.\nNow add `ignore.go` to the flow:",
-            "Take back your file. We have that.",
-            "Take back your file. We have that.",
-        ),
-        ("The pump runs.", "Go there again.", "Go there again."),
-        ("Which port?", "Port 8081.", "Port 8081."),
-        ("Which of them?", f"{'the one of the cellar ' * 3}.", f"{'the one of the cellar ' * 3}."),
-    ],
-)
-def test_a_short_answer_has_the_question_that_the_agent_ended_with(
-    before: str, answer: str, line: str
-) -> None:
-    messages = [user("Mend the pump of hall B."), said(before), user(answer)]
-    first = summary_of(*messages)
-    assert group(first, Group.USER) == ["- Mend the pump of hall B.", f"- {line}"]
-    assert group(later(first), Group.USER) == group(first, Group.USER)
+def test_what_user_and_agent_said_is_in_the_order_of_the_conversation() -> None:
+    first = summary_of(user("Mend it."), said("Shall I drop it?"), user("yes"), said("It is gone."))
+    again = later(first, user("Why?"), said("Since it leaked."), user("And the valve of it?"))
+    lines = again.split("\n")
+    assert lines[lines.index("User and [agent], in order:") + 1 :] == [
+        "- Mend it.",
+        "- [agent] Shall I drop it?",
+        "- yes",
+        "- [agent] It is gone.",
+        "- Why?",
+        "- [agent] Since it leaked.",
+        "- And the valve of it?",
+    ]
+
+
+def test_an_answer_stands_before_a_message_that_is_only_pasted() -> None:
+    template = "## User Input\n\n```text\n\n```\n" + "Fill in the plan.\n" * 9
+    talk = (user("Mend it."), said("The spec is done."), user(template), *ran("ls", "a"))
+    lines = summary_of(*talk).split("\n")
+    assert lines[2:4] == ["- Mend it.", "- [agent] The spec is done."]
+    assert lines[4].startswith("- [pasted, ")
+    assert len(lines) == 5
+
+
+def test_what_the_user_interrupted_is_quoted_before_the_interruption() -> None:
+    work = [said("I drop the valve now."), *ran("ls", "a")]
+    summary = summary_of(user("Mend it."), *work, user("Stop, keep the valve."))
+    assert summary.split("\n")[-3:] == [
+        "- Mend it.",
+        "- [agent] I drop the valve now.",
+        "- Stop, keep the valve.",
+    ]
 
 
 def test_lines_of_a_message_come_with_the_titles_and_leads_that_they_are_under() -> None:
@@ -327,7 +358,9 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room
     told = [user("And?"), said("It runs on 8082.")]
     assert "8081" not in later(first, *told)
     assert "8081" not in summary_of(user("Go."), *work, *told)
-    assert "- [while working] The port" in summary_of(user("Go."), *work, *told, max_words=2400)
+    assert "- [agent, while working] The port" in summary_of(
+        user("Go."), *work, *told, max_words=2400
+    )
 
 
 def test_what_the_agent_said_before_silent_work_says_how_old_it_is() -> None:
@@ -345,12 +378,13 @@ def test_what_the_agent_said_before_silent_work_says_how_old_it_is() -> None:
     assert group(told, Group.LAST) == ["- [while working] It is free."]
 
 
-def test_an_answer_that_silent_work_followed_says_how_old_it_is() -> None:
+def test_an_answer_before_the_users_last_message_is_not_among_the_last_messages() -> None:
     looks = [one for i in range(3) for one in ran("ls", "a", f"c{i}")]
     messages = [said("All is committed. Nothing is open."), user("Then mend hall 4."), *looks]
-    assert group(summary_of(user("Mend it."), *messages), Group.LAST) == [
-        "- [3 calls before the end] All is committed. Nothing is open.",
-    ]
+    summary = summary_of(user("Mend it."), *messages, *edited("e1", "hall_4.py"))
+    assert group(summary, Group.LAST) == []
+    assert "- [agent] All is committed. Nothing is open." in summary.split("\n")
+    assert group(summary, Group.SINCE) == ["- edited hall_4.py: c"]
     answered = [said("The port is 8081."), user("Why?"), *looks, said("It is free.")]
     summary = summary_of(user("Mend it."), *answered)
     assert "calls before" not in summary
@@ -401,9 +435,7 @@ def test_of_a_long_report_at_the_end_the_next_step_is_quoted() -> None:
 def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> None:
     before = said("The compile error at line 171 is not fixed yet.")
     summary = summary_of(user("Go."), before, *(said(f"Step {n} is done.") for n in range(4)))
-    lines = summary.split("\n")
-    at = lines.index("- The compile error at line 171 is not fixed yet.")
-    assert lines[at - 1] == "Agent, earlier, in order; later work may have settled it:"
+    assert "- [agent] The compile error at line 171 is not fixed yet." in summary.split("\n")
 
 
 def test_of_a_template_the_rules_stay_before_its_headings() -> None:
@@ -492,12 +524,20 @@ def test_an_order_of_one_word_between_others_is_quoted() -> None:
     ]
 
 
-def test_an_answer_before_the_users_last_message_is_one_line_while_work_goes_on() -> None:
-    report = "\n".join(f"Part {i} of the report says how hall {i} is heated." for i in range(40))
-    work = [said("I look at the valve first."), *ran("ls", "a")]
-    summary = summary_of(user("Report."), said(report), user("Mend hall 3."), *work)
-    assert group(summary, Group.LAST) == ["- [while working] I look at the valve first."]
-    assert len(group(summary, Group.AGENT)) == 1
+PARTS = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(40)]
+
+
+@pytest.mark.parametrize("order", ["Do 2 and 3.", "yes, option B", "Fix them all", "第二个"])
+def test_an_answer_that_the_users_order_replies_to_stays_whole(order: str) -> None:
+    looks = [said("I look at the valve first."), *ran("ls", "a")]
+    whole = [f"- {PARTS[0]}", *(f" {one}" for one in PARTS[1:])]
+    first = summary_of(user("Report."), said("\n".join(PARTS)))
+    at_once = summary_of(user("Report."), said("\n".join(PARTS)), user(order), *looks)
+    for summary in (at_once, later(first, user(order), *looks)):
+        assert group(summary, Group.AGENT) == whole
+        assert group(summary, Group.LAST) == ["- [while working] I look at the valve first."]
+        again = later(summary, user("Then tell me about all the others."), said("They are warm."))
+        assert group(again, Group.AGENT)[: len(whole)] == whole
 
 
 def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
@@ -508,11 +548,15 @@ def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
     assert group(summary, Group.LAST) == ["- The pump runs."]
 
 
-def test_tables_of_an_earlier_answer_are_left_out() -> None:
-    answer = "The two modules are done.\n| a.py | done |\n| b.py | done |\nShall I go on with it?"
-    line = "- The two modules are done. Shall I go on with it?"
-    summary = summary_of(user("Mend it."), said(answer), user("Go on."), said("It runs."))
-    assert group(summary, Group.AGENT) == [line]
+def test_rows_of_a_table_of_an_earlier_answer_leave_first() -> None:
+    rows = [f"| a_{i}.py | is done since then |" for i in range(40)]
+    answer = "\n".join(["The two modules are done.", *rows, "The third is next."])
+    messages = (user("Mend it."), said(answer), user("Go on."), said("It runs."))
+    assert group(summary_of(*messages, max_words=38), Group.AGENT) == [
+        "- The two modules are done.",
+        " … The third is next.",
+    ]
+    assert len(group(summary_of(*messages), Group.AGENT)) == 42
 
 
 def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:

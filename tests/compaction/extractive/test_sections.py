@@ -42,7 +42,7 @@ def test_sections_are_those_of_the_policy_in_its_order() -> None:
 
 def test_a_section_that_holds_nothing_is_not_written() -> None:
     summary = extractive_summary(History([user("Use tabs.")]), Summary())
-    assert summary == "## Goals & Decisions\nUser, in order:\n- Use tabs."
+    assert summary == "## Goals & Decisions\nUser and [agent], in order:\n- Use tabs."
 
 
 def test_a_custom_section_gets_the_matching_statements() -> None:

@@ -276,6 +276,7 @@ def test_a_check_says_its_exit_code_and_names_the_files_that_were_edited_after_i
     [
         ("mise run check", "Finished in 119 s", "Finished in 119 s"),
         ("npm run lint", "", "no output"),
+        ("npm run lint", "(Bash completed with no output)", "no output"),
         ("cd app && ruff check; git log", "one\ntwo\nthree", "output not quoted"),
         ("npx tsc --noEmit", "exit code 0", "exit code 0"),
         ("make check; ls", "exit code 0", "exit code 0 of the last command"),
@@ -294,6 +295,18 @@ def test_a_check_stands_also_when_its_output_says_nothing(
         "- pytest -q tests/keg => 3 passed in 0.1s",
         f"- {command.removeprefix('cd app && ')} => {outcome}",
     ]
+
+
+def test_what_a_check_found_is_quoted_beside_what_it_looked_at() -> None:
+    lines = ["Analysis took 0.4 s (69 checks on 114 files)", "9 mods, found 5 design suggestions."]
+    [line] = steps(summary_of(GO, *ran("mix credo --strict", "\n".join(lines))))
+    assert line == f"- mix credo --strict => {' / '.join(lines)}"
+
+
+def test_a_check_of_which_no_word_is_quoted_leaves_when_something_was_done_after_it() -> None:
+    silent = ran("ruff check; git log", "one\ntwo\nthree")
+    pulled = ran("git pull --ff-only", "1a2b3c4 Mend it", "c2")
+    assert steps(summary_of(GO, *silent, *pulled)) == ["- git pull --ff-only => 1a2b3c4 Mend it"]
 
 
 def test_a_long_command_that_ends_in_a_kill_has_no_exit_code() -> None:

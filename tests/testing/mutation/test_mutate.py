@@ -142,3 +142,29 @@ def test_a_list_without_reasons_is_refused(tmp_path: Path, text: str, told: str)
     file.write_text(text, encoding="utf-8")
     with pytest.raises(MutationError, match=told):
         accepted(file)
+
+
+CARRY = """apiVersion: policyctx/v1
+name: mine
+carry: {files: 1}
+"""
+COMPACTED = """  Scenario: Compacted
+    Given the policy "mine.yaml"
+    And the messages
+      \"\"\"
+      [{"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "Edit",
+        "input": {"file_path": "a.py", "old_string": "a", "new_string": "b"}}]},
+       {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}]}]
+      \"\"\"
+    When the host compacts to "Done."
+    Then only "a.py" is carried
+"""
+
+
+def test_a_scenario_in_which_the_host_compacts_notices_mutants_of_carry(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(CARRY, encoding="utf-8")
+    (tmp_path / "mine.feature").write_text(feature(COMPACTED), encoding="utf-8")
+    run = policyctx("test", *OPTIONS, "--json", cwd=tmp_path)
+    assert run.stderr == ""
+    noticed = {one["mutant"]: one["noticed_by"] for one in json.loads(run.stdout)["mutants"]}
+    assert noticed == {"carry.files: 1 → 0": "mine.feature::Compacted", "carry.files: 1 → 2": None}

@@ -1,0 +1,75 @@
+"""The outline of a text: of each kind of text what tells most in the fewest tokens.
+
+No model is asked, and the time grows with the length of the text alone.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+
+from policyctx.outlines.documents import document_rows, documents, records, table_rows
+from policyctx.outlines.lines import LOOKED_AT_CHARS, line_rows
+from policyctx.outlines.rows import Row, fitted
+from policyctx.tokens.counter import TokenCounter, reaches
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# The number that a host puts before a line of a file.
+_NUMBERED = re.compile(r"\s{0,8}(\d{1,7})(?:→|\t|\||:(?=\s|$)| |:)")
+_NEARLY_ALL, _LEAST_LINES = 0.9, 3
+_JOINED = {"JSON", "a table", "a listing"}
+
+
+def outline(text: str, tokens: int, counter: TokenCounter) -> str:
+    """Return an outline of a text in at most so many tokens; a text that fits is its own outline.
+
+    Each row begins with its line in the text, and with `LINE:CHARACTER` within a long line.
+    """
+    if not reaches(counter, text, tokens + 1):
+        return text
+    starts = [0, *(found.end() for found in re.finditer("\n", text))]
+    lines = (_COLOUR.sub("", text) if "\x1b" in text else text).split("\n")
+    lines = lines[:-1] if not lines[-1] else lines
+
+    def row(at: int, shown: str, weight: int) -> Row:
+        line = bisect_right(starts, at)
+        char = 1 if not text[starts[line - 1] : at].strip() else at - starts[line - 1] + 1
+        return Row(line, char, shown, weight)
+
+    own = _own_numbers(lines)
+    note = ""
+    if found := documents(text):
+        before, values = found
+        kind, rows = "JSON", [Row(1 + i, 1, lines[i].strip(), 3) for i in range(before)]
+        rows += document_rows(text, values, row)
+    elif table := records(lines, starts):
+        kind, rows = "a table", list(table_rows("", table, row))
+    else:
+        kind, rows = line_rows([line for _, line in own] or lines, is_file=bool(own))
+        shift = _shift(own)
+        note = f"; the text's own numbers are {abs(shift)} {'more' if shift > 0 else 'less'}"
+        note = note if shift else ""
+    size = f"{len(lines):,} lines" if len(lines) > 1 else f"1 line, {len(text):,} characters"
+    title = f"outline: {kind}, {size}; rows begin with their line{note}"
+    return fitted(title, rows, tokens, counter, are_cut=kind not in _JOINED)
+
+
+def _own_numbers(lines: Sequence[str]) -> list[tuple[int | None, str]]:
+    """Return each line's own number and its text, nothing unless nearly all follow one another."""
+    found: list[tuple[int | None, str]] = []
+    following = numbered = last = 0
+    for line in lines:
+        match = _NUMBERED.match(line[:LOOKED_AT_CHARS])
+        number = int(match[1]) if match else None
+        numbered += number is not None
+        following += number is not None and number == last + 1
+        last = last if number is None else number
+        found.append((number, line[match.end() :] if match else line))
+    is_file = following + 1 >= numbered * _NEARLY_ALL and numbered * 2 >= len(lines) >= _LEAST_LINES
+    return found if is_file else []
+
+
+def _shift(own: Sequence[tuple[int | None, str]]) -> int:
+    """Return how much larger most lines' own number is than their place."""
+    shifts = Counter(number - at for at, (number, _) in enumerate(own, 1) if number is not None)
+    return shifts.most_common(1)[0][0] if shifts else 0

@@ -1,0 +1,175 @@
+"""What the agent did without a word: the edits and commands after its last messages, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policyctx.compaction.extractive import Group
+from tests.compaction.extractive.summaries import edited, group, later, ran, said, summary_of
+from tests.conversations import Message, call, chat_calls, chat_result, results, user
+
+GO = user("Mend the pump.")
+ANNOUNCED = said("Now I add the import of the pump.")
+
+
+def since(summary: str) -> list[str]:
+    return group(summary, Group.SINCE)
+
+
+def changed(call_id: str, path: str, old: str, new: str) -> list[Message]:
+    given = {"file_path": path, "old_string": old, "new_string": new}
+    return [call(call_id, "Edit", given), results((call_id, "ok"))]
+
+
+def test_a_step_that_was_announced_and_done_is_seen_to_be_done() -> None:
+    done = changed("e1", "src/pump.py", "import os", "import os\nimport valve")
+    failed = ran("pytest -q", "1 failed\nexit code 1", "c1")
+    again = changed("e2", "src/pump.py", "a = 1", "a = 2")
+    summary = summary_of(
+        GO, ANNOUNCED, *done, *failed, *again, *ran("bd close p-7", "Closed", "c2")
+    )
+    assert group(summary, Group.LAST) == [
+        "- [while working, 4 calls before the end] Now I add the import of the pump."
+    ]
+    assert since(summary) == [
+        "- edited pump.py: import valve",
+        "- pytest -q => exit code 1: 1 failed; edited since: pump.py",
+        "- edited pump.py: a = 2",
+        "- bd close p-7 => Closed",
+    ]
+    assert group(summary, Group.STEPS) == []
+
+
+def test_what_only_shows_something_is_not_listed() -> None:
+    shown = [*ran("ls src && git log --oneline", "a", "c1"), *ran("mise exec -- go version", "1")]
+    assert since(summary_of(GO, ANNOUNCED, *shown)) == []
+
+
+def test_edits_of_a_file_without_a_command_between_them_are_one_line() -> None:
+    edits = [changed(f"e{i}", "src/pump.py", "", f"row {i} = {i}") for i in range(5)]
+    other = changed("o1", "src/valve.py", "", "closed = True")
+    messages = [*edits[0], *other, *(one for edit in edits[1:] for one in edit)]
+    assert since(summary_of(GO, ANNOUNCED, *messages)) == [
+        "- edited valve.py: closed = True",
+        "- edited pump.py: row 0 = 0 / row 1 = 1 / row 2 = 2",
+    ]
+
+
+def test_the_lines_stay_until_the_agent_says_something_again() -> None:
+    first = summary_of(GO, ANNOUNCED, *edited("e1", "pump.py"), *ran("./pump --dry", "runs"))
+    assert since(first) == ["- edited pump.py: c", "- ./pump --dry => runs"]
+    assert later(first) == first
+    more = later(first, *ran("make check", "9 passed", "c2"))
+    assert since(more) == [*since(first), "- make check => 9 passed"]
+    told = later(more, said("The pump is mended."))
+    assert since(told) == []
+    assert group(told, Group.STEPS) == ["- make check => 9 passed"]
+
+
+PATCH = (
+    "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x = 1\n+x = 2\n*** Add File: b.py\n+y = 3\n"
+)
+PROGRAM = f"await tools.apply_patch({PATCH!r})".replace("'", '"')
+LISTED = [{"old_string": "x = 1", "new_string": "x = 2"}]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "lines"),
+    [
+        ("apply_patch", {"input": PATCH}, ["edited a.py: x = 2", "written b.py: y = 3"]),
+        ("Write", {"file_path": "/srv/b.py", "content": "\n\ny = 3\n"}, ["written b.py: y = 3"]),
+        ("MultiEdit", {"file_path": "src/a.py", "edits": LISTED}, ["edited a.py: x = 2"]),
+        ("Write", {"file_path": "/srv/scratchpad/a.py", "content": "x = 2"}, []),
+    ],
+)
+def test_the_first_new_line_of_an_edit_is_quoted(
+    tool: str, given: dict[str, Any], lines: list[str]
+) -> None:
+    made = [call("c1", tool, given), results(("c1", "ok"))]
+    assert since(summary_of(GO, ANNOUNCED, *made)) == [f"- {line}" for line in lines]
+
+
+def test_the_files_of_a_patch_in_a_program_are_listed_with_their_lines() -> None:
+    made = [chat_calls(("c1", "exec", PROGRAM)), chat_result("c1", "Script completed")]
+    assert since(summary_of(GO, ANNOUNCED, *made)) == [
+        "- edited a.py: x = 2",
+        "- written b.py: y = 3",
+    ]
+
+
+def test_an_edit_that_failed_is_not_listed() -> None:
+    given = {"file_path": "a.py", "old_string": "a\nb", "new_string": "b\nc"}
+    failed = [call("e1", "Edit", given), results(("e1", "no match"), error=True)]
+    assert since(summary_of(GO, ANNOUNCED, *failed)) == []
+
+
+BEGUN = (
+    "Command running in background with ID: b2okyo. Output is being written to: /tmp/b2okyo.txt."
+)
+
+
+def notice(summary: str, status: str = "completed", task: str = "b2okyo") -> Message:
+    return user(
+        f"<task-notification>\n<task-id>{task}</task-id>\n<status>{status}</status>\n"
+        f"<summary>{summary}</summary>\n</task-notification>"
+    )
+
+
+def test_a_command_in_the_background_is_listed_until_it_ends() -> None:
+    began = ran("./bench -jobs 8", BEGUN)
+    line = "- ./bench -jobs 8; started in the background: Command running in background with ID:"
+    first = summary_of(GO, *began, said("The benchmark is running now."))
+    assert group(first, Group.STEPS) == [f"{line} b2okyo"]
+    other = [*ran("make check", "9 passed", "c2"), said("It passes.")]
+    assert group(later(first, *other), Group.STEPS) == [
+        f"{line} b2okyo",
+        "- make check => 9 passed",
+    ]
+    ended = notice('Background command "./bench" completed (exit code 0)')
+    assert group(later(first, ended), Group.STEPS) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "outcome"),
+    [
+        ('Background command "make" completed (exit code 0)', "completed", "exit code 0"),
+        ('Background command "make" failed with exit code 2', "failed", "exit code 2"),
+    ],
+)
+def test_a_check_in_the_background_has_the_exit_code_of_its_notice(
+    words: str, status: str, outcome: str
+) -> None:
+    summary = summary_of(GO, *ran("make check", BEGUN), notice(words, status))
+    assert group(summary, Group.STEPS) == [f"- make check => {outcome}"]
+
+
+def test_the_exit_code_of_a_command_that_reads_the_output_is_not_that_of_the_check() -> None:
+    look = ran(
+        "tail -8 /tmp/b2okyo.txt; echo ===", "Finished in 2 s\n== not found\nexit code 1", "c2"
+    )
+    summary = summary_of(GO, *ran("make check", BEGUN), *look)
+    assert "exit code 1" not in summary
+    ended = notice('Background command "make" completed (exit code 0)')
+    summary = summary_of(GO, *ran("make check", BEGUN), *look, ended)
+    assert group(summary, Group.STEPS) == ["- make check => exit code 0"]
+
+
+def test_a_poll_of_a_command_that_is_not_listed_is_not_listed() -> None:
+    poll = [
+        call("c1", "write_stdin", {"session_id": 87942, "chars": ""}),
+        results(("c1", "Process running with session ID 87942")),
+    ]
+    assert since(summary_of(GO, ANNOUNCED, *poll)) == []
+
+
+def test_another_agent_that_works_in_the_background_is_listed_until_its_notice() -> None:
+    launched = "Async agent launched.\nagentId: a50484f\nThe agent is working in the background."
+    given = {"description": "Map the valves", "prompt": "Read all of it."}
+    began = [call("c1", "Agent", given), results(("c1", launched))]
+    first = summary_of(GO, *began, said("I wait for it."))
+    assert group(first, Group.STEPS) == [
+        "- Agent Map the valves; started in the background: agentId: a50484f"
+    ]
+    assert group(later(first, notice("Agent came to rest", task="a50484f")), Group.STEPS) == []

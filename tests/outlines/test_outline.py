@@ -1,0 +1,159 @@
+"""The outline of a text, by its kind."""
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policyctx.outlines.outline import outline
+from policyctx.tokens.counter import counter_for
+
+EXACT = counter_for("o200k_base")
+TEXTS = st.text(st.sampled_from('ab1:/.{}[]",-+@| \n\té字#*→'), max_size=600)
+
+
+def outlined(text: str, tokens: int = 200) -> str:
+    found = outline(text, tokens, EXACT)
+    assert EXACT.count(found) <= tokens
+    return found
+
+
+def test_a_text_that_fits_is_its_own_outline() -> None:
+    assert outlined("one\ntwo\n") == "one\ntwo\n"
+
+
+def test_json_is_shown_by_its_shape_and_its_odd_rows() -> None:
+    rows = [{"id": i, "state": "failed" if i == 61 else "done", "tag": {"a": i}} for i in range(90)]
+    found = outlined(json.dumps({"total": 90, "jobs": rows}), 160)
+    assert "total=90" in found
+    assert "jobs: 90 rows" in found
+    assert "state (done ×89, failed ×1)" in found
+    assert "61 | failed | 61" in found
+
+
+def test_a_row_of_json_in_lines_has_its_line() -> None:
+    lines = [json.dumps({"level": "info", "step": i}) for i in range(200)]
+    lines[120] = json.dumps({"level": "info", "step": 120, "error": "disk full"})
+    assert "\n121 120 | error=disk full\n" in outlined("\n".join(lines))
+
+
+def test_the_place_in_a_long_line_is_a_character() -> None:
+    text = json.dumps([{"name": f"n{i}", "size": i} for i in range(300)])
+    place = text.index('{"name": "n299"') + 1
+    assert f"1:{place} n299 | 299" in outlined(text)
+
+
+def test_lines_that_differ_little_are_one_and_errors_stay() -> None:
+    lines = [f"12:00:{i:02} GET /items/{i} 200" for i in range(300)]
+    lines[140] = "12:02:20 ERROR cannot connect to db-7"
+    lines.append("300 tests, 1 failed")
+    found = outlined("\n".join(lines)).split("\n")
+    assert any(
+        line.startswith("1 12:00:00 GET") and "(×299, to line 300)" in line for line in found
+    )
+    assert "141 12:02:20 ERROR cannot connect to db-7" in found
+    assert "301 300 tests, 1 failed" in found
+
+
+def test_a_diff_is_shown_by_its_files_and_hunks() -> None:
+    part = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1,9 +1,9 @@ def run():\n"
+    body = "".join(f"+new line {i}\n-old line {i}\n same {i}\n" for i in range(40))
+    found = outlined(part.format("src/a.py") + body + part.format("src/b.py") + body, 120)
+    assert "1 src/a.py +40 −40" in found
+    assert "125 src/b.py +40 −40" in found
+    assert "4 @@ -1,9 +1,9 @@ def run():" in found
+
+
+def test_search_hits_are_shown_by_file() -> None:
+    hits = [f"src/module_{i % 3}.py:{i}: call(number_{i})" for i in range(1, 91)]
+    found = outlined("\n".join(sorted(hits)))
+    assert "src/module_0.py: 30: " in found
+    assert "src/module_2.py: 30: " in found
+
+
+def test_code_is_shown_by_its_definitions() -> None:
+    code = "import os\nimport sys\n\n" + "".join(
+        f"class Case{i}:\n    def run(self, value):\n        step = value + 1\n"
+        f"        other = step * 2\n        return other\n\n"
+        for i in range(12)
+    )
+    found = outlined(code, 260)
+    assert "1 imports to 2: import os; import sys" in found
+    assert all(f"{4 + 6 * i} class Case{i}:" in found for i in range(12))
+
+
+def test_numbers_that_a_host_put_before_lines_are_left_out_and_said() -> None:
+    code = "".join(f"{n:6}→def name_{n}(value):\n" for n in range(501, 620))
+    found = outlined(code)
+    assert "the text's own numbers are 500 more" in found
+    assert "1 def name_501(value):" in found
+
+
+def test_prose_is_shown_by_its_headings() -> None:
+    text = "".join(f"## Part {i}\n\n{'A long sentence about it. ' * 20}\n\n" for i in range(8))
+    found = outlined(text)
+    assert all(f"{1 + 4 * i} ## Part {i}" in found for i in range(8))
+
+
+def test_a_listing_is_shown_in_few_rows() -> None:
+    names = [f"-rw-r--r--  1 me  staff  {i}00 Sep  4 15:43 file{i}.py" for i in range(1, 40)]
+    assert "1 file1.py 100, file2.py 200" in outlined("\n".join(names))
+
+
+def test_a_table_is_shown_by_what_its_columns_span() -> None:
+    rows = [f"{i},{'north' if i % 2 else 'south'},{i * 3}" for i in range(100)]
+    found = outlined("\n".join(["id,region,sold", *rows]))
+    assert "rows: 100 rows" in found
+    assert "id (0..99) | region (south ×50, north ×50) | sold (0..297)" in found
+
+
+def test_a_folder_that_many_rows_have_is_said_once() -> None:
+    lines = [f"/home/me/project/src/deep/file{i}.c:{i}: error: wrong {i}" for i in range(60)]
+    lines = [line.replace("wrong", "abcdefgh"[i % 8] * 4) for i, line in enumerate(lines)]
+    found = outlined("\n".join(lines))
+    assert found.count("/home/me/project/src/deep/") == 1
+
+
+@given(TEXTS, st.integers(0, 60))
+def test_every_row_is_at_a_line_of_the_text_and_the_limit_holds(text: str, tokens: int) -> None:
+    found = outlined(text, tokens)
+    assert found == outline(text, tokens, EXACT)
+    places = [row.partition(" ")[0] for row in found.split("\n")[1:]]
+    lines = text.count("\n") + 1
+    if found != text:
+        assert all(int(p.partition(":")[0]) <= lines for p in places[:-1] if p[:1].isdigit())
+
+
+def _log(size: int) -> str:
+    words = ["alpha", "beta/gamma", "error:", "12", "{", "def run():", "a.b.c.d", "x | y"]
+    return "\n".join(" ".join(words[i * k % 7] for k in range(8)) for i in range(size))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "made",
+    [
+        _log,
+        lambda size: json.dumps([{"a": i, "b": {"c": [i]}} for i in range(size)]),
+        lambda size: "word. " * size * 8,
+        lambda size: "\n".join("a.-1:" * 40 for _ in range(size // 4)),
+    ],
+)
+def test_the_time_grows_with_the_length(made: Callable[[int], str]) -> None:
+    outline(made(200), 100, EXACT)
+
+    def cost(size: int) -> float:
+        text, begin = made(size), time.process_time()
+        outline(text, 100, EXACT)
+        return time.process_time() - begin
+
+    small = min(cost(2_000) for _ in range(3))
+    assert min(cost(8_000) for _ in range(3)) < small * 4 * 2.5 + 0.05
+
+
+@pytest.mark.parametrize("text", ["[" * 20_000, '[{"a":' * 300 + "1" + "}]" * 300])
+def test_deep_json_is_no_error(text: str) -> None:
+    assert outlined(text * 2, 50)

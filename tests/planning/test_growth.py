@@ -1,0 +1,62 @@
+"""What a step costs grows with what it takes, and not with the list or with what left before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from policyctx.session import Session
+from tests.conversations import Message, calls, results, user
+from tests.counting import functions_called
+from tests.policies import policy
+
+WINDOW = """\
+store: {sync: never}
+steps: [{name: slide, do: drop, select: {types: ["*"], unit: UNIT, keep_recent: {messages: 20}}}]
+"""
+
+
+def conversation(rounds: int) -> list[Message]:
+    """Return rounds of a question, a call and a result; all questions have the same length."""
+    messages = []
+    for i in range(rounds):
+        messages += [user(f"question {i:06}"), calls((f"c{i}", "Read")), results((f"c{i}", "text"))]
+    return [*messages, user("and now?")]
+
+
+def cost_of_one_call(rounds: int, unit: str, root: Path) -> int:
+    """Return the functions that one call with the whole list calls."""
+    session = Session(policy(WINDOW.replace("UNIT", unit)), root=root / str(rounds), session_id="s")
+    messages = conversation(rounds)
+    return functions_called(lambda: session.apply(messages))
+
+
+def cost_of_last_turns(rounds: int, unit: str, root: Path) -> int:
+    """Return the functions that the last ten rounds call in a session that is as long."""
+    session = Session(policy(WINDOW.replace("UNIT", unit)), root=root / str(rounds), session_id="s")
+    messages = conversation(rounds)
+    last = len(messages) - 30
+
+    def turns(start: int, stop: int) -> None:
+        for end in range(start, stop, 3):
+            session.apply(messages[:end])
+
+    turns(1, last)
+    return functions_called(lambda: turns(last, len(messages) + 1))
+
+
+@pytest.mark.parametrize("unit", ["item", "group", "turn"])
+def test_a_drop_in_one_call_costs_as_much_as_it_drops(unit: str, tmp_path: Path) -> None:
+    cost_of_one_call(10, unit, tmp_path)  # what is called once
+    first, second, third = (cost_of_one_call(n, unit, tmp_path) for n in (60, 120, 240))
+    assert third - second < 2.1 * (second - first)
+
+
+@pytest.mark.parametrize("unit", ["item", "group", "turn"])
+def test_a_window_that_slides_costs_the_same_however_much_left_before(
+    unit: str, tmp_path: Path
+) -> None:
+    cost_of_last_turns(20, unit, tmp_path)  # what is called once
+    few, many = (cost_of_last_turns(rounds, unit, tmp_path) for rounds in (40, 160))
+    assert many < 1.1 * few
