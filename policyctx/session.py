@@ -24,7 +24,9 @@ from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.opening import new_session_id, path_of, session_store
+from policyctx.store.ranking import ranked_lines
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.usage import Correction, usage_of
@@ -470,11 +472,18 @@ class Session:
             return text
         return lines_of(text, offset, None if limit is None else offset + limit - 1)
 
-    def search(self, query: str, *, ignore_case: bool = False) -> Iterator[FoundLine]:
+    def search(
+        self, query: str, *, ignore_case: bool = False, ranked: bool = False
+    ) -> Iterator[FoundLine]:
         """Yield each line of an offloaded text that contains the query, oldest content first.
+
+        With `ranked`, the lines of the content that tells most come first, in any case; if no line
+        contains the query, those with most of its words. At most 50 are yielded then.
 
         Raises `StoreError`, for an empty query too, and for a store that cannot search.
         """
+        if ranked and isinstance(self.store, ContextFileSystem):
+            return iter(ranked_lines(self.store, query))
         search = getattr(self.store, "search", None)
         if search is None:
             raise StoreError("this store cannot search", path=str(self.store.root))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,83 +177,10 @@ def shown(shape: str, text: str, data: str) -> Message:
     return {"role": "user", "content": [words, picture(shape, data)]}
 
 
-with_images = in_each_form("anthropic", "chat", "responses")
+IMAGE_SHAPES = ("anthropic", "chat", "responses")
+REASONING: Message = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"}
 
-
-@with_images
-def test_a_compaction_of_a_message_of_which_words_left_applies_again_to_what_was_handed_out(
-    shape: str, tmp_path: Path
-) -> None:
-    compiled = policy("""\
-        items: {user_message: {offload: true}}
-        store: {sync: never}
-        steps:
-          - {name: words, do: drop, select: {types: [user_message], keep_recent: 1}}
-          - name: compact
-            do: compact
-            when: {messages: {over: 3}}
-            compaction: {keep_recent: {messages: 1}, summary: {must_shrink_to: false}}
-        """)
-    live = opened(compiled, tmp_path, shape)
-    given = [shown(shape, "look at this", "AAAA"), _said("assistant", "a"), _said("user", "go on")]
-    given = [*live.apply(given).messages, _said("assistant", "b"), _said("user", "and now?")]
-    assert "look at this" not in str(given)
-    result = live.apply(given)
-    assert result.compacted
-    assert left_of(live, given, shape) == list(result.messages)
-
-
-def test_words_said_again_behind_a_summary_stay_if_the_first_of_them_were_dropped(
-    tmp_path: Path,
-) -> None:
-    compiled = policy("""\
-        items: {user_message: {offload: true}}
-        store: {sync: never}
-        steps:
-          - {name: words, do: drop, select: {types: [user_message], keep_recent: 1}}
-          - name: compact
-            do: compact
-            when: {messages: {over: 4}}
-            compaction:
-              {keep_first: 1, keep_recent: {messages: 1}, summary: {must_shrink_to: false}}
-        """)
-    live = opened(compiled, tmp_path)
-    full = [_said("assistant", "hello"), _said("user", "go on")]
-    for word in "abc":
-        full += [_said("assistant", word), _said("user", f"question {word}")]
-    assert live.apply(list(full)).compacted
-    full += [_said("assistant", "d"), _said("user", "go on")]
-    assert live.apply(list(full)).messages[-1] == full[-1]
-    assert left_of(live, full)[-1] == full[-1]
-
-
-def test_the_reply_to_a_later_summary_stays_if_that_to_an_earlier_one_was_dropped(
-    tmp_path: Path,
-) -> None:
-    """The caller sends the list that it was handed, and then its own again."""
-    compiled = policy("""\
-        items: {assistant_message: {offload: true}}
-        store: {sync: never}
-        steps:
-          - name: words
-            do: drop
-            select: {types: [assistant_message], keep_recent: 1}
-            when: {turns: {over: 3}}
-          - name: compact
-            do: compact
-            when: {messages: {over: 6}}
-            compaction:
-              keep_recent: {messages: 3}
-              summary: {must_shrink_to: false}
-        """)
-    live = opened(compiled, tmp_path)
-    full: list[Message] = []
-    back: list[Message] = []
-    for i in range(8):
-        more = [_said("user", f"question {i}"), _said("assistant", f"answer {i}")]
-        full, back = [*full, *more], [*back, *more]
-        back = list(live.apply([*back, _said("user", "go")]).messages)[:-1]
-        left_of(live, [*full, _said("user", "go")])
+with_images = in_each_form(*IMAGE_SHAPES)
 
 
 ARRIVING = """\
@@ -318,131 +247,6 @@ def test_an_image_stays_dropped_after_a_restart_when_one_in_a_result_left_on_arr
     assert "AAAA" not in str(left_of(live, full, shape))
 
 
-@with_images
-def test_an_image_stays_dropped_after_a_restart_when_the_own_list_ends_with_it(
-    shape: str, tmp_path: Path
-) -> None:
-    """The caller goes back to the message with the image, and something was dropped later."""
-    compiled = policy("""\
-        items: {image: {offload: true}}
-        store: {sync: never}
-        steps: [{name: images, do: drop, select: {types: [image]}}]
-        """)
-    live = opened(compiled, tmp_path, shape)
-    full = [shown(shape, "look at this", "AAAA"), _said("assistant", "a")]
-    full += [shown(shape, "and at this", "BBBB")]
-    live.apply(list(full))
-    assert "AAAA" not in str(left_of(live, full[:1], shape))
-
-
-def test_reasoning_stays_dropped_after_a_restart_when_the_own_list_ends_with_it(
-    tmp_path: Path,
-) -> None:
-    compiled = policy("""\
-        items: {tool_call: {offload: true}, tool_result: {offload: true}}
-        store: {sync: never}
-        steps: [{name: calls, do: drop, select: {types: [tool_call]}}]
-        """)
-    live = opened(compiled, tmp_path)
-    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"}
-    question, _, asked, found = responses(0)
-    full = [question, thought, asked, found, _said("user", "more")]
-    assert live.apply(list(full)).messages == [question, full[-1]]
-    assert left_of(live, full[:2]) == [question]
-
-
-@with_images
-def test_what_a_shorter_list_brings_back_stays_dropped_in_the_whole_one(
-    shape: str, tmp_path: Path
-) -> None:
-    """There, a step clears a part of it; that part is a placeholder in no other list."""
-    compiled = policy("""\
-        items: {user_message: {offload: true}, image: {offload: true}}
-        store: {sync: never}
-        steps:
-          - name: messages
-            do: drop
-            select: {types: [image], unit: message, keep_recent: 0}
-            when: {messages: {at_least: 5}}
-          - {name: images, do: clear, must_shrink: false, select: {types: [image]}}
-        """)
-    live = opened(compiled, tmp_path, shape)
-    full = [_said("user", "one"), _said("assistant", "a"), shown(shape, "look", "AAAA")]
-    full += [_said("assistant", "b"), _said("user", "two")]
-    whole = list(live.apply(list(full)).messages)
-    assert "look" not in str(whole)
-    cut = list(live.apply(list(full[2:])).messages)
-    assert "look" in str(cut)
-    assert "AAAA" not in str(cut)
-    assert left_of(live, cut, shape) == cut
-    assert left_of(live, full, shape) == whole
-    assert left_of(live, full[2:], shape) == cut
-
-
-@in_all_shapes
-@pytest.mark.parametrize("form", ["own", "returned"])
-def test_the_replies_of_a_list_that_ends_early_stay_dropped(
-    form: str, shape: str, tmp_path: Path
-) -> None:
-    """The caller goes back to a reply, of which the model made several in a row.
-
-    Behind the returned list, each of them followed the question when it was dropped.
-    """
-    compiled = policy("""\
-        items: {assistant_message: {offload: true}}
-        min_chars: 0
-        store: {sync: never}
-        steps: [{name: old, do: drop, select: {types: [assistant_message], unit: group}}]
-        """)
-    live = opened(compiled, tmp_path, shape)
-    full = back = [ROUNDS[shape](0)[0]]
-    for text in "abcd":
-        full = [*full, reply(shape, text)]
-        given = full if form == "own" else [*back, full[-1]]
-        assert list(live.apply(given).messages) == full[:1]
-    live.apply(full)
-    for end in range(1, len(full)):
-        assert left_before_decisions(live, full[:end], shape) == full[:1]
-
-
-def items_until(last: Message) -> list[Message]:
-    """Two rounds of the Responses API, and a message behind them."""
-    return [*responses(0), *responses(1), last]
-
-
-REASONING: Message = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "g"}
-COMPACTING = """\
-    store: {sync: never}
-    steps:
-      - name: compact
-        do: compact
-        when: {messages: {over: 6}}
-        compaction: {keep_recent: {messages: 0}, summary: {must_shrink_to: false}}
-    """
-
-
-def test_reasoning_is_back_when_the_reply_that_was_cut_off_behind_it_goes_on(
-    tmp_path: Path,
-) -> None:
-    """A compaction has replaced it at the end of the shorter list."""
-    live = opened(policy(COMPACTING), tmp_path)
-    cut = items_until(REASONING)
-    assert live.apply(list(cut)).compacted
-    asked = responses(2)[2]
-    assert left_of(live, [*cut, asked])[-2:] == [REASONING, asked]
-
-
-def test_a_list_that_is_whole_again_has_the_summary_that_was_made_of_it(tmp_path: Path) -> None:
-    """A compaction has replaced the beginning of the shorter list meanwhile."""
-    live = opened(policy(COMPACTING), tmp_path)
-    full = [*items_until(_said("user", "more")), *responses(2), *responses(3)]
-    assert live.apply(full[:9]).compacted
-    whole = live.apply(list(full))
-    assert whole.compacted
-    assert live.apply(full[:16]).compacted
-    assert left_of(live, full) == whole.messages
-
-
 TRIM = """\
   - name: trim
     do: compact
@@ -453,42 +257,6 @@ TRIM = """\
       summary: {by: none}
       wording: {summary: "[trimmed]"}
 """
-
-
-@in_all_shapes
-def test_no_step_drops_the_reply_to_a_summary(shape: str, tmp_path: Path) -> None:
-    compiled = policy(
-        "items: {assistant_message: {offload: true}}\nstore: {sync: never}\nsteps:\n"
-        "  - {name: old, do: drop, select: {types: [assistant_message]}}\n" + TRIM
-    )
-    live = opened(compiled, tmp_path, shape)
-    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
-    compacted = live.apply(full)
-    assert compacted.compacted
-    assert len(compacted.messages) == 3
-    for again in (live, opened(compiled, tmp_path, shape)):
-        result = again.apply(full)
-        assert list(result.messages) == list(compacted.messages)
-        assert result.plan.new == ()
-
-
-@in_all_shapes
-def test_words_that_a_summary_replaced_and_that_are_said_again_are_dropped_once(
-    shape: str, tmp_path: Path
-) -> None:
-    compiled = policy(
-        "items: {user_message: {offload: true}}\nstore: {sync: never}\nsteps:\n"
-        "  - {name: old, do: drop, select: {types: [user_message], keep_recent: 1}}\n" + TRIM
-    )
-    live = opened(compiled, tmp_path, shape)
-    full = ROUNDS[shape](0)
-    assert live.apply(list(full)).compacted
-    full += [full[0], ROUNDS[shape](1)[0]]
-    dropped = live.apply(full)
-    assert [one.item.text for one in dropped.plan.new] == ["question 0"]
-    again = opened(compiled, tmp_path, shape).apply(full)
-    assert list(again.messages) == list(dropped.messages)
-    assert again.plan.new == ()
 
 
 @in_all_shapes
@@ -534,54 +302,12 @@ def reply(shape: str, text: str) -> Any:
     return json.loads(json.dumps(said).replace("question 0", text)) | {"role": role}
 
 
-@in_all_shapes
-def test_the_beginning_of_a_reply_stays_dropped_once_the_reply_goes_on(
-    shape: str, tmp_path: Path
-) -> None:
-    """It was dropped at the end of the caller's own list, in the turn that made a summary."""
-    compiled = policy(
-        "items: {assistant_message: {offload: true}}\nstore: {sync: never}\nsteps:\n"
-        "  - {name: old, do: drop, select: {types: [assistant_message]}}\n" + TRIM
-    )
-    live = opened(compiled, tmp_path, shape)
-    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), reply(shape, "the beginning")]
-    first = live.apply(list(full))
-    assert first.compacted
-    assert "the beginning" not in str(first.messages)
-    full.append(reply(shape, "the end"))
-    assert "the beginning" not in str(left_before_decisions(live, full, shape))
-
-
 def left_before_decisions(live: Session, messages: list[Any], shape: str) -> list[Any]:
     """Return what earlier decisions leave of a list; after a restart they leave the same."""
     anew = left_by(opened(live.policy, Path(live.store.root), shape), messages)
     left = left_by(live, messages)
     assert anew == left
     return left
-
-
-@in_all_shapes
-def test_the_question_that_stays_first_is_the_same_after_more_were_dropped(
-    shape: str, tmp_path: Path
-) -> None:
-    """A second result makes a dropped call come back, and the question before it with it."""
-    compiled = policy("""\
-        items: {user_message: {offload: true}, assistant_message: {offload: true}}
-        min_chars: 0
-        store: {sync: never}
-        steps:
-          - name: old
-            do: drop
-            select:
-              types: [user_message, assistant_message, tool_call]
-              keep_recent: {items: 2, per: type}
-        """)
-    live = opened(compiled, tmp_path, shape)
-    full = [one for i in range(4) for one in ROUNDS[shape](i)]
-    live.apply(list(full))
-    full += [ROUNDS[shape](4)[0], late_result(shape, 0)]
-    live.apply(list(full))
-    left_before_decisions(live, full, shape)
 
 
 @in_all_shapes
@@ -608,25 +334,6 @@ def test_a_second_result_of_a_replaced_call_is_a_text_of_the_user_in_the_own_lis
     items = items_of(result, Shapes(HOSTS.get(shape, ())))
     assert not any(item.tool_use_id == "c1" for item in items)
     assert left_of(live, full, shape) == result
-
-
-@in_each_form("anthropic", "chat", "responses", "bedrock", "gemini", "google")
-def test_the_texts_of_late_results_stay_where_they_were(shape: str, tmp_path: Path) -> None:
-    """The caller passes back the returned list, with one result more at a time."""
-    live = opened(policy("store: {sync: never}\nsteps:\n" + TRIM), tmp_path, shape)
-    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
-    first = live.apply(list(full))
-    assert first.compacted
-    given = [*first.messages]
-    for i in range(2):
-        given.append(late_result(shape, i))
-        before = list(first.messages)
-        first = live.apply(list(given))
-        assert not first.compacted
-        assert list(first.messages)[: len(before)] == before
-        assert str(first.messages).count("Result of the call") == i + 1
-        anew = opened(live.policy, tmp_path, shape).apply(list(given))
-        assert list(anew.messages) == list(first.messages)
 
 
 DROPPING = {
@@ -676,26 +383,6 @@ def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user(
         items = items_of(before, Shapes(HOSTS.get(shape, ())))
         assert not any(item.tool_use_id == "c0" for item in items)
         assert any(item.kind == "image" for item in items) == (late == "image")
-
-
-@in_each_form("anthropic", "bedrock", "google", "gemini")
-def test_a_message_that_a_late_result_has_left_keeps_its_form(shape: str, tmp_path: Path) -> None:
-    """Another late result, which is a text of the user, was replaced by the second summary."""
-    steps = TRIM.replace("over: 2", "over: 6")
-    live = opened(policy("store: {sync: never}\nsteps:\n" + steps), tmp_path, shape)
-    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
-    assert live.apply(list(full)).compacted
-    full += [late_result(shape, 8), *ROUNDS[shape](3), *ROUNDS[shape](4), ROUNDS[shape](7)[0]]
-    assert live.apply(list(full)).compacted
-    asked, found = ROUNDS[shape](5)[1:]
-    full += [asked, both(found, late_result(shape, 9))]
-    before = list(live.apply(list(full)).messages)
-    for more in (ROUNDS[shape](6)[0], reply(shape, "so")):
-        full.append(more)
-        after = live.apply(list(full))
-        assert list(after.messages)[: len(before)] == before
-        anew = opened(live.policy, tmp_path, shape).apply(list(full))
-        assert list(anew.messages) == list(after.messages)
 
 
 def both(one: Any, other: Any) -> Any:
@@ -775,71 +462,6 @@ def test_a_late_result_with_an_image_becomes_a_message_of_the_user(
     assert any(item.kind == "image" for item in items) == (step == "")
 
 
-@in_all_shapes
-@pytest.mark.parametrize("late", [late_result, late_picture])
-def test_a_late_result_that_is_a_message_of_the_user_begins_no_turn(
-    late: Callable[[str, int], Any], shape: str, tmp_path: Path
-) -> None:
-    """The list begins behind its call. The compaction leaves the number of turns as it was."""
-    compiled = policy(
-        "items: {assistant_message: {offload: true}}\nstore: {sync: never}\nsteps:\n"
-        "  - {name: old, do: drop, when: {since_last: {turns: {at_least: 3}}},"
-        " select: {types: [assistant_message]}}\n" + TRIM.replace("messages: 1", "messages: 3")
-    )
-    live = opened(compiled, tmp_path, shape)
-    full = [*ROUNDS[shape](0), reply(shape, "so"), ROUNDS[shape](1)[0], late(shape, 9)]
-    compacted = live.apply(list(full))
-    assert compacted.compacted
-    assert "Result of the call c9:" in str(compacted.messages)
-    assert left_of(live, full, shape) == list(compacted.messages)
-
-
-@in_all_shapes
-def test_a_compaction_behind_two_equal_late_results_applies_again_after_a_restart(
-    shape: str, tmp_path: Path
-) -> None:
-    """The text of the first one was dropped; the second one stands."""
-    compiled = policy(
-        "items: {user_message: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
-        "  - {name: old, do: drop, select: {types: [user_message], keep_recent: 2}}\n"
-        + TRIM.replace("over: 2", "over: 5")
-    )
-    live = opened(compiled, tmp_path, shape)
-    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
-    assert live.apply(list(full)).compacted
-    compactions = 0
-    more = [late_result(shape, 9), reply(shape, "a"), late_result(shape, 9), reply(shape, "b")]
-    for one in (*more, ROUNDS[shape](3)[0], reply(shape, "c"), reply(shape, "d")):
-        full.append(one)
-        result = live.apply(list(full))
-        compactions += bool(result.compacted)
-        anew = opened(compiled, tmp_path, shape).apply(list(full))
-        assert list(anew.messages) == list(result.messages)
-    assert compactions
-
-
-def test_an_empty_message_behind_a_summary_does_not_count_once_what_followed_it_was_dropped(
-    tmp_path: Path,
-) -> None:
-    """The list ended with that when the summary was made; now the summary's reply stands for it."""
-    compiled = policy(
-        "items: {assistant_message: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
-        "  - {name: old, do: drop, select: {types: [assistant_message],"
-        " keep_recent: {messages: 4}}}\n"
-        + TRIM.replace("over: 2", "over: 4").replace("messages: 1", "messages: 2")
-    )
-    live = opened(compiled, tmp_path)
-    full = [_said("user", "a"), _said("assistant", "b"), _said("user", "c"), _said("user", "")]
-    full.append(_said("assistant", "dropped"))
-    assert live.apply(list(full)).compacted
-    for word in "de":
-        full += [_said("user", word), _said("assistant", word)]
-    result = live.apply(list(full))
-    assert not result.compacted
-    assert "dropped" not in str(result.messages)
-    assert left_of(live, full) == result.messages
-
-
 def call_alone(shape: str, i: int) -> Any:
     """The call of a round without the words before it."""
     asked = ROUNDS[shape](i)[-2]
@@ -892,61 +514,334 @@ def twice(shape: str, asked: Any) -> list[Any]:
     return [asked | {key: asked[key] * 2}]
 
 
-@in_all_shapes
-@pytest.mark.parametrize("beside", ["alone", "beside an answered one"])
-def test_a_call_that_waits_brings_no_earlier_call_of_its_id_back(
-    beside: str, shape: str, tmp_path: Path
-) -> None:
-    """A summary replaced a call without a result; the newest call has its id."""
-    compiled = policy(
-        "items: {tool_result: {offload: true}}\nstore: {sync: never}\nsteps:\n"
-        + TRIM.replace("over: 2", "over: 4").replace("messages: 1", "messages: 2")
+Talk = Generator[list[Any], list[Any], None]
+CASES: dict[str, tuple[str, tuple[str, ...], Callable[[str], Talk]]] = {}
+
+
+def case(
+    steps: str, *shapes: str, offloadable: str = "user_message", of: str = ""
+) -> Callable[[Callable[..., Talk]], Callable[..., Talk]]:
+    """Add the lists that a caller sends, each in a turn, to the table.
+
+    The policy has these steps. What yields a list gets the list that `apply` returned. `of` is the
+    second argument, where one function is several cases.
+    """
+    kinds = ", ".join(f"{kind}: {{offload: true}}" for kind in offloadable.split())
+    text = f"items: {{{kinds}}}\nmin_chars: 0\nstore: {{sync: never}}\nsteps:\n{steps}"
+
+    def add(talk: Callable[..., Talk]) -> Callable[..., Talk]:
+        name = " ".join(filter(None, (talk.__name__.replace("_", " "), of)))
+        sending = partial(talk, of=of) if of else talk
+        CASES[name] = text, shapes or tuple(ROUNDS), sending
+        return talk
+
+    return add
+
+
+def dropping(select: str) -> str:
+    return f"  - {{name: old, do: drop, select: {{{select}}}}}\n"
+
+
+def trimming(*, over: int = 2, kept: int = 1) -> str:
+    return TRIM.replace("over: 2", f"over: {over}").replace("messages: 1", f"messages: {kept}")
+
+
+def compacting(over: int, settings: str) -> str:
+    when = f"{{messages: {{over: {over}}}}}"
+    shrinks = "summary: {must_shrink_to: false}"
+    return (
+        f"  - {{name: compact, do: compact, when: {when}, compaction: {{{settings}, {shrinks}}}}}\n"
     )
-    live = opened(compiled, tmp_path, shape)
+
+
+@case(
+    dropping("types: [user_message], keep_recent: 1") + compacting(3, "keep_recent: {messages: 1}"),
+    *IMAGE_SHAPES,
+)
+def a_compaction_of_a_message_of_which_words_left(shape: str) -> Talk:
+    back = yield [shown(shape, "look at this", "AAAA"), _said("assistant", "a"), _said("user", "b")]
+    assert "look at this" not in str(back)
+    back = yield [*back, _said("assistant", "b"), _said("user", "and now?")]
+    assert "AAAA" not in str(back)
+
+
+@case(
+    dropping("types: [user_message], keep_recent: 1")
+    + compacting(4, "keep_first: 1, keep_recent: {messages: 1}"),
+    "anthropic",
+)
+def words_said_again_behind_a_summary(_: str) -> Talk:
+    """The first of them were dropped."""
+    full = [_said("assistant", "hello"), _said("user", "go on")]
+    for word in "abc":
+        full += [_said("assistant", word), _said("user", f"question {word}")]
+    yield full
+    full += [_said("assistant", "d"), _said("user", "go on")]
+    assert (yield full)[-1] == full[-1]
+
+
+@case(
+    "  - {name: words, do: drop, select: {types: [assistant_message], keep_recent: 1},"
+    " when: {turns: {over: 3}}}\n" + compacting(6, "keep_recent: {messages: 3}"),
+    "anthropic",
+    offloadable="assistant_message",
+)
+def the_reply_to_a_later_summary(_: str) -> Talk:
+    """That to an earlier one was dropped. The caller sends the returned list, and then its own."""
+    full: list[Any] = []
+    back: list[Any] = []
+    for i in range(8):
+        more = [_said("user", f"question {i}"), _said("assistant", f"answer {i}")]
+        full, back = [*full, *more], [*back, *more]
+        back = (yield [*back, _said("user", "go")])[:-1]
+        yield [*full, _said("user", "go")]
+
+
+@case(dropping("types: [image]"), *IMAGE_SHAPES, offloadable="image")
+def an_image_that_the_own_list_ends_with(shape: str) -> Talk:
+    """The caller goes back to the message with the image, and something was dropped later."""
+    full = [shown(shape, "look at this", "AAAA"), _said("assistant", "a")]
+    yield [*full, shown(shape, "and at this", "BBBB")]
+    assert "AAAA" not in str((yield full[:1]))
+
+
+@case(dropping("types: [tool_call]"), "responses", offloadable="tool_call tool_result")
+def reasoning_that_the_own_list_ends_with(shape: str) -> Talk:
+    question, _, asked, found = ROUNDS[shape](0)
+    full = [question, REASONING, asked, found, _said("user", "more")]
+    assert (yield full) == [question, full[-1]]
+    assert (yield full[:2]) == [question]
+
+
+@case(
+    "  - {name: messages, do: drop, when: {messages: {at_least: 5}},"
+    " select: {types: [image], unit: message, keep_recent: 0}}\n"
+    "  - {name: images, do: clear, must_shrink: false, select: {types: [image]}}\n",
+    *IMAGE_SHAPES,
+    offloadable="user_message image",
+)
+def what_a_shorter_list_brings_back(shape: str) -> Talk:
+    """There, a step clears a part of it; that part is a placeholder in no other list."""
+    full = [_said("user", "one"), _said("assistant", "a"), shown(shape, "look", "AAAA")]
+    full += [_said("assistant", "b"), _said("user", "two")]
+    whole = yield full
+    assert "look" not in str(whole)
+    cut = yield full[2:]
+    assert "look" in str(cut)
+    assert "AAAA" not in str(cut)
+    assert (yield cut) == cut
+    assert (yield full) == whole
+    assert (yield full[2:]) == cut
+
+
+@case(
+    dropping("types: [assistant_message], unit: group"),
+    offloadable="assistant_message",
+    of="returned",
+)
+@case(
+    dropping("types: [assistant_message], unit: group"), offloadable="assistant_message", of="own"
+)
+def replies_of_a_list_that_ends_early(shape: str, of: str) -> Talk:
+    """The caller goes back to a reply, of which the model made several in a row.
+
+    Behind the returned list, each of them followed the question when it was dropped.
+    """
+    full = back = [ROUNDS[shape](0)[0]]
+    for text in "abcd":
+        full = [*full, reply(shape, text)]
+        back = yield full if of == "own" else [*back, full[-1]]
+    yield full
+    for end in range(1, len(full)):
+        assert (yield full[:end]) == full[:1]
+
+
+@case(compacting(6, "keep_recent: {messages: 0}"), "responses")
+def reasoning_of_a_reply_that_was_cut_off_behind_it_and_goes_on(shape: str) -> Talk:
+    """A compaction has replaced it at the end of the shorter list."""
+    cut = [*ROUNDS[shape](0), *ROUNDS[shape](1), REASONING]
+    yield cut
+    asked = ROUNDS[shape](2)[2]
+    assert (yield [*cut, asked])[-2:] == [REASONING, asked]
+
+
+@case(compacting(6, "keep_recent: {messages: 0}"), "responses")
+def a_list_that_is_whole_again(shape: str) -> Talk:
+    """A compaction has replaced the beginning of the shorter list meanwhile."""
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), _said("user", "more")]
+    full += [*ROUNDS[shape](2), *ROUNDS[shape](3)]
+    yield full[:9]
+    whole = yield full
+    yield full[:16]
+    assert (yield full) == whole
+
+
+@case(dropping("types: [assistant_message]") + TRIM, offloadable="assistant_message")
+def the_reply_to_a_summary(shape: str) -> Talk:
+    """No step drops it."""
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    compacted = yield full
+    assert len(compacted) == 3
+    assert (yield full) == compacted
+
+
+@case(dropping("types: [user_message], keep_recent: 1") + TRIM)
+def words_that_a_summary_replaced_and_that_are_said_again(shape: str) -> Talk:
+    """They are dropped once."""
+    full = ROUNDS[shape](0)
+    yield full
+    full += [full[0], ROUNDS[shape](1)[0]]
+    assert "question 0" not in str((yield full)[1:])
+
+
+@case(dropping("types: [assistant_message]") + TRIM, offloadable="assistant_message")
+def the_beginning_of_a_reply_that_goes_on(shape: str) -> Talk:
+    """It was dropped at the end of the caller's own list, in the turn that made a summary."""
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), reply(shape, "the beginning")]
+    assert "the beginning" not in str((yield full))
+    assert "the beginning" not in str((yield [*full, reply(shape, "the end")]))
+
+
+@case(
+    dropping(
+        "types: [user_message, assistant_message, tool_call], keep_recent: {items: 2, per: type}"
+    ),
+    offloadable="user_message assistant_message",
+)
+def the_question_that_stays_first_after_more_were_dropped(shape: str) -> Talk:
+    """A second result of a dropped call comes."""
+    full = [one for i in range(4) for one in ROUNDS[shape](i)]
+    yield full
+    full += [ROUNDS[shape](4)[0], late_result(shape, 0)]
+    yield full
+    yield full
+
+
+@case(TRIM)
+def the_texts_of_late_results(shape: str) -> Talk:
+    """The caller passes back the returned list, with one result more at a time."""
+    back = yield [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    given = [*back]
+    for i in range(2):
+        given.append(late_result(shape, i))
+        before, back = back, (yield given)
+        assert back[: len(before)] == before
+        assert str(back).count("Result of the call") == i + 1
+
+
+@case(trimming(over=6), "anthropic", "bedrock", "google", "gemini")
+def a_message_that_a_late_result_has_left(shape: str) -> Talk:
+    """Another late result, which is a text of the user, was replaced by the second summary."""
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    yield full
+    full += [late_result(shape, 8), *ROUNDS[shape](3), *ROUNDS[shape](4), ROUNDS[shape](7)[0]]
+    yield full
+    asked, found = ROUNDS[shape](5)[1:]
+    full += [asked, both(found, late_result(shape, 9))]
+    before = yield full
+    for more in (ROUNDS[shape](6)[0], reply(shape, "so")):
+        full = [*full, more]
+        assert (yield full)[: len(before)] == before
+
+
+THREE_TURNS = (
+    "  - {name: old, do: drop, when: {since_last: {turns: {at_least: 3}}},"
+    " select: {types: [assistant_message]}}\n" + trimming(kept=3)
+)
+
+
+@case(THREE_TURNS, offloadable="assistant_message", of="image")
+@case(THREE_TURNS, offloadable="assistant_message", of="text")
+def a_late_result_begins_no_turn(shape: str, of: str) -> Talk:
+    """The list begins behind its call. The compaction leaves the number of turns as it was."""
+    late = late_picture(shape, 9) if of == "image" else late_result(shape, 9)
+    full = [*ROUNDS[shape](0), reply(shape, "so"), ROUNDS[shape](1)[0], late]
+    compacted = yield full
+    assert "Result of the call c9:" in str(compacted)
+    assert (yield full) == compacted
+
+
+@case(dropping("types: [user_message], keep_recent: 2") + trimming(over=5))
+def a_compaction_behind_two_equal_late_results(shape: str) -> Talk:
+    """The text of the first one was dropped; the second one stands."""
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    yield full
+    more = [late_result(shape, 9), reply(shape, "a"), late_result(shape, 9), reply(shape, "b")]
+    for one in (*more, ROUNDS[shape](3)[0], reply(shape, "c"), reply(shape, "d")):
+        full = [*full, one]
+        yield full
+
+
+@case(
+    dropping("types: [assistant_message], keep_recent: {messages: 4}") + trimming(over=4, kept=2),
+    "anthropic",
+    offloadable="assistant_message",
+)
+def an_empty_message_behind_a_summary(_: str) -> Talk:
+    """The list ended with what followed it, and what was dropped, when the summary was made."""
+    full = [_said("user", "a"), _said("assistant", "b"), _said("user", "c"), _said("user", "")]
+    full.append(_said("assistant", "dropped"))
+    yield full
+    for word in "de":
+        full += [_said("user", word), _said("assistant", word)]
+    back = yield full
+    assert "dropped" not in str(back)
+    assert (yield full) == back
+
+
+@case(trimming(over=4, kept=2), offloadable="tool_result", of="beside an answered one")
+@case(trimming(over=4, kept=2), offloadable="tool_result", of="alone")
+def a_call_that_waits(shape: str, of: str) -> Talk:
+    """A summary replaced a call without a result; the newest call has its id."""
     first, second, third = (ROUNDS[shape](i)[0] for i in range(3))
     asked = call_alone(shape, 0)
     full = [first, asked, second, reply(shape, "so"), third]
-    assert live.apply(list(full)).compacted is True
-    more = [asked] if beside == "alone" else [*twice(shape, asked), ROUNDS[shape](0)[-1]]
+    yield full
+    more = [asked] if of == "alone" else [*twice(shape, asked), ROUNDS[shape](0)[-1]]
     full = [*full, reply(shape, "go on"), *more]
-    found = list(live.apply(list(full)).messages)
-    assert found[-3:] == full[-3:]
-    assert "question 0" not in str(found)
-    assert left_of(live, full, shape) == found
+    back = yield full
+    assert back[-3:] == full[-3:]
+    assert "question 0" not in str(back)
 
 
-@in_all_shapes
-def test_the_first_words_are_the_same_after_a_list_without_its_beginning_lost_some(
-    shape: str, tmp_path: Path
-) -> None:
-    """That list begins with words that a summary replaced in the whole one."""
-    one_round = len(ROUNDS[shape](0))
-    compiled = policy(f"""\
-        items: {{user_message: {{offload: true, keep_recent: 2}}}}
-        min_chars: 0
-        store: {{sync: never}}
-        steps:
-          - {{name: old, do: drop, select: {{types: [user_message]}}}}
-          - name: compact
-            do: compact
-            when: {{messages: {{over: {2 * one_round}}}}}
-            compaction:
-              keep_recent: {{messages: {one_round}}}
-              keep_first: 1
-              summary: {{must_shrink_to: false}}
-        """)
-    live = opened(compiled, tmp_path, shape)
+def losing_words(one_round: int) -> str:
+    settings = f"keep_first: 1, keep_recent: {{messages: {one_round}}}"
+    words = dropping("types: [user_message], keep_recent: 2")
+    return words + compacting(2 * one_round, settings)
+
+
+@case(losing_words(4), "responses", of="of items")
+@case(losing_words(3), *(shape for shape in ROUNDS if shape != "responses"), of="of messages")
+def the_first_words(shape: str, of: str) -> Talk:
+    """A list without its beginning begins with words that a summary replaced in the whole one."""
     [first, *_], [hint, *_] = ROUNDS[shape](9), ROUNDS[shape](8)
     full = [first, *ROUNDS[shape](0), hint]
-    live.apply(list(full))
-    full += ROUNDS[shape](1)
-    assert live.apply(list(full)).compacted
-    full += ROUNDS[shape](2)[:1]
-    [dropped] = live.apply(full[full.index(hint) :]).plan.new
-    assert dropped.item.text == "question 8"
-    new = live.apply(list(full)).plan.new
-    assert [one.item.text for one in new] == ["question 0"]
-    left_before_decisions(live, full, shape)
-    full += ROUNDS[shape](2)[1:]
-    live.apply(list(full))
-    left_before_decisions(live, full, shape)
+    yield full
+    full = [*full, *ROUNDS[shape](1)]
+    yield full
+    full = [*full, ROUNDS[shape](2)[0]]
+    assert "question 8" not in str((yield full[full.index(hint) :])), of
+    assert "question 0" not in str((yield full))
+    yield [*full, *ROUNDS[shape](2)[1:]]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [(name, shape) for name in CASES for shape in CASES[name][1]]
+)
+def test_a_restarted_session_leaves_in_every_turn_what_a_living_one_left(
+    name: str, shape: str, tmp_path: Path
+) -> None:
+    text, _, talk = CASES[name]
+    live, sending = opened(policy(text), tmp_path, shape), talk(shape)
+    given, compacts = next(sending), "do: compact" in text
+    compactions = 0
+    with suppress(StopIteration):
+        while True:
+            result = live.apply(list(given))
+            compactions += result.compacted is True
+            anew = opened(live.policy, tmp_path, shape).apply(list(given))
+            assert list(anew.messages) == list(result.messages)
+            assert anew.plan.new == ()
+            assert not anew.compacted
+            given = sending.send(list(result.messages))
+    assert bool(compactions) == compacts

@@ -49,3 +49,34 @@ Feature: A sliding window removes whole messages, groups or turns
       """
     When the policy is applied
     Then every Bash call is kept because "its group stays: pinned"
+
+  Scenario Outline: The task stays while the oldest groups leave
+    A window that trims the first message of the user lets the agent forget its task
+    (strands-agents #2196, summarization-pydantic-ai #17).
+
+    Given the policy
+      """
+      steps:
+        - name: window
+          do: drop
+          select: {types: ["*"], unit: group, keep_first: {messages: <kept>}, until: {messages: {under: 5}}}
+      """
+    When the policy is applied
+    Then the first user message is kept because "<reason>"
+    And the context has 4 messages
+
+    Examples:
+      | kept | reason                                           |
+      | 1    | among the first messages, 1 kept                 |
+      | 0    | without it an assistant message would come first |
+
+  Scenario: What leaves without being saved is in no file
+    Given the policy
+      """
+      store: {state: none}
+      steps:
+        - {name: window, do: drop, save: false, select: {types: ["*"], unit: turn, keep_recent: {messages: 2}}}
+      """
+    When the policy is applied
+    Then every Bash call is dropped
+    And no folder is made

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -24,6 +25,7 @@ from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Message
 from policyctx.definitions.names import recall_tool
 from policyctx.errors import MessagesError, StoreError
+from policyctx.patterns import names_of_marks
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
@@ -290,6 +292,7 @@ def explain(
     if as_json:
         report = _report(planned, positions) | given.report(session)
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
+        report["redacted"] = dict(_redacted(planned))
         report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
         out.out(output.json_text(report), highlight=False)
         return
@@ -300,6 +303,9 @@ def explain(
         output.print_wrapped(out, line, _INDENT)
     if warning := fullness_ahead(planned):
         output.print_wrapped(out, f"warning: {warning}", _INDENT)
+    for name, number in _redacted(planned).items():
+        place = plans.place(session.policy, ("redact", name))
+        output.print_wrapped(out, f"redacted: {name}, {number:,} × ({place})", _INDENT)
     out.print()
     for position in positions:
         _print_item(planned, position, out)
@@ -317,6 +323,12 @@ def _carried(policy: OffloadPolicy, messages: Sequence[Message]) -> list[History
     """Return what `carry` delivers behind a summary that lacks all of it."""
     settings, count = policy.policy.carry, counter_for(policy.model.tokenizer).count
     return [] if settings is None else carried(points_of(History(messages)), "", settings, count)
+
+
+def _redacted(planned: Plan) -> Counter[str]:
+    """Return how often each pattern of `redact` matched in the messages."""
+    texts = (item.text for item in planned.items if item.inside is None)
+    return Counter(name for text in texts for name in names_of_marks(text))
 
 
 def _hint(given: str) -> tuple[str, dict[str, int]]:

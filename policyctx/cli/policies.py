@@ -309,7 +309,10 @@ def _settings(says: dict[str, Any]) -> Iterator[str]:
     yield _setting("The folder that content goes to.", "store", {"root": root})
     if "steps" in says:
         prose = (
-            "The pipeline. A step of a known name replaces that step; a new one goes to the end."
+            "The pipeline. A step of a known name replaces that step; a new one goes to the end,"
+            " such as\nthis one, which makes room when the provider refuses a prompt as too long:\n"
+            "- {name: too-long, on: overflow, do: drop, select: {unit: group, types: ['*'],"
+            " until: {tokens: {under: 60%}}}}"
         )
         yield _setting(prose, "steps", says["steps"])
 

@@ -11,7 +11,6 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from policyctx.compaction.file_access import PathFields
 from policyctx.compaction.restoration import RestoredFile
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.definitions.names import (
@@ -26,6 +25,7 @@ from policyctx.errors import MessagesError, SummaryError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.planning.superseded import PathFields
 from policyctx.policy.models.compaction import CompactionWording, Summary
 from policyctx.policy.values import parsed_template
 from policyctx.tokens.counter import TokenCounter

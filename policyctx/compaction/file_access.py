@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Any, get_args
 
 from policyctx.definitions.items import Item, Message
 from policyctx.messages.reading import items_of, listed
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT
+from policyctx.planning.superseded import (
+    PATCHED,
+    FileTools,
+    ShownLines,
+    lines_read,
+    path_in,
+    paths_in,
+)
 from policyctx.policy.models.compaction import FileSource
 from policyctx.policy.models.rules import LineFields
 
-PathFields: TypeAlias = "str | Sequence[str]"
-"""The field of a call's input that holds a path, or several: the first that a call has."""
-
-# The headers of a patch, of the form that agents write and of a unified diff.
-_PATCHED = re.compile(
-    r"^(?:\*\*\* (?:Add|Update) File:|\+\+\+ (?:b/)?)\s*(?P<path>[^\s/][^\r\n\t]*|/[^\r\n\t]+)",
-    re.MULTILINE,
-)
 # What the field for a file's path is called, what is in it, and the names of tools that read.
 _PATH_FIELD = re.compile(r"(?:path|file|file_?name)$", re.IGNORECASE)
 _FILE_PATH = re.compile(r"(?!\w+://)[^\r\n]{0,300}[^\s/\\.]\.\w{1,8}")
@@ -30,26 +30,6 @@ _READS = re.compile(r"read|view|open|cat|show|get|fetch|load", re.IGNORECASE)
 _BUILT_IN_TOOLS = {kind.removesuffix("_call") for kind in INPUT_FIELDS.keys() - {*OF_TEXT}}
 # A shorter text of an edit says too little about its place.
 _LEAST_TEXT = 8
-
-
-class FileTools(Protocol):
-    """What the tools of an agent do with files; `OffloadPolicy` implements it."""
-
-    def path_fields(self, tool: str, source: FileSource = "read") -> tuple[str, ...]:
-        """Return the input fields that may hold the path of the file that a tool works on."""
-        ...
-
-    def line_fields(self, tool: str) -> LineFields | None:
-        """Return the input fields that say which lines of a file a tool reads."""
-        ...
-
-
-class ShownLines(NamedTuple):
-    """A range of lines, counted from 1, both ends included."""
-
-    first: int
-    last: int | None = None
-    """None for the last line of the file."""
 
 
 def header(lines: ShownLines, count: int) -> str:
@@ -127,15 +107,8 @@ def _accessed(call: Item, tools: FileTools, sources: Sequence[FileSource]) -> It
         given = call.input if given is None else given
         if value := path_in(given, fields):
             seen = tuple(_seen(given, value, source, tools.line_fields(call.tool)))
-            yield from (FileAccess(path, seen) for path in _paths(value))
+            yield from (FileAccess(path, seen) for path in paths_in(value))
             return
-
-
-def _paths(value: str) -> list[str]:
-    """Return the path in the field of a path, or the paths of a patch."""
-    if "\n" not in value:
-        return [value]
-    return list(dict.fromkeys(match["path"].strip() for match in _PATCHED.finditer(value)))
 
 
 def _seen(
@@ -143,7 +116,7 @@ def _seen(
 ) -> Iterator[ShownLines | str]:
     command = given.get("command")
     if source == "read" and (not isinstance(command, str) or _READS.search(command)):
-        yield _lines(given, fields)
+        yield lines_read(given, fields)
     elif source != "written":
         yield from (text for text in _texts(given) if text != path and len(text) >= _LEAST_TEXT)
 
@@ -151,7 +124,7 @@ def _seen(
 def _texts(value: object) -> Iterator[str]:
     """Yield the texts in the input of a call; of a patch, each run of added lines."""
     if isinstance(value, str):
-        if _PATCHED.search(value):
+        if PATCHED.search(value):
             added = re.findall(r"(?:^\+(?!\+\+ ).*\n?)+", value, re.MULTILINE)
             yield from (re.sub(r"^\+", "", run, flags=re.MULTILINE) for run in added)
         else:
@@ -162,30 +135,6 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _texts(inner)
-
-
-def _lines(given: Mapping[str, Any], fields: LineFields | None) -> ShownLines:
-    """Return the lines that a call reads; all where it names none."""
-    if fields is None:
-        return ShownLines(1)
-    ends = next((given[name] for name in fields.range or () if name in given), None)
-    if isinstance(ends, list) and len(ends) == 2:  # noqa: PLR2004 - a first and a last line
-        numbers = {"first": ends[0], "last": ends[1]}
-        return _range(_number(numbers, ("first",)), _number(numbers, ("last",)))
-    first, last = _number(given, fields.first), _number(given, fields.last)
-    if last is None and (count := _number(given, fields.count)) is not None:
-        last = max(1, first or 1) + count - 1
-    return _range(first, last)
-
-
-def _range(first: int | None, last: int | None) -> ShownLines:
-    start = max(1, first or 1)
-    return ShownLines(start, None if last is None or last < start else last)
-
-
-def _number(given: Mapping[str, Any], names: Sequence[str] | None) -> int | None:
-    value = next((given[name] for name in names or () if name in given), None)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def unknown_readers(
@@ -210,12 +159,3 @@ def unknown_readers(
 def _is_path(name: str, value: object) -> bool:
     is_named_so = _PATH_FIELD.search(name) is not None
     return is_named_so and isinstance(value, str) and _FILE_PATH.fullmatch(value) is not None
-
-
-def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:
-    """Return the path that a call's input holds in the first of the fields that it has."""
-    for name in (fields,) if isinstance(fields, str) else fields or ():
-        if name in given:
-            path = given[name]
-            return path if isinstance(path, str) and path else None
-    return None

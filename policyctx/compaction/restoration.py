@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias
 
-from policyctx.compaction.file_access import FileAccess, ShownLines, header
+from policyctx.compaction.file_access import FileAccess, header
 from policyctx.errors import UnrestorableFileError, in_words
+from policyctx.planning.superseded import ShownLines
 from policyctx.policy.models.compaction import Restore
 from policyctx.tokens.counter import TokenCounter
 

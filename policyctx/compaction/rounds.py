@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.fitting import SummaryLine
 from policyctx.compaction.extractive.summary import summary_lines
-from policyctx.compaction.file_access import PathFields
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
+from policyctx.planning.superseded import PathFields
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.encoders import words_in

@@ -84,7 +84,7 @@ class Action(StrEnum):
             meaning="save, leave the placeholder",
             saves=True,
             is_bound_by_rules=True,
-            keys_without_use=("compaction",),
+            keys_without_use=("compaction", "save"),
         ),
     )
     CLEAR = (
@@ -96,7 +96,8 @@ class Action(StrEnum):
             meaning="leave the placeholder, save nothing",
             is_bound_by_rules=True,
             text="[Old tool result cleared; make the call again if you need it]",
-            keys_without_use=("compaction",),
+            keys_without_use=("compaction", "save"),
+            selection_without_use={"placeholders": "it would not name the file"},
         ),
     )
     DROP = (
@@ -108,7 +109,10 @@ class Action(StrEnum):
             meaning="save, remove",
             saves=True,
             keys_without_use=("compaction", "placeholder", "must_shrink"),
-            selection_without_use={"with_input": "a call goes with its result"},
+            selection_without_use={
+                "with_input": "a call goes with its result",
+                "placeholders": "it takes what is left of an item anyway",
+            },
         ),
     )
     SUMMARISE = (
@@ -118,7 +122,7 @@ class Action(StrEnum):
             leaves=Leaves.SUMMARY,
             do="compact",
             meaning="summarise; must be last",
-            keys_without_use=("select", "must_shrink"),
+            keys_without_use=("select", "must_shrink", "save"),
         ),
     )
 

@@ -125,6 +125,8 @@ FILE_FIELDS = _of("file")
 # What nothing can be shown for where an item has no file.
 SAVED_FIELDS = _of("file", "reading")
 EXCERPT_FIELDS = frozenset(_of("excerpt"))
+# What nothing can be shown for where the text has left the list already.
+ORIGINAL_FIELDS = _of("content", "excerpt", "origin")
 # What tells of a text itself: in the input of a call, of each string that is replaced. A hash is
 # for the file, which holds the whole input.
 TEXT_FIELDS = frozenset(_of("content", "excerpt")) - {"sha256"}

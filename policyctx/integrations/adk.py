@@ -108,6 +108,22 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         if (turn := self._turns.get(_key(callback_context))) is not None:
             await turn.observe_async(usage)
 
+    async def on_model_error_callback(
+        self, *, callback_context: HostObject, llm_request: HostObject, error: Exception
+    ) -> HostObject:
+        """Send a request that was refused as too long once more, and return the response."""
+        turn = self._turns.get(_key(callback_context))
+        if turn is None or (sent := await turn.again_async(error)) is None:
+            return None
+        llm_request.contents = list(sent.messages)
+        model = callback_context._invocation_context.agent.canonical_model  # noqa: SLF001
+        response = None
+        async for response in model.generate_content_async(llm_request):  # noqa: B007 - the last
+            pass
+        if response is not None and (usage := _usage(response)) is not None:
+            await turn.observe_async(usage)
+        return response
+
 
 class _UnansweredCall(NamedTuple):
     """What names a model call that has not been answered."""

@@ -264,7 +264,13 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
             context.stream_result_hooks.append(answered)
             await call_next()
         else:
-            await call_next()
+            try:
+                await call_next()
+            except Exception as error:
+                if (again := await turn.again_async(error)) is None:
+                    raise
+                context.messages = list(again.messages)
+                await call_next()
             await answered(context.result)
 
     def _turn(self, context: ChatContext) -> Turn | None:

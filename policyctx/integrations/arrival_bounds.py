@@ -164,6 +164,8 @@ def forget_compactions() -> None:
 
 def least_size(policy: OffloadPolicy, tool: str) -> LeastSize:
     """Return the least size at which a step on arrival can take a result of a tool."""
+    if policy.policy.redact:
+        return LeastSize("chars", 0)  # a text of any size may have a secret
     thresholds = [*_thresholds(policy, tool)]
     if not thresholds:
         return LeastSize("chars", None)

@@ -50,6 +50,8 @@ class _Sent(NamedTuple):
 
     turn: Turn
     messages: tuple[Message, ...]
+    is_again: bool = False
+    """Whether the call before it was refused as too long."""
 
     def is_repeated(self, messages: list[Message]) -> bool:
         """Return whether these are the messages that were sent, so no answer has come."""
@@ -127,9 +129,18 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
         self._sent[agent] = _Sent(turn, tuple(messages))
 
     async def _after(self, event: AfterModelCallEvent) -> None:
-        """Observe the usage of a response."""
+        """Observe the usage of a response; ask for a call again that was refused as too long."""
         last, response = self._sent.get(event.agent), event.stop_response
-        if last is None or response is None:
+        if last is None:
+            return
+        if event.exception is not None and not last.is_again:
+            sent = await last.turn.again_async(event.exception)
+            if sent is not None:
+                messages: list[Any] = event.agent.messages
+                messages[:] = sent.messages
+                self._sent[event.agent] = _Sent(last.turn, tuple(messages), is_again=True)
+                event.retry = True
+        if response is None:
             return
         usage = (response.message.get("metadata") or {}).get("usage") or {}
         if billed := _billed(usage):

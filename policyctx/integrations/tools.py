@@ -33,13 +33,14 @@ READ = (
 )
 SEARCH = (
     "Find the lines of all texts that were moved out of the context that contain the query, in any"
-    " case. Each match begins with path:line, to read on from with read_offloaded."
+    " case, the best text first; if none does, those with most of its words. Each match begins with"
+    " path:line, to read on from with read_offloaded."
 )
 PATH = "The path that the placeholder shows, or the id of the item."
 OFFSET = "The first line to read, from 1 on."
 LIMIT = "The number of lines to read."
 CHAR = "The first character of that line, for a line that is longer than a page."
-QUERY = "The text to look for, as it is."
+QUERY = "The text to look for, as it is, or words that a line has."
 
 _PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     READ_TOOL: (
@@ -143,6 +144,7 @@ class ReadBackTools:
     def search_offloaded(self, query: str) -> str:
         """Find the lines of all texts that were moved out of the context that contain the query.
 
+        The best text comes first. If no line contains the query, lines with most words of it do.
         Each match begins with path:line, to read on from with read_offloaded.
 
         Args:

@@ -52,8 +52,8 @@ class Reading:
         self.staying: list[int] = []
         """Positions of the messages that must survive a compaction, in ascending order."""
         self.message_count = 0
-        self.call_count = 0
-        """The model calls that were made: how often messages of the assistant begin."""
+        self.reply_starts: list[int] = []
+        """Where messages of the assistant begin: with each model call that was made."""
         self._starts = array("l")  # the position of the first item, by message
         self.takes_markers = True
         """Whether every message is of a shape that takes `cache_control` markers."""
@@ -243,7 +243,10 @@ class Reading:
         self._running_from, self._asked = new.running_from, new.asked
         self._replies |= new.replies
         before = [*(self.roles[-1:] or [""]), *new.roles]
-        self.call_count += sum(a != "assistant" == b for a, b in pairwise(before))
+        first = self.message_count
+        self.reply_starts += [
+            i for i, (a, b) in enumerate(pairwise(before), first) if a != "assistant" == b
+        ]
         self.turn_starts += new.turn_starts
         self.roles += new.roles
         self.opening_roles += new.opening_roles

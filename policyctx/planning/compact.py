@@ -8,14 +8,13 @@ list begins with (PRD context-compact F-003).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from itertools import takewhile
 from typing import NamedTuple
 
-from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, head_of
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
 from policyctx.planning.gates import AfterReplacing
@@ -78,11 +77,6 @@ class Around(NamedTuple):
         first = next((n for n, i in enumerate(kept[:end]) if i in systems), end)
         behind = () if carried is None else (carried, *kept[end:])
         return cls(kept[:first], kept[first:end], behind)
-
-
-def head_of(roles: Iterable[str]) -> int:
-    """Return the number of system messages that a list with these roles begins with."""
-    return sum(1 for _ in takewhile(SYSTEM_ROLES.__contains__, roles))
 
 
 def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
@@ -159,8 +153,10 @@ def _tail(outlook: Outlook, settings: Compaction, kept: int, head: int) -> int:
     """Return the position of the first message that `keep_recent` keeps."""
     conversation = outlook.conversation
     shape, count = shape_of(settings.keep_recent), len(conversation.roles)
-    if shape == "turns":
-        starts = [i for i in conversation.reading.turn_starts if not outlook.is_removed(i)]
+    if shape in {"turns", "replies"}:
+        reading = conversation.reading
+        begun = reading.turn_starts if shape == "turns" else reading.reply_starts
+        starts = [i for i in begun if not outlook.is_removed(i)]
         return starts[-kept] if 0 < kept <= len(starts) else (count if kept == 0 else head)
     position = count
     while position > head and kept > 0:

@@ -349,7 +349,7 @@ class OffloadPolicy:
 
         A rule for a tool, and what is ephemeral, may keep some of them.
         """
-        saving = [step for step in self.policy.steps if step.action.saves]
+        saving = [step for step in self.policy.steps if step.saves]
 
         def is_taken(item_type: str, step: Step) -> bool:
             given = self._levels(item_type, None)
@@ -398,7 +398,7 @@ class OffloadPolicy:
             return known
         has_type = any("item_type" in part.fields for part in self.path_parts)
         found: dict[tuple[bool, str, str], tuple[str, Wording]] = {}
-        for step in (step for step in self.policy.steps if step.action.saves):
+        for step in (step for step in self.policy.steps if step.saves):
             for name in (*BUILT_IN_TYPES, *self.items):
                 is_call = self.types.lineage(name)[-1] == "tool_call"
                 with_result = is_call and step.select.with_input is not None
@@ -468,7 +468,7 @@ class OffloadPolicy:
         """Return the number that a `keep_recent` keeps."""
         if keep is None:
             return 0
-        counted = keep.items, keep.messages, keep.turns
+        counted = keep.items, keep.messages, keep.turns, keep.replies
         return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
 
     def _wording(self, step: Step, given: list[lookup.Level]) -> Wording:

@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.actions import Action
@@ -25,6 +26,7 @@ from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Trace
 from policyctx.planning.placeholders import content_hash, named_path, with_text
 from policyctx.planning.reapplying import Marks, all_held_back, held_back, may_apply_with
+from policyctx.planning.superseded import Superseded
 
 
 class Tally:
@@ -73,6 +75,7 @@ class Checkpoint(NamedTuple):
     items: int
     messages: int
     turns: int
+    replies: int
     newest_user: int
     """Position of the newest message of the user, -1 without one."""
     pending: float
@@ -288,6 +291,11 @@ class Conversation:
         """Return whether an earlier removal that is held back may apply once these items follow."""
         return may_apply_with(self.reading, self.held_back, more)
 
+    @cached_property
+    def superseded(self) -> Superseded:
+        """The results that a later one shows again, as far as it was asked to look."""
+        return Superseded(self.policy, self.items, self.reading.partners)
+
     def note_named_files(self) -> None:
         """Add to `paths` the files that placeholders of the list name and the ledger does not know.
 
@@ -320,6 +328,7 @@ class Conversation:
             items=len(self.items),
             messages=self.reading.message_count,
             turns=len(self.reading.turn_starts),
+            replies=len(self.reading.reply_starts),
             newest_user=self.newest_user,
             pending=float("inf") if pending is None else pending,
             changes=len(self.history),

@@ -13,6 +13,7 @@ from policyctx.paths import File
 from policyctx.planning.facts import Unit
 from policyctx.planning.placeholders import Wording
 from policyctx.policy.lookup import RulePath
+from policyctx.policy.models import Step
 
 # The sentence of each code; the fields are the values of the reason.
 SENTENCES = {
@@ -27,6 +28,7 @@ SENTENCES = {
     "emptied_with_result": "its input is emptied with its result",
     "excluded_tool": "{tool} is excepted",
     "failed_result": "a failed result stays",
+    "first": "among the first messages, {kept:,} kept",
     "gate_closed": "{gate}",
     "hardly_new": "{new:,} of {tokens:,} tokens came since the last compaction, {needed:,} needed",
     "inside": "it went with the result that it is in",
@@ -36,6 +38,7 @@ SENTENCES = {
     "not_ephemeral": "no type or tool gives it a keep_recent",
     "not_refused": "the provider has not refused the prompt as too long",
     "not_selected": "the step selects no such item",
+    "not_superseded": "no later result that stands shows it again",
     "nothing_new": "nothing has come since the compaction before",
     "nothing_to_summarise": "there is nothing that it may replace: {why}",
     "not_saved": "{error}",
@@ -56,6 +59,7 @@ SENTENCES = {
     "summarised": "the summary stands for messages {first} to {last}",
     "summary_refused": "the summary before had {summary:,} tokens, and what it would replace has"
     " {tokens:,}, of which `must_shrink_to` allows {limit}; lower `max_words` or `max_share`",
+    "superseded": "{by}, a later result, shows it again",
     "system_stays": "a system message stays, whole",
     "unit_stays": "its {unit} stays: {why}",
     "until_reached": "{until}",
@@ -71,6 +75,7 @@ _RECENCY = {
     "items": "{nth} newest of {among}, {kept:,} kept",
     "messages": "in the {nth} newest message, {kept:,} kept",
     "turns": "in the {nth} newest turn, {kept:,} kept",
+    "replies": "in the {nth} newest reply, {kept:,} kept",
     "turns of candidates": "in the {nth} newest turn with one of {among}, {kept:,} kept",
     "tokens": "{newer:,} newer tokens of {among}, {kept:,} kept",
 }
@@ -148,6 +153,19 @@ class Decision:
     def is_new(self) -> bool:
         """Whether this plan takes the item, or its placeholder, out of the context."""
         return self.action is not Action.KEEP and self.reason.code != "decided"
+
+    def gives_way_to(self, step: Step) -> bool:
+        """Return whether a step may take what is left of the item.
+
+        A placeholder gives way to a removal, and to a step that replaces `placeholders` if it is
+        that of another step and names a file. One in the input of a call, or inside a result, does
+        not: no part of a returned list is that placeholder alone.
+        """
+        if step.action.leaves_nothing:
+            return not self.action.leaves_nothing
+        is_alone = self.item.kind != "tool_call" and self.item.inside is None
+        is_other = self.action is step.action and self.step != step.name
+        return step.select.placeholders and is_alone and is_other and self.file is not None
 
 
 class ItemVerdict(NamedTuple):

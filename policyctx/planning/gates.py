@@ -248,7 +248,11 @@ class Measures:
         """Return a limit as a number; a share is of the calls that were made, or of the window."""
         if isinstance(wanted, Share):
             is_calls, model = kind == "calls", self._in.policy.model
-            whole = self._in.reading.call_count if is_calls else self._outlook.facts.window(model)
+            whole = (
+                len(self._in.reading.reply_starts)
+                if is_calls
+                else self._outlook.facts.window(model)
+            )
             numerator = wanted.percent.numerator * whole
             denominator = wanted.percent.denominator * 100
             quotient, rest = divmod(numerator, denominator)
@@ -414,12 +418,11 @@ class Measures:
         candidates, total = self._candidates, self._candidates.sums[size]
         if not self._outlook.taken:
             return total
-        to_drop = candidates.step.action.leaves_nothing
         for position in self._touched():
             if (draft := candidates.ready.get(position)) is not None and draft.sizes:
                 total -= draft.sizes[size]
                 small = candidates.is_small(position, self._outlook.taken.get(position))
-                if not small and not self._outlook.is_out(position, even_of_placeholders=to_drop):
+                if not small and not self._outlook.is_out_for(position, candidates.step):
                     lost = self._in.size(position, unit) - self._outlook.size(position, unit)
                     total += draft.sizes[size] - lost
         return total

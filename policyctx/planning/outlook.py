@@ -66,6 +66,13 @@ class Outlook:
         fate = self.fate(position)
         return fate is not None and (not even_of_placeholders or fate.action.leaves_nothing)
 
+    def is_out_for(self, position: int, step: Step) -> bool:
+        """Return whether nothing of the item is left that this step may take."""
+        fate = self.fate(position)
+        return self.is_out(position) and not (
+            fate is not None and fate.gives_way_to(step) and self.is_there(position)
+        )
+
     def is_there(self, position: int) -> bool:
         """Return whether anything of the item is left in the list; see `Conversation.is_there`."""
         fate, inside = self.fate(position), self.conversation.items[position].inside
@@ -98,6 +105,12 @@ class Outlook:
             )
         return total - self._lost[unit]
 
+    @property
+    def messages(self) -> int:
+        """The number of messages of which anything is left."""
+        removed = len(self.removed) + len(self.conversation.removed)
+        return self.conversation.reading.message_count - removed
+
     def tokens_behind(self, message: int) -> int:
         """Return the tokens of all messages behind this one."""
         outermost = (d for d in self.taken.values() if not self._is_inside_of_taken(d))
@@ -111,8 +124,7 @@ class Outlook:
 
     def tokens(self, *, corrected: bool = True) -> int:
         """Return the tokens of the list with what is sent beside it, corrected by usage or not."""
-        facts, removed = self.facts, len(self.removed) + len(self.conversation.removed)
-        around = facts.tokens_around(self.conversation.reading.message_count - removed)
+        facts, around = self.facts, self.facts.tokens_around(self.messages)
         counted = self.total("tokens") + facts.tokens_beside + around
         return facts.correction.corrected(counted) if corrected else counted
 

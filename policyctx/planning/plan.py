@@ -184,10 +184,9 @@ class Plan:
         return self._keeping(Reason("invalid", {"problem": problem}), even_cleared=True)
 
     def _keeping(self, reason: Reason, *, even_cleared: bool) -> Plan:
+        saving = {step.name for step in self.conversation.policy.all_steps if step.saves}
         made = tuple(
-            d
-            for d in self.new
-            if d.action.leaves_placeholder and not d.action.saves and not even_cleared
+            d for d in self.new if (d.step not in saving or not d.action.saves) and not even_cleared
         )
         kept = [d for d in self.new if d not in made]
         outcomes = tuple(
@@ -281,7 +280,10 @@ class _Record:
         if verdict is None:
             select = ("steps", outcome.step, "select")
             return ItemVerdict(taken=False, reason=Reason("not_selected"), rule=select)
-        if fate is not None and not (verdict.taken and not fate.action.leaves_nothing):
+        if fate is not None and not (
+            fate.gives_way_to(candidates.step)
+            and (verdict.taken or candidates.step.select.placeholders)
+        ):
             return ItemVerdict(taken=False, reason=Reason("decided", {"step": fate.step}))
         if inner is not None and (inner in self._fates or inner in self._new):
             return ItemVerdict(taken=False, reason=Reason("inside"))
@@ -373,16 +375,24 @@ def step_reports(plan: Plan) -> list[StepReport]:
     items: defaultdict[str, Counter[Action]] = defaultdict(Counter)
     freed: Counter[str] = Counter()
     new = {decision.position for decision in plan.new}
+    changes = plan.conversation.history[plan.at.changes :]
+    earlier = dict(reversed(changes)) if changes else plan.conversation.fates
     for decision in plan.new:
         items[decision.step][decision.action] += 1
         if decision.item.inside not in new:
             left = plan.facts.length(decision.placeholder or "", "tokens")
-            freed[decision.step] += plan.facts.tokens(decision.item) - left
+            before = earlier.get(decision.position)
+            shown = decision.item if before is None else before.placeholder
+            freed[decision.step] += _tokens_of(shown, plan.facts) - left
     return [
         StepReport(one.step, one.is_open, items[one.step], freed[one.step], _why(one))
         for one in plan.outcomes
         if one.replaces is None
     ]
+
+
+def _tokens_of(shown: Item | str | None, facts: Facts) -> int:
+    return facts.tokens(shown) if isinstance(shown, Item) else facts.length(shown or "", "tokens")
 
 
 def _why(outcome: Outcome) -> str:

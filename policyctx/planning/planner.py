@@ -209,6 +209,7 @@ class _BeforeCall:
             for position in candidates.ready
             if not self._taking.is_out(position)
             and not candidates.is_small(position, taken.get(position))
+            and candidates.is_superseded(position, self._outlook.fate)
         ]
         return [*waiting, *candidates.grown(taken, self._outlook.fate), *self._released()]
 
@@ -229,7 +230,8 @@ class _BeforeCall:
                 draft = self._candidates.draft(position)
                 if isinstance(draft, Draft) and not self._taking.is_out(position):
                     treatment = self._candidates.treatment(position)
-                    verdict = self._candidates.taken(position, self._outlook.at)
+                    fate = self._outlook.fate(position)
+                    verdict = self._candidates.taken(position, self._outlook.at, fate)
                     self._taking.take(position, treatment, verdict, draft)
         self._until.pause()
 
@@ -312,6 +314,11 @@ class StopConditions:
             if tokens >= under:
                 return None
             compared.append(f"tokens: {tokens:,} < {float(under):,.10g}")
+        if condition.messages is not None:
+            messages, under = self._outlook.messages, condition.messages.under
+            if messages >= under:
+                return None
+            compared.append(f"messages: {messages:,} < {under:,}")
         if condition.frees is not None:
             freed = self._freed + self._since - self._total()
             if freed < (least := self._exact(condition.frees.at_least)):

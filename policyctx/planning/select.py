@@ -22,16 +22,17 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Item
 from policyctx.errors import present
+from policyctx.messages.shapes.shape import head_of
 from policyctx.planning.compiled import SizeThreshold, Treatment
 from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.outlook import protection
-from policyctx.planning.take import Draft, drafted, freed_tokens
+from policyctx.planning.take import Draft, drafted, freed_tokens, is_replaced
 from policyctx.policy.lookup import RulePath, why_never
 from policyctx.policy.models import KeepRecent, Step
 
-Shape: TypeAlias = Literal["items", "messages", "turns", "tokens"]
+Shape: TypeAlias = Literal["items", "messages", "turns", "replies", "tokens"]
 
 
 class RecentGroup:
@@ -56,36 +57,36 @@ class RecentGroup:
         self._newest_turn: int | None = None
         self._aged = 0
 
-    def add(self, position: int, item: Item, tokens: int) -> None:
-        """Count one more; `tokens` are the item's own, and only count in the shape of tokens."""
+    def add(self, position: int, item: Item, tokens: int, replies: int) -> None:
+        """Count one more; `tokens` are the item's own, and only count in the shape of tokens.
+
+        `replies` is the number of the model's replies up to the item.
+        """
         last = self._marks[-1] if self._marks else 0
         turn = item.turn
         if self.counts_turns_with_candidates:
             turn = last + (item.turn != self._newest_turn)
             self._newest_turn = item.turn
-        marks = {"items": last + 1, "messages": item.message, "turns": turn}
+        marks = {"items": last + 1, "messages": item.message, "turns": turn, "replies": replies}
         self._positions.append(position)
         self._marks.append(marks.get(self.shape, last + tokens))
 
-    def aged(self, messages: int, turns: int) -> Iterator[int]:
-        """Yield each candidate that is no longer recent and was not yielded before.
-
-        `messages` and `turns` are how many the whole list has.
-        """
-        end = self._end(len(self._marks), messages, turns)
+    def aged(self, at: Checkpoint) -> Iterator[int]:
+        """Yield each candidate that is no longer recent and was not yielded before."""
+        end = self._end(len(self._marks), at)
         while self._aged < len(self._marks) and end - self._marks[self._aged] >= self.kept:
             self._aged += 1
             yield self._positions[self._aged - 1]
 
-    def first_recent(self, items: int, messages: int, turns: int) -> int:
-        """Return the first candidate that was recent in a list of so many items, or `items`."""
-        end = self._end(bisect_left(self._positions, items), messages, turns)
+    def first_recent(self, at: Checkpoint) -> int:
+        """Return the first candidate that was recent at a point, or the number of items then."""
+        end = self._end(bisect_left(self._positions, at.items), at)
         first = bisect_right(self._marks, end - self.kept)
-        return self._positions[first] if first < len(self._positions) else items
+        return self._positions[first] if first < len(self._positions) else at.items
 
-    def distance(self, position: int, items: int, messages: int, turns: int) -> int:
-        """Return how far from the end a candidate stood when the list had so many items."""
-        end = self._end(bisect_left(self._positions, items), messages, turns)
+    def distance(self, position: int, at: Checkpoint) -> int:
+        """Return how far from the end a candidate stood at a point."""
+        end = self._end(bisect_left(self._positions, at.items), at)
         return end - self._marks[bisect_left(self._positions, position)]
 
     def values(self, distance: int) -> dict[str, str | int]:
@@ -95,17 +96,19 @@ class RecentGroup:
         of = {"of": "candidates"} if self.counts_turns_with_candidates else {}
         return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept, **of}
 
-    def _end(self, counted: int, messages: int, turns: int) -> int:
+    def _end(self, counted: int, at: Checkpoint) -> int:
         if self.shape == "messages":
-            return messages - 1
+            return at.messages - 1
         if self.shape == "turns" and not self.counts_turns_with_candidates:
-            return turns
+            return at.turns
+        if self.shape == "replies":
+            return at.replies
         return self._marks[counted - 1] if counted else 0
 
 
 def shape_of(keep: KeepRecent) -> Shape:
     """Return the key of a `keep_recent` that says what is counted."""
-    shapes: tuple[Shape, ...] = ("items", "messages", "turns", "tokens")
+    shapes: tuple[Shape, ...] = ("items", "messages", "turns", "replies", "tokens")
     return next(shape for shape in shapes if getattr(keep, shape) is not None)
 
 
@@ -139,16 +142,17 @@ class Recency:
             group = RecentGroup(self._step, keep_recent, key[0], treatment.kept, name)
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
-        group.add(position, item, self._in.own_tokens(position) if counts_tokens else 0)
+        tokens = self._in.own_tokens(position) if counts_tokens else 0
+        group.add(position, item, tokens, bisect_right(self._in.reading.reply_starts, item.message))
         self._group_of[position] = group
         if item.call_message is not None:
             self._batches[item.call_message][group].append(position)
 
     def aged(self) -> Iterator[int]:
         """Yield each candidate that is no longer recent and was not yielded before."""
-        messages, turns = self._in.reading.message_count, len(self._in.reading.turn_starts)
+        now = self._in.checkpoint()
         for group in self._groups.values():
-            yield from group.aged(messages, turns)
+            yield from group.aged(now)
 
     def is_recent(self, position: int, at: Checkpoint) -> bool:
         """Return whether a candidate was among the newest."""
@@ -180,7 +184,7 @@ class Recency:
         groups = None if call is None else self._batches.get(call)
         recent = list[list[int]]()
         for group, batch in (groups or {}).items():
-            first = group.first_recent(at.items, at.messages, at.turns)
+            first = group.first_recent(at)
             recent.append(batch[bisect_left(batch, first) : bisect_left(batch, at.items)])
         for other in merge(*recent):
             if other != position and self._stands(other, fate_of):
@@ -203,7 +207,7 @@ class Recency:
 
 
 def _distance(group: RecentGroup, position: int, at: Checkpoint) -> int:
-    return group.distance(position, at.items, at.messages, at.turns)
+    return group.distance(position, at)
 
 
 class View(NamedTuple):
@@ -229,6 +233,21 @@ class Case(NamedTuple):
 Why: TypeAlias = "Callable[[], ItemVerdict]"
 
 
+def _first(case: Case) -> Why | None:
+    """`keep_first` counts its message."""
+    kept = case.step.select.keep_first
+    if kept is None or not is_first(case.item, case.step, case.conversation):
+        return None
+    rule = ("steps", case.step.name, "select", "keep_first")
+    return lambda: _stays(Reason("first", {"kept": kept.messages}), rule)
+
+
+def is_first(item: Item, step: Step, conversation: Conversation) -> bool:
+    """Return whether `keep_first` keeps the message of an item."""
+    kept = step.select.keep_first
+    return kept is not None and item.message < head_of(conversation.roles) + kept.messages
+
+
 def _recent(case: Case) -> Why | None:
     """`keep_recent` counts it among the newest."""
     at, rule = case.view.at, case.treatment.keep_recent_rule
@@ -248,6 +267,19 @@ def _recent_in_batch(case: Case) -> Why | None:
     return lambda: _stays(Reason("batch_recent"), rule)
 
 
+def _shown_nowhere(case: Case) -> Why | None:
+    """No later result shows it again, and `superseded` wants one that does."""
+    if not case.step.select.superseded or _shown_by(case) is not None:
+        return None
+    rule = ("steps", case.step.name, "select", "superseded")
+    return lambda: _stays(Reason("not_superseded"), rule)
+
+
+def _shown_by(case: Case) -> int | None:
+    fate_of = case.view.fate_of
+    return case.conversation.superseded.by(case.position, lambda i: fate_of(i) is None)
+
+
 def _protected(case: Case) -> Why | None:
     """The loop still needs it as it is."""
     reason = protection(case.conversation, case.position, case.step, case.view.at)
@@ -259,36 +291,50 @@ def _protected(case: Case) -> Why | None:
 Lasting: TypeAlias = Literal["refused", "failed", "small"]
 
 
-def _lasting(step: Step, item: Item, treatment: Treatment, facts: Facts) -> Lasting | None:
-    """Return what holds a candidate as long as the item is as it is; None for nothing."""
+def _lasting(
+    step: Step, item: Item, treatment: Treatment, facts: Facts, left: str | None = None
+) -> Lasting | None:
+    """Return what holds a candidate as long as the item is as it is; None for nothing.
+
+    `left` is its placeholder, if the step may take that.
+    """
     if treatment.refusal is not None:
         return "refused"
     if item.error and not step.select.errors:
         return "failed"
     threshold = treatment.threshold
-    if threshold is None or facts.reaches(item, threshold.amount, threshold.unit):
+    if threshold is None:
         return None
-    return "small"
+    if left is not None:
+        return None if facts.length(left, threshold.unit) >= threshold.amount else "small"
+    return None if facts.reaches(item, threshold.amount, threshold.unit) else "small"
 
 
 def _held_for_good(case: Case) -> Why | None:
     """It is refused, failed or small, in this order."""
     step, item, treatment, facts = case.step, case.item, case.treatment, case.conversation.facts
-    lasting = _lasting(step, item, treatment, facts)
+    left = _left(case.view.fate_of(case.position), step)
+    lasting = _lasting(step, item, treatment, facts, left)
     if lasting == "refused" and (refusal := treatment.refusal) is not None:
         return lambda: _stays(*refusal)
     if lasting == "failed":
         return lambda: _stays(Reason("failed_result"), ("steps", step.name, "select", "errors"))
     if lasting == "small" and (threshold := treatment.threshold) is not None:
         return lambda: _stays(
-            Reason("below_threshold", _sizes(item, threshold, facts)), threshold.rule
+            Reason("below_threshold", _sizes(item, threshold, facts, left)), threshold.rule
         )
     return None
 
 
+def _left(fate: Decision | None, step: Step) -> str | None:
+    """Return the placeholder of an item that a step may take in its place."""
+    return fate.placeholder if fate is not None and is_replaced(fate, step) else None
+
+
 def _without_gain(case: Case) -> Why | None:
     """Its placeholder would be no smaller, or it is a placeholder itself."""
-    draft = drafted(case.conversation, case.position, case.step, case.treatment)
+    fate = case.view.fate_of(case.position)
+    draft = drafted(case.conversation, case.position, case.step, case.treatment, fate)
     if isinstance(draft, Draft):
         return None
     is_rule = draft.code != "placeholder"
@@ -297,9 +343,9 @@ def _without_gain(case: Case) -> Why | None:
 
 Check: TypeAlias = "Callable[[Case], Why | None]"
 # What a candidate may outgrow as the list grows.
-PASSING = (_recent, _recent_in_batch, _protected)
+PASSING = (_recent, _recent_in_batch, _shown_nowhere, _protected)
 # The order of evaluation: a candidate stays for the first of these that applies.
-ORDER: tuple[Check, ...] = (*PASSING, _held_for_good, _without_gain)
+ORDER: tuple[Check, ...] = (_first, *PASSING, _held_for_good, _without_gain)
 
 
 class Candidates:
@@ -322,13 +368,20 @@ class Candidates:
         self._first: list[int] = []
         self._waiting: list[int] = []
         self._below: set[int] = set()
+        self._unseen: set[int] = set()
+        """What waits for a later result that shows it again."""
+        self._superseded = 0
         self._looked_at = 0
 
     def settle(self) -> None:
         """Look at what is new, and make ready each old item that nothing holds back any more."""
+        if self.step.select.superseded:
+            self._in.superseded.extend(self._stands)
         self._look_at_new()
         for position in self._recency.aged():
             self._await(position, self.treatment(position))
+        if self.step.select.superseded:
+            self._look_at_superseded()
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -339,8 +392,28 @@ class Candidates:
             else:
                 self._make_ready(position)
 
+    def _stands(self, position: int) -> bool:
+        return position not in self._in.fates
+
+    def _look_at_superseded(self) -> None:
+        found = self._in.superseded.found
+        for position in self._unseen.intersection(found[self._superseded :]):
+            self._unseen.remove(position)
+            self._await(position, self.treatment(position))
+        self._superseded = len(found)
+
+    def is_superseded(self, position: int, fate_of: FateOf) -> bool:
+        """Return whether a later result that stands shows an item again, if the step wants one."""
+        if not self.step.select.superseded:
+            return True
+        return self._in.superseded.by(position, lambda i: fate_of(i) is None) is not None
+
     def note(self, position: int, fate: Decision) -> None:
         """Take note of the new fate of an item."""
+        if self.step.select.superseded:
+            for earlier in self._in.superseded.shown_by(position):
+                if not self.is_superseded(earlier, self._in.fates.get) and self._forget(earlier):
+                    self._unseen.add(earlier)
         was_ready = self._forget(position)
         for inner in self._in.inside(position):
             self._forget(inner)
@@ -370,7 +443,7 @@ class Candidates:
         for check in ORDER:
             if (why := check(case)) is not None:
                 return why()
-        return self.taken(position, at)
+        return self.taken(position, at, fate_of(position))
 
     def why_kept(self, position: int, at: Checkpoint, fate_of: FateOf) -> Reason | None:
         """Return why the step keeps an item that goes with another one; None where it may go.
@@ -378,11 +451,14 @@ class Candidates:
         That it is not selected, or small, is no reason then.
         """
         item, treatment = self._in.items[position], self._treatment(position)
+        if is_first(item, self.step, self._in):
+            return Reason("first", {"kept": present(self.step.select.keep_first).messages})
         if treatment is None:
             why = why_never(self.step, self._in.policy.types.lineage(item.type))
             return None if why is None else Reason("protected", {"why": why})
         case = self._case(position, treatment, View(at, fate_of))
-        held = next(filter(None, (check(case) for check in (_recent, _recent_in_batch))), None)
+        checks = (_first, _recent, _recent_in_batch, _shown_nowhere)
+        held = next(filter(None, (check(case) for check in checks)), None)
         lasting = _lasting(self.step, item, treatment, self._in.facts) if held is None else None
         if lasting in {"refused", "failed"}:
             held = _held_for_good(case)
@@ -400,16 +476,21 @@ class Candidates:
         draft = self.draft(position)
         return draft if isinstance(draft, Draft) else None
 
-    def taken(self, position: int, at: Checkpoint) -> ItemVerdict:
-        """Return the verdict on a candidate that nothing holds."""
+    def taken(self, position: int, at: Checkpoint, fate: Decision | None = None) -> ItemVerdict:
+        """Return the verdict on a candidate with a fate, if nothing holds it."""
         treatment, item = self.treatment(position), self._in.items[position]
+        if self.step.select.superseded:
+            by = self._in.superseded.by(position, self._stands)
+            name = "" if by is None else self._in.items[by].item_id
+            key: RulePath = ("steps", self.step.name, "select", "superseded")
+            return ItemVerdict(taken=True, reason=Reason("superseded", {"by": name}), rule=key)
         recency, threshold = self._recency.values(position, at), treatment.threshold
         if threshold is None or not threshold.amount:  # a threshold of 0 decides nothing
             rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
             return ItemVerdict(
                 taken=True, reason=Reason("old" if recency else "selected", recency), rule=rule
             )
-        values = _sizes(item, threshold, self._in.facts) | recency
+        values = _sizes(item, threshold, self._in.facts, _left(fate, self.step)) | recency
         reason = Reason("old_and_large" if recency else "large", values)
         return ItemVerdict(taken=True, reason=reason, rule=threshold.rule)
 
@@ -418,9 +499,14 @@ class Candidates:
         item, treatment = self._in.items[position], self._treatment(position)
         if treatment is None or not self._in.is_there(position):
             return False
+        if is_first(item, self.step, self._in):
+            return False
+        if not self.is_superseded(position, self._in.fates.get):
+            return False
         if not self._outlasts(_lasting(self.step, item, treatment, self._in.facts), position):
             return False
-        return isinstance(drafted(self._in, position, self.step, treatment), Draft)
+        fate = self._in.fates.get(position)
+        return isinstance(drafted(self._in, position, self.step, treatment, fate), Draft)
 
     def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
         """Return whether an item is recent only since turns without a candidate do not count."""
@@ -433,7 +519,10 @@ class Candidates:
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""
         item, treatment = self._in.items[position], self.treatment(position)
-        return _lasting(self.step, item, treatment, self._in.facts) is not None
+        return (
+            is_first(item, self.step, self._in)
+            or _lasting(self.step, item, treatment, self._in.facts) is not None
+        )
 
     def treatment(self, position: int) -> Treatment:
         """Return how the step treats a candidate."""
@@ -446,7 +535,7 @@ class Candidates:
 
     def grown(self, taken: Mapping[int, Decision], fate_of: FateOf) -> Iterator[int]:
         """Yield what was below the threshold before a placeholder larger than it was left."""
-        if self.step.action.leaves_nothing:
+        if self.step.action.leaves_nothing or self.step.select.placeholders:
             yield from self._free(sorted(self._below.intersection(taken)), fate_of)
 
     def released(self, fate_of: FateOf) -> Iterator[int]:
@@ -455,8 +544,10 @@ class Candidates:
 
     def draft(self, position: int) -> Draft | Reason:
         """Return the draft for a candidate, or why nothing is gained by taking it."""
-        ready = self.ready.get(position)
-        return ready or drafted(self._in, position, self.step, self.treatment(position))
+        if (ready := self.ready.get(position)) is not None:
+            return ready
+        fate = self._in.fates.get(position)
+        return drafted(self._in, position, self.step, self.treatment(position), fate)
 
     def is_small(self, position: int, fate: Decision | None) -> bool:
         """Return whether the placeholder that is left of a candidate is below the threshold."""
@@ -475,7 +566,7 @@ class Candidates:
         for position in range(self._looked_at, len(items)):
             item = items[position]
             treatment = treatment_of(self.step, item.type, item.tool)
-            if treatment is None:
+            if treatment is None or is_first(item, self.step, self._in):
                 continue
             if treatment.keep_recent is None:
                 self._await(position, treatment)
@@ -485,6 +576,9 @@ class Candidates:
 
     def _await(self, position: int, treatment: Treatment) -> None:
         """Let an item that is not recent wait until nothing holds it, unless it stays for good."""
+        if not self.is_superseded(position, self._in.fates.get):
+            self._unseen.add(position)
+            return
         lasting = _lasting(self.step, self._in.items[position], treatment, self._in.facts)
         if lasting == "small":
             self._below.add(position)
@@ -499,10 +593,11 @@ class Candidates:
         return may_leave and self._may_take(position, fate)
 
     def _make_ready(self, position: int) -> None:
-        if not self._may_take(position, self._in.fates.get(position)):
+        fate = self._in.fates.get(position)
+        if not self._may_take(position, fate):
             return
         treatment = self.treatment(position)
-        draft = drafted(self._in, position, self.step, treatment)
+        draft = drafted(self._in, position, self.step, treatment, fate)
         if isinstance(draft, Reason):
             return
         self.ready[position] = draft
@@ -542,8 +637,7 @@ class Candidates:
             return False  # it went with the result that it is in
         if fate is None:
             return True
-        is_above = self.step.action.leaves_nothing and not fate.action.leaves_nothing
-        return is_above and not self.is_small(position, fate)
+        return fate.gives_way_to(self.step) and not self.is_small(position, fate)
 
     def _free(self, positions: Iterable[int], fate_of: FateOf) -> Iterator[int]:
         """Yield those that nothing holds and of which enough is left."""
@@ -557,9 +651,12 @@ class Candidates:
         return any(check(case) is not None for check in PASSING)
 
 
-def _sizes(item: Item, threshold: SizeThreshold, facts: Facts) -> dict[str, str | int]:
-    """Return the values of a reason that compares an item with its threshold."""
-    size = facts.size(item, threshold.unit)
+def _sizes(
+    item: Item, threshold: SizeThreshold, facts: Facts, left: str | None
+) -> dict[str, str | int]:
+    """Return the values of a reason that compares an item, or what is left, with its threshold."""
+    unit = threshold.unit
+    size = facts.size(item, unit) if left is None else facts.length(left, unit)
     return {"size": size, "threshold": threshold.amount, "unit": threshold.unit}
 
 

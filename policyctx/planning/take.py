@@ -64,10 +64,17 @@ class Left(NamedTuple):
 
 
 def drafted(
-    conversation: Conversation, position: int, step: Step, treatment: Treatment
+    conversation: Conversation,
+    position: int,
+    step: Step,
+    treatment: Treatment,
+    fate: Decision | None,
 ) -> Draft | Reason:
-    """Return the draft for an item, or why nothing is gained by taking it."""
+    """Return the draft for an item with a fate, or why nothing is gained by taking it."""
     item, facts = conversation.items[position], conversation.facts
+    if fate is not None and is_replaced(fate, step):
+        smaller = smaller_placeholder(fate, treatment, facts)
+        return smaller if isinstance(smaller, Reason) else Draft("")
     out = exit_of(conversation, position, step, treatment.wording)
     path, file = out.wanted_path, out.file
     if step.action.leaves_nothing:
@@ -84,6 +91,21 @@ def drafted(
     return not_shrinking(item, step, text, unit, facts) or Draft(path, left=left)
 
 
+def is_replaced(fate: Decision, step: Step) -> bool:
+    """Return whether a step leaves another placeholder in place of the one that is there."""
+    return step.action.leaves_placeholder and fate.gives_way_to(step)
+
+
+def smaller_placeholder(fate: Decision, treatment: Treatment, facts: Facts) -> str | Reason:
+    """Return the placeholder of a step for the file of an earlier one, or why that one stays."""
+    unit, file = unit_of(treatment), fate.file or NO_FILE
+    text = rendered_placeholder(treatment.wording, fate.item, file, facts)
+    size, left = facts.length(fate.placeholder or "", unit), facts.length(text, unit)
+    if left < size:
+        return text
+    return Reason("would_not_shrink", {"size": size, "placeholder": left, "unit": unit})
+
+
 def freed_tokens(
     conversation: Conversation, position: int, step: Step, treatment: Treatment
 ) -> int:
@@ -92,6 +114,10 @@ def freed_tokens(
     if step.action.leaves_nothing:
         return now
     item, facts = conversation.items[position], conversation.facts
+    fate = conversation.fates.get(position)
+    if fate is not None and is_replaced(fate, step):
+        smaller = smaller_placeholder(fate, treatment, facts)
+        return 0 if isinstance(smaller, Reason) else now - facts.length(smaller, "tokens")
     out = exit_of(conversation, position, step, treatment.wording)
     text = left_in_place(item, out.wording, out.file, facts, unit_of(treatment))
     return now - (0 if text is None else facts.length(text, "tokens"))
@@ -177,7 +203,7 @@ def wanted_path(item: Item, step: Step, policy: OffloadPolicy, facts: Facts) -> 
 
     Empty for a step that saves nothing.
     """
-    return own_path(item, policy, facts) if step.action.saves else ""
+    return own_path(item, policy, facts) if step.saves else ""
 
 
 def expected_file(path: str, facts: Facts) -> File:
@@ -249,7 +275,7 @@ class Taking:
 
     def is_out(self, position: int) -> bool:
         """Return whether nothing of the item is left for this step to take."""
-        return self._outlook.is_out(position, even_of_placeholders=self._step.action.leaves_nothing)
+        return self._outlook.is_out_for(position, self._step)
 
     def take(self, position: int, treatment: Treatment, verdict: ItemVerdict, draft: Draft) -> None:
         """Decide that the item leaves, with what has to leave with it; or note why it stays."""
@@ -273,20 +299,46 @@ class Taking:
     ) -> Reason | None:
         """Leave a placeholder for an item, and one in the input of its call; or return why not."""
         item, unit = self._in.items[position], unit_of(treatment)
-        decision = self._replaced(
-            position, treatment.wording, unit, verdict.reason, verdict.rule, draft=draft
-        )
-        left = draft.left
-        # A draft's text was found to be short enough.
-        if left is None or decision.placeholder is not left.text:
-            refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
-            if refused is not None:
-                return refused
+        fate = self._outlook.fate(position)
+        if fate is not None:
+            smaller = self._smaller(fate, treatment, verdict)
+            if isinstance(smaller, Reason):
+                return smaller
+            decision = smaller
+        else:
+            decision = self._replaced(
+                position, treatment.wording, unit, verdict.reason, verdict.rule, draft=draft
+            )
+            left = draft.left
+            # A draft's text was found to be short enough.
+            if left is None or decision.placeholder is not left.text:
+                refused = not_shrinking(item, self._step, decision.placeholder, unit, self._facts)
+                if refused is not None:
+                    return refused
         self._outlook.take(decision)
         call = self._in.reading.partners.get(position) if item.kind == "tool_result" else None
         if treatment.with_input and call is not None:
             self._shorten(call, unit, empties=treatment.empties_input)
         return None
+
+    def _smaller(
+        self, fate: Decision, treatment: Treatment, verdict: ItemVerdict
+    ) -> Decision | Reason:
+        """Return the decision to leave a smaller placeholder for the same file, or why not."""
+        text = smaller_placeholder(fate, treatment, self._facts)
+        if isinstance(text, Reason):
+            return text
+        return replace(
+            fate,
+            reason=verdict.reason,
+            step=self._step.name,
+            rule_path=verdict.rule,
+            placeholder=text,
+            wording=treatment.wording,
+            unit=unit_of(treatment),
+            # An earlier turn has found the file, and only the placeholder may be left of the text.
+            is_read_back=fate.is_read_back and fate.is_new,
+        )
 
     def _replaced(
         self,
@@ -361,11 +413,16 @@ class Taking:
         going = removed_with(position, self._step, self._outlook, self._at)
         if isinstance(going, Reason):
             return going
-        unit = self._step.select.unit
+        unit, first = self._step.select.unit, self._step.select.keep_first
         if unit != "item":
             held = next(filter(None, map(self._held, going)), None)
             if held is not None:
                 return stays_with(unit, held)
+        elif first is not None:
+            found = (reason for reason in map(self._held, going) if reason is not None)
+            held = next((reason for reason in found if reason.code == "first"), None)
+            if held is not None:
+                return held
         self._outlook.remove(messages_without(going, self._outlook))
         for member, reason in going.items():
             self._outlook.take(self._removed(member, reason or verdict.reason, verdict.rule))
@@ -376,6 +433,8 @@ class Taking:
         decision = Decision(
             position, item, self._step.action, reason, step=self._step.name, rule_path=rule
         )
+        if not self._step.saves and (fate is None or fate.is_new):
+            return decision
         if fate is not None and fate.file is not None:  # its content has a file already
             return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
         out = exit_of(self._in, position, self._step, _call_again())

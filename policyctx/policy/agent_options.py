@@ -207,8 +207,9 @@ def _cleared(step: Node, option: _Option) -> Node:
         return step
     keys = {"do": Action.CLEAR.do, "placeholder": Action.CLEAR.text}
     given = {key: _node(value, option.place) for key, value in keys.items()}
-    select = _without(step.value["select"], "unit")
-    return replace(step, value={**step.value, **given, "select": select})
+    select = _without(_without(step.value["select"], "unit"), "placeholders")
+    kept = {key: child for key, child in step.value.items() if key != "save"}
+    return replace(step, value={**kept, **given, "select": select})
 
 
 def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:

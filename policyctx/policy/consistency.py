@@ -14,6 +14,7 @@ from policyctx.definitions.names import (
     EXTENT_FIELDS,
     MODEL_SUMMARIZERS,
     NONE,
+    ORIGINAL_FIELDS,
     PLACEHOLDER_FIELDS,
     SAVED_FIELDS,
     SUMMARY_FIELDS,
@@ -31,6 +32,8 @@ from policyctx.policy.values import parsed_template
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
 _NO_PATH = "`clear` saves nothing, so there is no file to name"
+_OF_THE_TEXT = frozenset(ORIGINAL_FIELDS)
+_NO_TEXT = "`placeholders: true` takes what a placeholder is left of, so there is no text to show"
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
@@ -60,25 +63,34 @@ def path_in_cleared(placeholder: Node | None) -> Iterator[Diagnostic]:
         yield Diagnostic(place, "PC107", _NO_PATH, "give a `text`: the default one names the path")
 
 
-def path_in_inherited(root: Node, policy: Policy) -> Iterator[Diagnostic]:
-    """Yield an error for each wording that names a file and that a `clear` step would leave.
+def wordings_without_source(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+    """Yield an error for each wording that shows what its step has not.
 
-    Which wording that is takes the whole policy, so it has to be right in all else. A policy far
+    That is the file of what is cleared, and the text of what a placeholder is left of. Which
+    wording a step leaves takes the whole policy, so it has to be right in all else. A policy far
     larger than a person writes is looked at in part.
     """
     checked = reach.Checked(root, policy)
-    for _, step in checked.steps:
-        if _names_no_file(step.action) and step.placeholder is None:
+    for path, step in checked.steps:
+        replaces = step.select.placeholders
+        if step.placeholder is not None:
+            if replaces and _fields(step.placeholder.text) & _OF_THE_TEXT:
+                _, node = root.deepest((*path, "placeholder"))
+                yield Diagnostic((_text(node) or node).at, "PC107", _NO_TEXT)
+        elif replaces or _names_no_file(step.action):
+            lacking = (_OF_THE_TEXT, _NO_TEXT) if replaces else (_OF_THE_FILE, _NO_PATH)
             with suppress(reach.TooLargeError):
-                yield from _inherited(checked, step)
+                yield from _inherited(checked, step, *lacking)
 
 
-def _inherited(checked: reach.Checked, step: Step) -> Iterator[Diagnostic]:
+def _inherited(
+    checked: reach.Checked, step: Step, lacking: frozenset[str], why: str
+) -> Iterator[Diagnostic]:
     for path, wording in dict(_wordings_left(checked, step)).items():
-        if checked.is_written(path) and _fields(wording.text) & _OF_THE_FILE:
+        if checked.is_written(path) and _fields(wording.text) & lacking:
             _, node = checked.root.deepest(path)
             place = (_text(node) or node).at
-            sentence = f"step {step.name!r} would leave this wording; {_NO_PATH}"
+            sentence = f"step {step.name!r} would leave this wording; {why}"
             sentence = checked.without_values(sentence)
             help_ = checked.without_values(f"give {step.name!r} a `placeholder`")
             yield Diagnostic(place, "PC107", sentence, help_)
@@ -117,7 +129,16 @@ def _fields(text: str) -> frozenset[str]:
 MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 # Keys of a selection that look at the whole list, which an item that arrives is not seen in.
-_ON_ARRIVAL = ("keep_recent", "order", "until", "ephemeral", "unit")
+_ON_ARRIVAL = (
+    "keep_recent",
+    "keep_first",
+    "order",
+    "until",
+    "ephemeral",
+    "superseded",
+    "unit",
+    "placeholders",
+)
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -135,6 +156,7 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     yield from _wrong_steps(_elements(root.child("steps")))
     yield from _wrong_tails(root)
     yield from _overwriting_objects(root.child("store"))
+    yield from _placeholders_without_state(root)
 
 
 def _overwriting_objects(store: Node | None) -> Iterator[Diagnostic]:
@@ -144,6 +166,19 @@ def _overwriting_objects(store: Node | None) -> Iterator[Diagnostic]:
     if given is not None and given.value == "overwrite" and isinstance(root, str) and is_url(root):
         sentence = "`overwrite` is for folders; an object at a URL is created once"
         yield Diagnostic(given.place, "PC107", sentence, "use `suffix` or `error`")
+
+
+def _placeholders_without_state(root: Node) -> Iterator[Diagnostic]:
+    """Yield an error for a step that replaces placeholders, of which nothing is remembered."""
+    store = root.child("store")
+    if store is None or _value(store, "state") != "none":
+        return
+    for step in _elements(root.child("steps")):
+        select = step.child("select")
+        given = select.child("placeholders") if select else None
+        if given is not None and given.value is True:
+            sentence = "with `state: none` no call knows the placeholders of the calls before it"
+            yield Diagnostic(given.place, "PC107", sentence, "write `store: {state: kept}`")
 
 
 def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]:
@@ -245,8 +280,17 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
     if select and action.leaves_placeholder and (unit := select.child("unit")):
         sentence = f"unit is not for `do: {action.do}`; each item leaves a placeholder of its own"
         yield Diagnostic(unit.key or unit.place, "PC107", sentence)
+    if select and action.leaves_placeholder:
+        yield from _until_of_messages(select.child("until"), action)
     if select and action.leaves_nothing:
         yield from _split_batches(select.child("keep_recent"), f"`do: {action.do}`")
+
+
+def _until_of_messages(until: Node | None, action: Action) -> Iterator[Diagnostic]:
+    for one in () if until is None else (until, *_elements(until)):
+        if node := one.child("messages"):
+            sentence = f"messages is not for `do: {action.do}`; a message with a placeholder stays"
+            yield Diagnostic(node.key or node.place, "PC107", sentence)
 
 
 _NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
@@ -273,7 +317,7 @@ def _split_batches(recency: Node | None, by: str) -> Iterator[Diagnostic]:
 def split_where_dropped(root: Node, policy: Policy) -> Iterator[Diagnostic]:
     """Yield an error for each rule with `batches: split` that counts for a `drop` step.
 
-    Which rules those are takes the whole policy, as in `path_in_inherited`.
+    Which rules those are takes the whole policy, as in `wordings_without_source`.
     """
     checked = reach.Checked(root, policy)
     found: dict[RulePath, Step] = {}

@@ -379,7 +379,7 @@ def validated(root: Node) -> Policy:
     policy, found = _mistakes(root)
     if policy is not None and not found:
         checks = (
-            consistency.path_in_inherited,
+            consistency.wordings_without_source,
             consistency.split_where_dropped,
             consistency.summaries_without_model,
             consistency.wordings_of_no_summary,

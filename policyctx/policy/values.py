@@ -13,6 +13,7 @@ from typing import Any
 from policyctx.definitions.items import PlainValue
 from policyctx.definitions.names import PATH_FIELDS, ROOT_FIELDS, is_url, url_problem
 from policyctx.errors import nearest
+from policyctx.patterns import linear_pattern
 
 SHARE_PATTERN = r"[0-9]{1,3}(\.[0-9]{1,6})?%"
 DURATION_PATTERN = r"[0-9]{1,9}(s|m|h|d)"
@@ -188,6 +189,13 @@ def template_of(fields: tuple[str, ...]) -> Callable[[Any], Any]:
         return value
 
     return checked
+
+
+def secret_pattern(value: PlainValue) -> PlainValue:
+    """Check a pattern that finds a secret."""
+    if isinstance(value, str):
+        linear_pattern(value)
+    return value
 
 
 def store_root(value: PlainValue) -> PlainValue:

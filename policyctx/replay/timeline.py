@@ -129,7 +129,8 @@ class Timeline:
             if before is not None and before.placeholder == fate.placeholder:
                 continue
             self._leave(position, call, fate, fate.placeholder or "")
-            if fate.position in new and (before is None or before.action != fate.action):
+            is_other = before is None or (before.action, before.step) != (fate.action, fate.step)
+            if fate.position in new and is_other:
                 yield self._removal(call, position, new[fate.position], plan)
         if compaction is not None and plan.compaction is not None:
             yield from self._summarised(call, plan, plan.compaction, compaction)

@@ -4,15 +4,14 @@
 any input that a model may give, never raise for it, and only show what the session has offloaded.
 """
 
-from collections.abc import Generator
-from contextlib import closing
-from itertools import islice
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
 from policyctx.errors import CorruptContentError, StoreError, nearest
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
+from policyctx.store.ranking import ranked_lines
 from policyctx.store.read import FoundLine
 
 MOST_LINES = 1_000
@@ -73,7 +72,9 @@ def read_offloaded(
 
 
 def search_offloaded(store: ReadableStore, query: object, *, before: str = "") -> Answer:
-    """Return the lines of offloaded texts that contain the query, in any case, newest last.
+    """Return the lines of offloaded texts and archives that contain the query, the best first.
+
+    If none does, they are the lines with most of its words. See `ranked_lines`.
 
     At most `MOST_MATCHES` matches are returned, and at most `MOST_CHARS` characters; each begins
     with the path and the line to read on from. `before` comes before each path.
@@ -85,8 +86,7 @@ def search_offloaded(store: ReadableStore, query: object, *, before: str = "") -
     if not isinstance(store, ContextFileSystem):
         return _error("this store cannot search")
     try:
-        with closing(_distinct(store, query)) as found:
-            return _matches(query, found, before)
+        return _matches(query, ranked_lines(store, query, MOST_MATCHES + 1), before)
     except StoreError as error:
         return _error(str(error))
 
@@ -210,19 +210,11 @@ def _nearest(path: str, entries: tuple[IndexEntry, ...]) -> str | None:
     return paths[near] if near is not None else None
 
 
-def _distinct(store: ContextFileSystem, query: str) -> Generator[FoundLine]:
-    """Yield the matches in contents that differ; the same text may have several files."""
-    paths: dict[str, str] = {}
-    for match in store.search(query, ignore_case=True, in_parts=True):
-        if paths.setdefault(match.entry.sha256, match.entry.path) == match.entry.path:
-            yield match
-
-
-def _matches(query: str, found: Generator[FoundLine], before: str) -> Answer:
+def _matches(query: str, found: Sequence[FoundLine], before: str) -> Answer:
     """Return matches within the bounds, each in a line, and a note where there are more."""
     shown: list[str] = []
     size = 0
-    for match in islice(found, MOST_MATCHES):
+    for match in found[:MOST_MATCHES]:
         where = f"{before}{match.entry.path}:{match.line}"
         # A line without its beginning is one to read in parts.
         where += f":{match.char}" if match.char > _SHOWN_CHARS else ""
@@ -233,7 +225,7 @@ def _matches(query: str, found: Generator[FoundLine], before: str) -> Answer:
         size += len(line) + 1
     if not shown:
         return Answer(f"{NOTHING} {_sendable(query[:_SHOWN_CHARS])!r}]")
-    return _with_more(shown) if next(found, None) is not None else Answer(_joined(shown))
+    return _with_more(shown) if len(found) > MOST_MATCHES else Answer(_joined(shown))
 
 
 def _with_more(shown: list[str]) -> Answer:

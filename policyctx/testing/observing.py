@@ -59,6 +59,9 @@ MISSING = {
     "took": "no item was taken",
     "used": "it was never used",
     "would not shrink": "it kept no item",
+    "kept": "it kept no message",
+    "replaced": "it replaced no placeholder",
+    "superseded": "it took no item",
 }
 
 # The keys of a wording by which it shows something of the text.
@@ -162,13 +165,22 @@ def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
             yield _rule((*path, key), node, sides)
 
 
+# The sides of the keys of a selection that do something if they are true, or not.
+_IF_TRUE: dict[str, Sides] = {
+    "placeholders": ("replaced",),
+    "superseded": ("superseded", "others"),
+    "ephemeral": ("ephemeral", "others"),
+}
+_IF_GIVEN: dict[str, Sides] = {"keep_first": ("kept",), "with_input": ("shortened",)}
+
+
 def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
     if key == "errors":
         return () if node.value else ("left",)
-    if key == "ephemeral":
-        return ("ephemeral", "others") if node.value else ()
-    if key == "with_input":
-        return () if node.plain() in (None, False, []) else ("shortened",)
+    if key in _IF_TRUE:
+        return _IF_TRUE[key] if node.value else ()
+    if key in _IF_GIVEN:
+        return () if node.plain() in (None, False, [], {"messages": 0}) else _IF_GIVEN[key]
     if key == "unit":
         return () if node.value == "item" else ("along",)
     # Without an `until` a step takes all that is ready, in whatever order.
@@ -238,7 +250,9 @@ Side: TypeAlias = tuple[RulePath, str]
 _STAYS = {
     "below_threshold": "below",
     "failed_result": "left",
+    "first": "kept",
     "not_ephemeral": "others",
+    "not_superseded": "others",
     "offload_off": "refused",
     "pinned": "pinned",
 }
@@ -376,10 +390,8 @@ class _StepSides:
     def all(self) -> Iterator[Side]:
         for position, item in enumerate(self._plan.items):
             fate = self._before.get(position)
-            # What was decided before is decided; only a `drop` may go further.
-            if fate is None or (
-                self._step.action.leaves_nothing and not fate.action.leaves_nothing
-            ):
+            # What was decided before is decided, unless this step may go further.
+            if fate is None or fate.gives_way_to(self._step):
                 yield from self._of_item(position, item)
 
     def _of_item(self, position: int, item: Item) -> Iterator[Side]:
@@ -391,6 +403,8 @@ class _StepSides:
         if verdict.taken and not is_taken and self._arrived_before(position):
             return
         yield from self._selected(item)
+        if is_taken and position in self._before:
+            yield (*self._name, "select", "placeholders"), "replaced"
         if not is_taken:
             yield self._name, "left"
         treatment = self._candidates.treatment(position)
@@ -431,6 +445,8 @@ class _StepSides:
             yield treatment.threshold.rule, "above"
         if treatment.keep_recent is not None:
             yield treatment.keep_recent_rule, "old"
+        if self._step.select.superseded:
+            yield (*self._name, "select", "superseded"), "superseded"
         if self._step.select.ephemeral:
             yield (*self._name, "select", "ephemeral"), "ephemeral"
         if self._step.action.is_bound_by_rules or self._step.select.types is None:

@@ -134,7 +134,8 @@ class Calls:
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
         found = memory.call_of(message, self._knowledge.shapes) if call is None else None
-        messages = [one for one in (call, found, message) if one is not None]
+        given = (one for one in (call, found, message) if one is not None)
+        messages = [self._knowledge.door.redacted(one) for one in given]
         facts = self._knowledge.facts(memory, sources=sources)
         known = self._knowledge.new_list(memory, facts=facts)
         known.read(listed(messages))
@@ -261,7 +262,11 @@ class Calls:
         return (yield from self._with_warnings(repaired.traced(result), warnings, memory))
 
     def _repaired(self, messages: Sequence[Message], *, changed: bool = False) -> _Given:
-        """Return the list that is read; raises `BrokenMessagesError` under `on_broken: refuse`."""
+        """Return the list that is read: without secrets, and repaired.
+
+        Raises `BrokenMessagesError` under `on_broken: refuse`.
+        """
+        messages = self._knowledge.door.let_in(messages, changed=changed)
         how = self._policy.policy.on_broken
         if how == "keep":
             return _Given(messages)
@@ -322,6 +327,7 @@ class Calls:
             settings=self._policy.policy,
             summarizer=self._summarizer_for(replacing.settings.summary.by),
             reader=self._reader,
+            door=self._knowledge.door,
             request=request,
             hook=self._before_compaction,
             writes_fail=bool(self.writes.problem),

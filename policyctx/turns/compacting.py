@@ -19,8 +19,10 @@ from policyctx.definitions.names import NONE
 from policyctx.errors import StoreError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import items_of
+from policyctx.messages.redaction import Door
+from policyctx.messages.shapes.shape import head_of
 from policyctx.messages.validity import new_problems
-from policyctx.planning.compact import Replacing, head_of
+from policyctx.planning.compact import Replacing
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
 from policyctx.planning.ledger import ItemKey
@@ -72,6 +74,22 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
+class _WithoutSecrets:
+    """Reads files as messages are read: without the secrets of the policy."""
+
+    reader: FileReader
+    door: Door
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        """Return the path of the reader."""
+        return self.reader.resolve(path, work_dir)
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        """Return the text of the reader without secrets."""
+        return self.door.text(self.reader.read(resolved, most_bytes))
+
+
+@dataclass(frozen=True, slots=True)
 class NotCompacted:
     """A compaction that was not made: why, and the usage of the attempts at its summary."""
 
@@ -99,6 +117,7 @@ class Compacting:
         settings: Policy,
         summarizer: Summarizer,
         reader: FileReader | None,
+        door: Door,
         request: Request,
         hook: BeforeCompaction | None = None,
         writes_fail: bool = False,
@@ -111,7 +130,9 @@ class Compacting:
         self._policy = self._conversation.policy
         self._shapes = self._conversation.reading.shapes
         self._store, self._model = settings.store, settings.model
-        self._reader = WorkingFiles() if reader is None else reader
+        self._reader: FileReader = WorkingFiles() if reader is None else reader
+        if not door.is_open:
+            self._reader = _WithoutSecrets(self._reader, door)
         self._settings = replacing.settings
         self._summarizer = summarizer
         self._parts = replacing.parts

@@ -19,8 +19,8 @@ from policyctx.definitions.items import Message, Path
 from policyctx.messages.json_text import json_pieces
 from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import SYSTEM_ROLES
-from policyctx.planning.compact import Around, head_of
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, head_of
+from policyctx.planning.compact import Around
 from policyctx.planning.ledger import ItemKey, Trace
 from policyctx.turns.sources import Sources, joined, part, without_markers
 

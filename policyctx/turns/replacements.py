@@ -21,8 +21,7 @@ from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.markers import markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import call_keys
-from policyctx.planning.compact import head_of
+from policyctx.messages.shapes.shape import call_keys, head_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.ledger import Identities, ItemKey, Ledger, Trace
 from policyctx.planning.placeholders import content_hash

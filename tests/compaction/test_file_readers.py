@@ -185,7 +185,7 @@ def test_the_command_argument_of_an_editor_determines_the_operation(
 
 class TestFragment:
     def test_it_is_not_among_the_presets(self) -> None:
-        assert fragment_names() == ("file-readers", "question-tools")
+        assert fragment_names() == ("file-readers", "question-tools", "secrets")
         assert not set(fragment_names()) & set(preset_names())
 
     def test_it_is_not_a_policy_by_itself(self) -> None:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.compaction.file_access import FileAccess, ShownLines, accesses
+from policyctx.compaction.file_access import FileAccess, accesses
 from policyctx.compaction.restoration import Restoration, WorkingFiles, restore, windows
 from policyctx.errors import MessagesError
+from policyctx.planning.superseded import ShownLines
 from policyctx.policy.models.compaction import FileSource, Restore
 from policyctx.tokens.counter import counter_for
 from tests.conversations import Message, call, chat_calls, chat_result, results, user

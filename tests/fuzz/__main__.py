@@ -21,13 +21,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first session")
     parser.add_argument("--applies", type=int, default=100_000, help="calls of apply to make")
+    parser.add_argument("--newest", action="store_true", help="only policies with the newest words")
     options = parser.parse_args()
     logging.getLogger("policyctx").setLevel(logging.ERROR)  # warnings are a part of the results
     report, seed, began = Report(), options.seed, time.perf_counter()
     while report.applies < options.applies:
         before = +report.failures
         try:
-            run_session(seed, report)
+            run_session(seed, report, newest=options.newest)
         except Exception as error:
             error.add_note(f"the session has seed {seed}; {report}")
             raise

@@ -43,13 +43,15 @@ class Writer:
     """Writes one conversation.
 
     With `repeats`, texts, pictures and tool-use ids come again; without, all of them differ. With
-    `hosted`, there are tools of the provider, replies that pause, and results that come late.
+    `hosted`, there are tools of the provider, replies that pause, and results that come late. With
+    `files`, most calls have the path of one of two files.
     """
 
     rng: random.Random
     shape: Shape
     repeats: bool
     hosted: bool = False
+    files: bool = False
     written: int = 0
     ids: int = 0
     _later: list[Message] = field(default_factory=list)
@@ -220,6 +222,8 @@ class Writer:
         return {"type": "input_text" if self._now == "responses" else "text", "text": text}
 
     def _input(self) -> Block:
+        if self.files and self._chance(0.9):
+            return {"path": self.rng.choice(("a.py", "a.py", "b.py"))}
         return {"path": self._text()}
 
     def _text(self) -> str:

@@ -67,17 +67,26 @@ class Report:
 
 
 def run_session(
-    seed: int, report: Report, shapes: tuple[Shape, ...] = ALL_SHAPES, *, hosted: bool = True
+    seed: int,
+    report: Report,
+    shapes: tuple[Shape, ...] = ALL_SHAPES,
+    *,
+    hosted: bool = True,
+    newest: bool = False,
 ) -> None:
     """Run the session with this seed in one of these shapes, and add what it came to."""
     rng = random.Random(seed)  # noqa: S311 - no secret
-    policy = policy_of(rng, 2 * COUNT if hosted else COUNT)
+    policy = policy_of(rng, 2 * COUNT if hosted else COUNT, newest=newest)
     if rng.random() < 0.03:
         with TemporaryDirectory(prefix="policyctx-fuzz-") as folder:
             store = ContextFileSystem(folder, sync="never", state=policy.policy.store.state)
-            History(seed, rng, policy, store, report, shapes=shapes, hosted=hosted).run()
+            History(
+                seed, rng, policy, store, report, shapes=shapes, hosted=hosted, newest=newest
+            ).run()
     else:
-        History(seed, rng, policy, MemoryStore(), report, shapes=shapes, hosted=hosted).run()
+        History(
+            seed, rng, policy, MemoryStore(), report, shapes=shapes, hosted=hosted, newest=newest
+        ).run()
     report.sessions += 1
 
 
@@ -94,13 +103,14 @@ class History:
         *,
         shapes: tuple[Shape, ...],
         hosted: bool,
+        newest: bool,
     ) -> None:
         self._seed, self._rng, self._policy, self._store = seed, rng, policy, store
         self._report = report
         self._repeats = rng.random() < 0.5
         shape = rng.choice(shapes)
-        writer = Writer(rng, shape, self._repeats, hosted)
-        self._source = writer.conversation(rng.randint(1, 5))
+        writer = Writer(rng, shape, self._repeats, hosted, files=newest)
+        self._source = writer.conversation(rng.randint(*((4, 9) if newest else (1, 5))))
         self._of_host = SHAPES_OF_HOSTS.get(shape, ())
         """The shapes that the session is given; the messages of some have no markers."""
         self._shapes = Shapes(self._of_host)
@@ -119,6 +129,7 @@ class History:
         """Texts of results that arrived and were replaced, where each text is said once."""
         self._form = ""
         does_more = any(s.do == "compact" or s.on == "arrival" for s in policy.policy.steps)
+        self._saves_all = all(s.saves or s.do == "compact" for s in policy.policy.steps)
         self._is_plain = not (self._repeats or does_more)
         """Whether the seeds found first checked a restart with draws of the session."""
         self._had_no_head = False
@@ -304,7 +315,9 @@ class History:
     def _note_saved(self, result: Result) -> None:
         for decision in result.plan.new:
             if decision.action in {"offload", "drop"}:
-                assert decision.file is not None
+                if decision.file is None:
+                    assert not self._saves_all
+                    continue
                 text = decision.item.text
                 self._saved.setdefault(decision.file.path, text)
                 if decision.saves and self._store.read(decision.file.path) != text:
@@ -316,7 +329,7 @@ class History:
         texts = list(map(self._store.read, self._saved))
         if not overwrites and texts != list(self._saved.values()):
             self._fail("file changed later")
-        if any(step.do == "clear" for step in self._policy.policy.steps):
+        if not self._saves_all:
             return
         kept = set(_MARKER.findall(self._json(output)))
         kept = kept.union(*map(_MARKER.findall, self._stored_texts()))

@@ -16,7 +16,8 @@ from tests.policy_strategies import named_policies
 
 COUNT = 400
 """How many random policies there are; a session draws one of them, or a named one. As many more
-also have steps that remove whole messages, groups or turns, and stores of other formats."""
+also have steps that remove whole messages, groups or turns, and stores of other formats. The third
+so many have the newest words of the language."""
 
 _TYPES = (
     "tool_result",
@@ -32,8 +33,13 @@ _PRICE = {"input": 3, "cache_write": 3.75, "cache_read": 0.3, "output": 15}
 _TRIES = 200
 
 
-def policy_of(rng: random.Random, count: int = COUNT) -> OffloadPolicy:
-    """Return one of so many random policies; one in eight has a name, such as a preset."""
+def policy_of(rng: random.Random, count: int = COUNT, *, newest: bool = False) -> OffloadPolicy:
+    """Return one of so many random policies; one in eight has a name, such as a preset.
+
+    Those with the `newest` words have none.
+    """
+    if newest:
+        return random_policy(2 * COUNT + rng.randrange(COUNT))
     if rng.random() < 0.125:
         named = named_policies()
         return named[rng.choice(sorted(named))]
@@ -46,6 +52,8 @@ def random_policy(number: int) -> OffloadPolicy:
     rng = random.Random(number)  # noqa: S311 - no secret
     for _ in range(_TRIES):
         document = _document(rng) if number < COUNT else _wider(_document(rng), rng)
+        if number >= 2 * COUNT:
+            document = _window(_newest(document, rng), rng)
         text = json.dumps({"apiVersion": "policyctx/v1", "name": "fuzz", **document})
         try:
             return OffloadPolicy(parsed_policy(PolicySource("fuzz.yaml", text)))
@@ -93,6 +101,62 @@ def _wider(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     )
     document["store"] |= rng.choice(stores)
     return document
+
+
+def _newest(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Return the document with the newest words of the language."""
+    steps = document["steps"]
+    if rng.random() < 0.6:
+        types = rng.sample(_TYPES[:5], rng.randint(1, 4))
+        first = _offloading("preview", "[a long text before the path {relative_path}]", types)
+        more = {"on": "arrival"} if rng.random() < 0.3 else {}
+        steps.insert(0, first | more | {"must_shrink": False})
+        later = _offloading("smaller", rng.choice(("[{relative_path}]", "[gone]")), types)
+        later["select"] |= {"placeholders": True}
+        if rng.random() < 0.7:
+            replies = {"replies": rng.randint(0, 3)}
+            later["select"]["keep_recent"] = rng.choice((_recent(rng), replies))
+        if rng.random() < 0.3:
+            later["when"] = _gate(rng)
+        steps.insert(len(steps) - (steps[-1]["do"] == "compact"), later)
+    if rng.random() < 0.5:
+        stale = _offloading("stale", "[gone to {relative_path}]", ["tool_result"])
+        stale["select"]["superseded"] = True
+        if rng.random() < 0.5:
+            stale["do"] = rng.choice(("clear", "drop"))
+            stale["placeholder"] = "[gone]"
+        if stale["do"] == "drop":
+            del stale["placeholder"]
+        steps.insert(0, stale)
+    return document
+
+
+def _window(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Return the document with steps that keep the beginning, count messages or save nothing."""
+    files = {"read": {"reads_file": "path"}, "search": {"edits_file": "path"}}
+    document["tools"] = {**files, **document.get("tools", {})}
+    for step in document["steps"]:
+        if step["do"] == "compact" and rng.random() < 0.3:
+            step["compaction"]["keep_recent"] = {"replies": rng.randint(0, 2)}
+        if step["do"] == "drop" and "on" not in step and rng.random() < 0.2:
+            step["select"] = {"types": ["thinking"], "keep_recent": {"replies": rng.randint(0, 3)}}
+        if step["do"] != "compact" and "on" not in step and rng.random() < 0.3:
+            step["select"]["keep_first"] = {"messages": rng.randint(0, 3)}
+        if step["do"] == "drop":
+            if rng.random() < 0.3:
+                step["save"] = False
+            if rng.random() < 0.3:
+                step["select"]["until"] = {"messages": {"under": rng.randint(0, 9)}}
+    return document
+
+
+def _offloading(name: str, placeholder: str, types: list[str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "do": "offload",
+        "placeholder": placeholder,
+        "select": {"types": types, "min_chars": 0},
+    }
 
 
 _WITH_GAP = {"text": "{head}{gap}", "head": {"chars": 4}, "gap": "[{omitted_chars}]"}

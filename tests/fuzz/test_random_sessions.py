@@ -51,6 +51,14 @@ def test_random_sessions_of_all_shapes_with_tools_of_the_provider_stay_valid() -
     assert not report.failures, str(report)
 
 
+@pytest.mark.slow
+def test_random_sessions_with_the_newest_words_stay_valid() -> None:
+    report = Report()
+    for seed in _SEEDS:
+        run_session(seed, report, newest=True)
+    assert not report.failures, str(report)
+
+
 def test_the_check_of_the_random_sessions_finds_invalid_lists() -> None:
     thinking = {"type": "thinking", "thinking": "hm", "signature": "EqoB"}
     lone = [{"role": "assistant", "content": [thinking]}]

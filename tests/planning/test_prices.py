@@ -296,7 +296,7 @@ def replies_in(lists: Sequence[Sequence[Message]]) -> int:
     reading = Reading()
     for messages in lists:
         reading.extend(messages)
-    return reading.call_count
+    return len(reading.reply_starts)
 
 
 @given(st.lists(st.booleans(), max_size=12), st.integers(0, 12))

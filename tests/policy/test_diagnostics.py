@@ -167,3 +167,8 @@ def test_hostile_texts_take_little_time_and_memory(
     seconds, kilobytes = hostile_costs[text]
     assert seconds < 1
     assert kilobytes < 100_000
+
+
+def test_a_key_that_has_no_value_is_as_if_it_were_not_there() -> None:
+    text = "apiVersion: policyctx/v1\nname: p\nstore: {spill_to: ~}\nredact: {}\n"
+    assert parsed_policy(PolicySource("p.yaml", text)).store.spill_to is None

@@ -218,7 +218,7 @@ def test_an_altered_file_is_not_shown(tmp_path: Path) -> None:
 def test_a_search_names_path_and_line(tmp_path: Path) -> None:
     store = store_of(tmp_path, "one\nThe Needle here\n", "nothing", "needle")
     assert search_offloaded(store, "needle") == (
-        "tool_result/Bash/c0.md:2: The Needle here\ntool_result/Bash/c2.md:1: needle",
+        "tool_result/Bash/c2.md:1: needle\ntool_result/Bash/c0.md:2: The Needle here",
         False,
     )
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.texts import one_line, words_of
-from policyctx.compaction.file_access import PathFields, path_in
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
+from policyctx.planning.superseded import PathFields, path_in
 
 # Of a result that says nothing about its success only the beginning and the end are looked at.
 _LOOKED_AT = 300

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -212,10 +211,13 @@ def steps_of(
             first = steps[late[0]]
             steps[late[0] : late[0] + 1] = [first._replace(is_late=False)] * first.stays
         if (at := _asked_for(call, steps)) is not None:
-            if call.result is None or _outcome(call, "") in {_STARTED, _NO_OUTPUT, _UNQUOTED}:
+            outcome = _outcome(call, "")
+            # That the tool itself failed says nothing of the command.
+            is_its_own = (call.result or "").startswith(f"{call.tool} failed")
+            if is_its_own or outcome in {_STARTED, _NO_OUTPUT, _UNQUOTED, _UNRECORDED}:
                 continue
             command = _halves(steps.pop(at).one.text)[0]
-            if not (is_late or _keys_of(command)):
+            if not (is_late or _keys_of(command) or outcome.startswith(_STARTED)):
                 continue
         else:
             command = _command_of(call)
@@ -293,7 +295,6 @@ def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     return next((i for i, step in enumerate(steps) if _id_said(step.one.text) in named), None)
 
 
-@lru_cache(maxsize=1024)
 def _id_said(text: str) -> str | None:
     found = _ID_SAID.search(text)
     return None if found is None else found[1]

@@ -129,6 +129,8 @@ class _Exporting:
         rule = self._policy.items.get(_RESULT, ItemRule())
         if select.tools is not None:
             raise _StaysBehindError("the server can exclude tools, and cannot choose them")
+        if select.superseded:
+            raise _StaysBehindError("the server knows no superseded results")
         if select.ephemeral:
             raise _StaysBehindError("the server knows no ephemeral items")
         if rule.pin or (step.action.is_bound_by_rules and not rule.offload):
@@ -141,6 +143,10 @@ class _Exporting:
         self._note_wording(rule)
         if not select.errors:
             self._leave("select", "errors", why="the server clears failed results as well")
+        if select.keep_first is not None:
+            self._leave("select", "keep_first", why="the server clears from the beginning on")
+        if select.placeholders:
+            self._leave("select", "placeholders", why="the server leaves one text for each result")
         if select.order != "oldest":
             self._leave("select", "order", why="the server clears the oldest first")
         if select.until:
@@ -334,7 +340,7 @@ class _Exporting:
                 settings.summary.prompt is not None,
                 "only `rules` become the server's instructions",
             ),
-            ("keep_recent",): (any((kept.items, kept.messages, kept.turns, kept.tokens)), keeps),
+            ("keep_recent",): (any(getattr(kept, key) for key in KeepRecent.exactly_one), keeps),
             ("keep_newest_user_message",): (settings.keep_newest_user_message, keeps),
             ("min_new",): ("min_new" in self._written_settings(), decides),
             ("restore",): (bool(settings.restore.max_files), "the server reads no files again"),

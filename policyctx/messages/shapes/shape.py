@@ -6,6 +6,7 @@ see items and roles only; whatever depends on the fields of a message is here.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import Literal, NamedTuple, Protocol
 
 from policyctx.definitions.items import Author, Blocks, Item, Medium, Message, Path, Ttl
@@ -21,6 +22,11 @@ EMPTY_INPUT = "{}"
 """The input of a call of which nothing is left."""
 
 _TEXT_KINDS = {"assistant": "assistant_message"} | dict.fromkeys(SYSTEM_ROLES, "system_prompt")
+
+
+def head_of(roles: Iterable[str]) -> int:
+    """Return the number of system messages that a list with these roles begins with."""
+    return sum(1 for _ in takewhile(SYSTEM_ROLES.__contains__, roles))
 
 
 class Part(NamedTuple):

@@ -39,6 +39,7 @@ _CHECKS = (
     items.types_never_offloaded,
     items.unused_types,
     steps.exceptions_without_effect,
+    steps.placeholders_without_effect,
     steps.unused_excerpts,
     gates.ends_that_never_come,
     steps.orders_without_effect,

@@ -155,8 +155,8 @@ def ends_before_beginning(checked: Checked) -> Iterator[Diagnostic]:
         for i, until in enumerate(step.select.until or ()):
             if why := _holds_at_once(checked, step, until):
                 at = (*path, "select", "until", i)
-                if until.tokens:
-                    at = (*at, "tokens")
+                compared = "messages" if until.messages else "tokens" if until.tokens else ""
+                at = (*at, compared) if compared else at
                 yield checked.warning("PC305", at, *why)
 
 
@@ -170,6 +170,9 @@ def ends_that_never_come(checked: Checked) -> Iterator[Diagnostic]:
             if until.tokens is not None and checked.exact(until.tokens.under) == 0:
                 sentence = f"`until` can never hold: nothing is under {until.tokens.under}"
                 yield checked.warning("PC317", (*at, "tokens"), sentence, hint)
+            if until.messages is not None and until.messages.under == 0:
+                sentence = "`until` can never hold: nothing is under 0"
+                yield checked.warning("PC317", (*at, "messages"), sentence, hint)
             if until.frees is not None and checked.exact(until.frees.at_least) > window:
                 sentence = (
                     f"`until` can never hold: at_least {until.frees.at_least} is more than the "
@@ -181,6 +184,8 @@ def ends_that_never_come(checked: Checked) -> Iterator[Diagnostic]:
 def _holds_at_once(checked: Checked, step: Step, until: Until) -> tuple[str, str] | None:
     if until.frees is not None and checked.tokens(until.frees.at_least) > 0:
         return None
+    if until.messages is not None:
+        return _few_at_once(step, until.messages.under)
     if until.tokens is None:
         return "`until` holds before anything is freed", "wait for at least 1 token"
     end = checked.tokens(until.tokens.under)
@@ -199,6 +204,20 @@ def _holds_at_once(checked: Checked, step: Step, until: Until) -> tuple[str, str
             f"is `under {checked.shown(until.tokens.under)}`"
         )
         return sentence, "use a smaller number, such as `under: 60%`"
+    return None
+
+
+def _few_at_once(step: Step, end: int) -> tuple[str, str] | None:
+    for gates in step.when:
+        given = gates.messages
+        bounds = () if given is None else ((given.at_least, 0), (given.over, 1))
+        opening = max((n + more for n, more in bounds if n is not None), default=None)
+        if opening is not None and opening < end:
+            sentence = (
+                f"`until` is not below `when`: the gate opens from {opening} messages on, where "
+                f"`under {end}` holds already"
+            )
+            return sentence, f"use {opening} messages or less"
     return None
 
 
@@ -393,7 +412,7 @@ def _saved_types(checked: reach.Checked) -> list[str]:
     """The types of which a file may be written, those that go along with others included."""
     saved: dict[str, None] = {}
     for _, step in checked.steps:
-        if step.action.saves:
+        if step.saves:
             types = reach.taken_types(checked, step)
             kinds = WITH_TOOL.intersection(map(checked.kind, types))
             saved |= dict.fromkeys(types)

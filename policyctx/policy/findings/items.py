@@ -462,7 +462,7 @@ def unused_keep_recent(checked: reach.Checked) -> Iterator[Diagnostic]:
 def groups_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC319, for a `per` or an `of` that is for other numbers than the one given."""
     for path, model, node in sections(checked.root):
-        shape = next((s for s in ("messages", "turns") if _is_given(node, s)), None)
+        shape = next((s for s in ("messages", "turns", "replies") if _is_given(node, s)), None)
         if model is not KeepRecent:
             continue
         if _is_given(node, "of") and not _is_given(node, "turns"):

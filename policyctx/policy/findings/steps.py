@@ -126,6 +126,7 @@ def _listed(names: list[str]) -> str:
 def cleared_for_good(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC306, for types that a `clear` may take and that no call brings back."""
     for path, step in checked.steps:
+        # A `drop` with `save: false` says itself that nothing is saved.
         lost = [] if step.action.saves else reach.taken_types(checked, step)
         for item_type in lost:
             if checked.kind(item_type) in _SAID_IN_THE_CHAT:
@@ -181,14 +182,14 @@ def _left_by_a_drop(
 def _with_earlier(checked: reach.Checked) -> Iterator[tuple[Path, Step, list[Step]]]:
     """Yield the steps, each with those before it that may leave nothing to it.
 
-    A `drop` takes what a placeholder stands for, so only another `drop` leaves nothing to it.
+    A `drop` takes what a placeholder stands for, so only another `drop` leaves nothing to it. So
+    does a step that replaces `placeholders`.
     """
     earlier: list[Step] = []
     for path, step in checked.steps:
         is_compared = not step.action.takes_messages and len(earlier) < reach.MOST_COMPARED
-        before = [
-            one for one in earlier if one.action.leaves_nothing or step.action.leaves_placeholder
-        ]
+        takes_whole = step.action.leaves_placeholder and not step.select.placeholders
+        before = [one for one in earlier if one.action.leaves_nothing or takes_whole]
         yield path, step, before if is_compared else []
         if is_compared:
             earlier.append(step)
@@ -210,12 +211,19 @@ def _always_taken(
         and not one.until
         and one.errors >= other.errors
         and one.ephemeral <= other.ephemeral
+        and one.superseded <= other.superseded
+        and _first(earlier) <= _first(step)
         and _takes_as_many_tools(earlier, step)
         and _keeps_no_more(checked, earlier, whole or step)
         and _is_as_low(checked, earlier, step)
         and _shrinks_as_often(checked, earlier, step, types)
     )
     return types if is_all else set()
+
+
+def _first(step: Step) -> int:
+    """Return the number of messages at the beginning that `keep_first` keeps."""
+    return 0 if step.select.keep_first is None else step.select.keep_first.messages
 
 
 def _drops_each(checked: reach.Checked, step: Step) -> bool:
@@ -281,7 +289,7 @@ def _recencies(checked: reach.Checked, step: Step) -> Iterator[KeepRecent]:
 
 
 def _keeps_any(keep: KeepRecent) -> bool:
-    return any((keep.items, keep.messages, keep.turns, keep.tokens))
+    return any((keep.items, keep.messages, keep.turns, keep.replies, keep.tokens))
 
 
 def _is_as_low(checked: reach.Checked, earlier: Step, step: Step) -> bool:
@@ -329,6 +337,19 @@ def _shrinks_as_often(checked: reach.Checked, earlier: Step, step: Step, types: 
         and earlier.placeholder == step.placeholder
         and units[0] == units[1]
     )
+
+
+def placeholders_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC344, for a `placeholders` where no other step offloads what the step selects."""
+    for path, step in checked.steps:
+        if not step.select.placeholders:
+            continue
+        types = {*reach.taken_types(checked, step)}
+        others = (o for _, o in checked.steps if o.do == step.do and o.name != step.name)
+        if types and not any(types.intersection(reach.taken_types(checked, o)) for o in others):
+            sentence = "`placeholders` does nothing: no other step offloads what this one selects"
+            at = (*path, "select", "placeholders")
+            yield checked.warning("PC344", at, sentence, "remove it, or add the step before it")
 
 
 def exceptions_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, Strict
+from pydantic import BeforeValidator, Field, Strict
 
 from policyctx.definitions.names import DEFAULT
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Rounding
@@ -18,7 +18,7 @@ from policyctx.policy.models.rules import (
     Wording,
 )
 from policyctx.policy.models.steps import Select, Step, Store
-from policyctx.policy.values import ASSUMED_TTL
+from policyctx.policy.values import ASSUMED_TTL, secret_pattern
 from policyctx.policy.values import Duration as DurationValue
 
 __all__ = [
@@ -122,6 +122,13 @@ class Policy(Threshold):
     """Rules by item type; with `match`, a type of your own."""
     tools: Annotated[dict[str, ToolRule], Field(examples=[{"mcp__*": {"min_tokens": 500}}])] = {}
     """Rules by tool name or glob: exact names first, then globs in the order written."""
+    redact: Annotated[
+        dict[str, Annotated[str, BeforeValidator(secret_pattern)]],
+        Field(examples=[{"api_key": "sk-[A-Za-z0-9_-]{20,}"}]),
+    ] = {}
+    """Secrets by name, as regular expressions of RE2. A match in a message becomes
+    `[redacted:NAME]` before anything else reads the message; of a pattern with a group, the group
+    does. Needs the package `policyctx[redact]`."""
     placeholder: Wording = Placeholder(text=DEFAULT)
     """The wording where nothing nearer says otherwise."""
     store: Store = Store()

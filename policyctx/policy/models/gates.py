@@ -229,13 +229,22 @@ class FreedTokens(Section):
     """This many or more."""
 
 
+class BelowCount(Section):
+    """A number of messages to come under."""
+
+    under: Count
+    """Less than this."""
+
+
 class Until(Section):
     """When a step has done enough; all must hold."""
 
-    at_least_one: ClassVar = ("tokens", "frees")
+    at_least_one: ClassVar = ("tokens", "messages", "frees")
 
     tokens: Annotated[BelowTokens | None, Field(examples=[{"under": "60%"}])] = None
     """The list is this small."""
+    messages: Annotated[BelowCount | None, Field(examples=[{"under": 40}])] = None
+    """The list has so few messages; for `drop`, since a placeholder keeps its message."""
     frees: Annotated[FreedTokens | None, Field(examples=[{"at_least": 20000}])] = None
     """This much has been freed."""
 

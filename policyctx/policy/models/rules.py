@@ -134,7 +134,7 @@ class Match(Section):
 class KeepRecent(Section):
     """How many of the newest stay, and among whom they are counted."""
 
-    exactly_one: ClassVar = ("items", "messages", "turns", "tokens")
+    exactly_one: ClassVar = ("items", "messages", "turns", "replies", "tokens")
     short_form: ClassVar = "items"
 
     items: Count | None = None
@@ -143,6 +143,9 @@ class KeepRecent(Section):
     """What is in the newest so many messages stays."""
     turns: Count | None = None
     """What belongs to the newest so many turns stays."""
+    replies: Count | None = None
+    """What belongs to the newest so many replies of the model stays, such as their thinking. The
+    results of a reply's calls belong to it."""
     of: Literal["all", "candidates"] = "all"
     """For `turns`: `all` are those of the whole list, `candidates` those with an item that is
     counted here."""

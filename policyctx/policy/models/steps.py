@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from policyctx.definitions.actions import STEP_ACTIONS, Action, Do
 from policyctx.definitions.names import SESSION_FIELDS
 from policyctx.policy import values
-from policyctx.policy.models.base import ByteSize, Duration, Names, Section
+from policyctx.policy.models.base import ByteSize, Count, Duration, Names, Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
 from policyctx.policy.models.rules import Globs, Recency, Threshold, Wording
@@ -28,6 +28,13 @@ class WithInput(Section):
     form. `empty`: nothing but `{}`, whatever the size of the input."""
 
 
+class KeepFirst(Section):
+    """The beginning of the list."""
+
+    messages: Annotated[Count, Field(examples=[2])]
+    """So many messages behind the system messages that the list begins with."""
+
+
 class Select(Threshold):
     """Which items a step takes."""
 
@@ -41,6 +48,14 @@ class Select(Threshold):
     """`false` leaves failed results alone."""
     keep_recent: Annotated[Recency | None, Field(examples=[3, {"items": 5, "per": "all"}])] = None
     """Like the rule of this name, and nearer than it."""
+    keep_first: Annotated[KeepFirst | None, Field(examples=[{"messages": 2}])] = None
+    """What the list begins with stays, and what would have to leave with it."""
+    placeholders: bool = False
+    """Also items that another step has offloaded: a smaller placeholder for the same file takes
+    the place of the first. For `offload`, with fields that show nothing of the text."""
+    superseded: bool = False
+    """Only results that a later one shows again: the same text of the same call, or all of the
+    lines of a file, by `reads_file` and `reads_lines`. An edit alone supersedes no read."""
     ephemeral: bool = False
     """Only items for which a type, a tool or code has set a `keep_recent`."""
     order: Literal["oldest", "largest", "by_type"] = "oldest"
@@ -89,6 +104,8 @@ class Step(Section):
     """The wording of this step; not for `drop`."""
     must_shrink: bool = True
     """Leave an item alone whose placeholder would not be smaller."""
+    save: bool = True
+    """For `drop`: `false` writes no file, so what leaves is gone."""
     compaction: Compaction | None = None
     """For `compact`: keys merged over the policy's `compaction`."""
     before: str | None = None
@@ -100,6 +117,11 @@ class Step(Section):
     def action(self) -> Action:
         """What the step makes of the items that it takes."""
         return STEP_ACTIONS[self.do]
+
+    @property
+    def saves(self) -> bool:
+        """Whether the content of each item is saved before the item leaves the list."""
+        return self.action.saves and self.save
 
 
 Escape: TypeAlias = Literal["percent", "_"]
@@ -159,9 +181,9 @@ class Store(Section):
     timeout: Annotated[Duration, Field(examples=["10s"])] = DurationValue(30)
     """At a URL, the longest that a request may take, with its retries."""
     spill_to: Annotated[
-        str | None,
+        Annotated[str, Field(min_length=1)] | None,
         BeforeValidator(values.folder_path),
-        Field(min_length=1, examples=["~/.agent/waiting"]),
+        Field(examples=["~/.agent/waiting"]),
     ] = None
     """At a URL, the folder in which texts wait while the service is away, to be uploaded later;
     each session gets a folder in it. Default: none, so `on_failure` says what happens."""

@@ -29,7 +29,7 @@ _AMOUNTS = _COUNTS | _SHARES
 _BATCHES = st.sampled_from(["whole", "split"])
 _RECENT = st.one_of(
     _COUNTS,
-    st.sampled_from(["items", "messages", "turns"]).flatmap(
+    st.sampled_from(["items", "messages", "turns", "replies"]).flatmap(
         lambda shape: st.fixed_dictionaries({shape: _COUNTS}, optional={"batches": _BATCHES})
     ),
     st.fixed_dictionaries(
@@ -141,7 +141,9 @@ _SELECTS = st.builds(
         optional={
             "errors": st.booleans(),
             "keep_recent": _RECENT,
+            "keep_first": st.fixed_dictionaries({"messages": _COUNTS}),
             "ephemeral": st.booleans(),
+            "superseded": st.booleans(),
             "until": _UNTIL | st.lists(_UNTIL, max_size=2),
             "with_input": _INPUTS,
         },
@@ -155,10 +157,14 @@ _SELECTS = st.builds(
 )
 
 _UNIT = st.sampled_from(["item", "message", "group", "turn"])
+_FEW = _some(
+    tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
+    messages=st.fixed_dictionaries({"under": _COUNTS}),
+)
 _DROPPED = st.builds(
-    lambda select, unit: select | unit,
+    lambda select, more: select | more,
     _SELECTS,
-    st.fixed_dictionaries({}, optional={"unit": _UNIT}),
+    st.fixed_dictionaries({}, optional={"unit": _UNIT, "until": _FEW}),
 )
 
 
@@ -170,6 +176,7 @@ def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
         "when": _GATES | st.lists(_GATES, max_size=2),
         "placeholder": _WORDINGS,
         "must_shrink": st.booleans(),
+        "save": st.booleans(),
     }
     return st.fixed_dictionaries(
         {"name": st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True), "do": st.just(str(action.do))},
@@ -177,8 +184,17 @@ def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+# A step that replaces placeholders, whose own shows nothing of the text.
+_REPLACING = st.builds(
+    lambda step, shown: (
+        step | {"placeholder": shown, "select": {**step.get("select", {}), "placeholders": True}}
+    ),
+    _steps(Action.OFFLOAD),
+    st.sampled_from(["{path}", "[{tool_name} in {relative_path}]"]),
+)
+
 _STEPS = st.lists(
-    st.one_of([_steps(action) for action in ITEM_ACTIONS]),
+    st.one_of([*map(_steps, ITEM_ACTIONS), _REPLACING]),
     max_size=3,
     unique_by=lambda step: step["name"],
 )

@@ -159,9 +159,20 @@ def test_the_exit_code_of_a_command_that_reads_the_output_is_not_that_of_the_che
 def test_a_poll_of_a_command_that_is_not_listed_is_not_listed() -> None:
     poll = [
         call("c1", "write_stdin", {"session_id": 87942, "chars": ""}),
-        results(("c1", "Process running with session ID 87942")),
+        results(("c1", "Chunk ID: 7e1\nProcess running with session ID 87942")),
     ]
     assert since(summary_of(GO, ANNOUNCED, *poll)) == []
+
+
+def test_a_command_in_the_background_is_listed_after_a_poll_that_says_that_it_goes_on() -> None:
+    running = "Process running with session ID 87942"
+    poll = [call("c2", "write_stdin", {"session_id": 87942}), results(("c2", running))]
+    closed = "write_stdin failed: stdin is closed for this session"
+    typed = [call("c3", "write_stdin", {"session_id": 87942}), results(("c3", closed), error=True)]
+    messages = [*ran("./review", running), *typed, *poll, said("I wait for it.")]
+    assert group(summary_of(GO, *messages), Group.STEPS) == [
+        f"- ./review; started in the background: {running}"
+    ]
 
 
 def test_another_agent_that_works_in_the_background_is_listed_until_its_notice() -> None:

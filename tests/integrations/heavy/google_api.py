@@ -29,7 +29,8 @@ class GoogleAPI(ScriptedAPI):
         return billed(body.get(name) for name in ("contents", "systemInstruction", "tools"))
 
     def over(self, tokens: int) -> str:
-        return f"The input token count ({tokens}) exceeds the maximum ({self.window})."
+        most = f"the maximum number of tokens allowed ({self.window})"
+        return f"The input token count ({tokens}) exceeds {most}."
 
     def failure(self, status: int, text: str) -> Body:
         return {"error": {"code": status, "message": text, "status": "FAILED"}}

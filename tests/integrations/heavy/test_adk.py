@@ -381,3 +381,22 @@ def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> Non
         'policy = PolicyPlugin("coding-agent")',
         "runner = Runner(agent=agent, **names, plugins=[policy])",
     ]
+
+
+OVERFLOW = (
+    "model: {tokenizer: {chars_per_token: 3}}\n"
+    "steps: [{name: too-long, on: overflow, do: drop,"
+    " select: {types: [tool_result], until: {tokens: {under: 60%}}}}]"
+)
+
+
+def test_a_prompt_that_is_too_long_is_sent_once_more(api: GoogleAPI, plugin_of: Any) -> None:
+    calls = [calling((f"c{i}", "read", {"name": "a"})) for i in range(3)]
+    api.script, api.window = [*calls, saying("Done.")], 1_500
+    plugin = plugin_of(OVERFLOW)
+    contents = Runs(plugin).run()
+    assert contents[-1].parts[-1].text == "Done."
+    assert len(api.bodies) == len(api.prompts) + len(api.refused) > len(api.prompts)
+    assert max(api.prompts) <= 1_500
+    assert only(plugin).totals().tokens_sent == sum(api.prompts)
+    api.refused.clear()

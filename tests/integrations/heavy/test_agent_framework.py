@@ -50,7 +50,7 @@ from tests.integrations.loops import (
     limit_of,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.scripted import Reply, saying
+from tests.integrations.scripted import Reply, calling, saying
 from tests.policies import policy
 
 pytestmark = pytest.mark.slow
@@ -380,3 +380,21 @@ def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> Non
         'policy = PolicyMiddleware("coding-agent")',
         "    middleware=[policy],",
     ]
+
+
+OVERFLOW = (
+    "model: {tokenizer: {chars_per_token: 3}}\n"
+    "steps: [{name: too-long, on: overflow, do: drop,"
+    " select: {types: [tool_result], until: {tokens: {under: 60%}}}}]"
+)
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+def test_a_prompt_that_is_too_long_is_sent_once_more(
+    api: OpenAIAPI, middleware_of: Any, chat: bool
+) -> None:
+    calls = [calling((f"c{i}", "read", {"name": "a"})) for i in range(3)]
+    api.script, api.window = [*calls, saying("Done.")], 1_500
+    asyncio.run(run(api, middleware_of(OVERFLOW), chat=chat))
+    assert len(api.bodies) == len(api.prompts) + len(api.refused) > len(api.prompts)
+    assert max(api.prompts) <= 1_500

@@ -52,7 +52,7 @@ from tests.integrations.loops import (
     limit_of,
 )
 from tests.integrations.openai_api import OpenAIAPI, openai_api
-from tests.integrations.scripted import Reply, saying
+from tests.integrations.scripted import Reply, calling, saying
 from tests.policies import policy
 
 pytestmark = pytest.mark.slow
@@ -323,3 +323,28 @@ def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> Non
         'policy = PolicyPlugin("coding-agent", session_id="read-the-folder")',
         "    plugins=[policy],",
     ]
+
+
+OVERFLOW = (
+    "model: {tokenizer: {chars_per_token: 3}}\n"
+    "steps: [{name: too-long, on: overflow, do: drop,"
+    " select: {types: [tool_result], until: {tokens: {under: 60%}}}}]"
+)
+
+
+@pytest.mark.parametrize("window", [1_500, 310])
+def test_a_prompt_that_is_too_long_is_sent_once_more(
+    api: OpenAIAPI, plugin_of: Any, window: int
+) -> None:
+    calls = [calling((f"c{i}", "read", {"name": "a"})) for i in range(3)]
+    api.script, api.window = [*calls, saying("Done.")], window
+    agent = agent_of(api, plugin_of(OVERFLOW))
+    if window < 1_000:
+        with pytest.raises(Exception, match="maximum context length"):
+            agent("Read it.")
+        assert len(api.bodies) == 1
+        return
+    agent("Read it.")
+    assert api.refused
+    assert len(api.bodies) == len(api.prompts) + len(api.refused)
+    assert max(api.prompts) <= window

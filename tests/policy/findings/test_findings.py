@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import Diagnostic
-from policyctx.policy.consistency import inconsistencies, path_in_inherited
+from policyctx.policy.consistency import inconsistencies, wordings_without_source
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import extended, resolved
 from policyctx.policy.models import Policy
@@ -29,7 +29,7 @@ def cases() -> list[tuple[str, list[str]]]:
 def found_in(text: str) -> list[Diagnostic]:
     root = extended(PolicySource("p.yaml", HEAD + text + "\n"), {}).root
     policy = Policy.model_validate(root.plain())
-    assert not [*inconsistencies(root), *path_in_inherited(root, policy)]
+    assert not [*inconsistencies(root), *wordings_without_source(root, policy)]
     return findings(root, policy)
 
 

@@ -1,0 +1,338 @@
+"""`redact`: secrets leave messages before anything else reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai.types.chat import ChatCompletionMessage
+
+from policyctx import Session
+from policyctx.messages.redaction import Door
+from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.patterns import Secrets
+from policyctx.policy.loading import load_policy
+from tests.cli.running import policyctx
+from tests.conversations import call, results, session_of, thinking, user
+from tests.hosts.test_boxed_messages import Box, BoxShape
+from tests.integrations.claude_code import bash, event, hook, new_output
+from tests.policies import policy
+from tests.proxy.running import posted, proxy, upstream
+
+KEY = "sk-abcdefghijklmnopqrstuvwx"
+MARK = "[redacted:api_key]"
+REDACTING = """\
+    redact: {api_key: 'sk-[A-Za-z0-9]{20,}', password: 'password=(\\S+)'}
+    min_chars: 100
+    items: {tool_result: {offload: true}}
+    steps: [{name: s, do: offload}]
+    """
+
+
+def everything_in(root: Path) -> str:
+    files = (path for path in root.rglob("*") if path.is_file())
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(policy(REDACTING), root=tmp_path, session_id="s", record=tmp_path / "r.jsonl")
+
+
+def test_no_secret_is_sent_saved_or_recorded(session: Session, tmp_path: Path) -> None:
+    before = session_of(f"{KEY} " * 30, tool="Bash")
+    before[1]["content"][0]["input"] = {"command": f"curl -H {KEY}", "id": KEY, "n": [1, KEY]}
+    messages = [*before, user(f"use {KEY}, password=hunter2!")]
+    given = copy.deepcopy(messages)
+    result = session.apply(messages)
+    session.observe({"input_tokens": 5, "output_tokens": 1})
+    session.close()
+    sent = json.dumps(result.messages)
+    assert messages == given
+    assert KEY not in sent + everything_in(tmp_path)
+    assert "hunter2" not in sent + everything_in(tmp_path)
+    assert result.messages[-1]["content"] == f"use {MARK}, password=[redacted:password]"
+    assert result.messages[1]["content"][0]["input"] == {
+        "command": f"curl -H {MARK}",
+        "id": MARK,
+        "n": [1, MARK],
+    }
+    assert session.read("c0") == f"{MARK} " * 30
+
+
+def test_a_message_without_a_secret_is_the_same_object(session: Session) -> None:
+    messages = [user("one"), user(f"my {KEY}"), user("three")]
+    result = session.apply(messages)
+    assert result.messages[0] is messages[0]
+    assert result.messages[2] is messages[2]
+    clean = [user("one"), user("two")]
+    assert session.apply(clean).messages is clean
+
+
+def test_later_turns_and_restarted_sessions_return_the_same(
+    session: Session, tmp_path: Path
+) -> None:
+    messages = [*session_of(f"{KEY} " * 30), user(KEY)]
+    first = session.apply(messages).messages
+    longer = [*messages, user("go on")]
+    assert session.apply(longer).messages[:-1] == first
+    assert session.apply([*first, user("go on")]).messages[:-1] == first
+    again = Session(policy(REDACTING), root=tmp_path, session_id="s")
+    assert again.apply(copy.deepcopy(longer)).messages[:-1] == first
+    assert asyncio.run(again.apply_async(longer)).messages[:-1] == first
+
+
+def test_previews_and_plans_know_no_secret(session: Session) -> None:
+    messages = [user(f"my {KEY}")]
+    assert session.preview(messages) == [user(f"my {MARK}")]
+    assert session.plan(messages).items[0].text == f"my {MARK}"
+
+
+def test_a_result_is_redacted_on_arrival_with_its_call(tmp_path: Path) -> None:
+    session = Session(policy(REDACTING), root=tmp_path)
+    messages = [user("go")]
+    session.apply(messages)
+    messages.append(call("a", "Bash", {"command": f"echo {KEY}"}))
+    result = session.on_tool_result(results(("a", f"it is {KEY}")))
+    assert result.messages == [results(("a", f"it is {MARK}"))]
+    assert result.plan.items[0].tool == "Bash"
+    assert KEY not in str(result.plan.items)
+
+
+def test_the_text_of_a_restored_file_is_redacted(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/a.txt").write_text(f"key {KEY}\n", encoding="utf-8")
+    text = f"""\
+    redact: {{api_key: 'sk-[A-Za-z0-9]{{20,}}'}}
+    tools: {{Read: {{reads_file: path}}}}
+    compaction: {{restore: {{max_files: 2, work_dir: {tmp_path / "work"}}}}}
+    steps: [{{name: c, do: compact}}]
+    """
+    session = Session(policy(text), root=tmp_path / "s")
+    messages = [user("go"), call("a", "Read", {"path": "a.txt"}), results(("a", "x " * 5000))]
+    sent = json.dumps(session.apply([*messages, user("more")]).messages)
+    assert f"key {MARK}" in sent
+    assert KEY not in sent + everything_in(tmp_path / "s")
+
+
+SIGNED = {**thinking(f"hm {KEY}"), "signature": KEY}
+IMAGE = {"type": "base64", "media_type": "image/png", "data": KEY}
+SHAPES: dict[str, tuple[list[Any], list[Any]]] = {
+    "chat": (
+        [
+            {"role": "system", "content": f"a {KEY}"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "a",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": json.dumps({"x\n": f"b\n{KEY}"})},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": KEY}]},
+        ],
+        ["a [redacted:api_key]", "b\\\\n[redacted:api_key]", '"text": "[redacted:api_key]"'],
+    ),
+    "responses": (
+        [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": KEY}]},
+            {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "gAAA"},
+            {"type": "function_call", "call_id": "a", "name": "f", "arguments": f'{{"x":"{KEY}"}}'},
+            {"type": "function_call_output", "call_id": "a", "output": f"c {KEY}"},
+            {"role": "user", "content": "go"},
+        ],
+        ['"text": "[redacted:api_key]"', '\\"x\\":\\"[redacted:api_key]\\"', "c [redacted"],
+    ),
+    "gemini": (
+        [
+            {"role": "user", "parts": [{"text": f"d {KEY}"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"id": KEY}}}]},
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "f", "response": {"result": KEY}}}],
+            },
+        ],
+        ["d [redacted", '"id": "[redacted:api_key]"', '"result": "[redacted:api_key]"'],
+    ),
+    "anthropic": (
+        [
+            user("go"),
+            {"role": "assistant", "content": [*call("a", "Bash", {"name": KEY})["content"]]},
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "a",
+                        "content": [
+                            {"type": "text", "text": f"e {KEY}"},
+                            {"type": "text", "text": "f"},
+                        ],
+                    }
+                ],
+            },
+        ],
+        ['{"name": "[redacted:api_key]"}', "e [redacted:api_key]", '"text": "f"'],
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_shape_is_redacted_and_stays_valid(tmp_path: Path, shape: str) -> None:
+    messages, wanted = SHAPES[shape]
+    result = Session(policy(REDACTING), root=tmp_path).apply(copy.deepcopy(messages))
+    sent = json.dumps(result.messages)
+    assert KEY not in sent
+    assert [text for text in wanted if text not in sent] == []
+    assert len(result.messages) == len(messages)
+
+
+def test_thinking_signatures_and_media_keep_their_bytes(tmp_path: Path) -> None:
+    blocks = [SIGNED, {"type": "text", "text": KEY}]
+    picture = {"type": "image", "source": IMAGE}
+    messages = [user("go"), {"role": "assistant", "content": blocks}]
+    messages += [{"role": "user", "content": [picture, {"type": "text", "text": KEY}]}]
+    sent = Session(policy(REDACTING), root=tmp_path).apply(messages).messages
+    assert sent[1]["content"] == [SIGNED, {"type": "text", "text": MARK}]
+    assert sent[2]["content"] == [picture, {"type": "text", "text": MARK}]
+
+
+def test_the_objects_of_an_sdk_and_of_a_host_are_redacted(tmp_path: Path) -> None:
+    given = json.dumps({"x": KEY})
+    asked = {"id": "a", "type": "function", "function": {"name": "f", "arguments": given}}
+    reply = ChatCompletionMessage.model_validate({"role": "assistant", "tool_calls": [asked]})
+    messages = [user("go"), reply, {"role": "tool", "tool_call_id": "a", "content": KEY}]
+    sent = Session(policy(REDACTING), root=tmp_path / "a").apply(messages).messages
+    assert sent[1]["tool_calls"][0]["function"]["arguments"] == json.dumps({"x": MARK})
+    assert sent[2]["content"] == MARK
+    boxes = [Box(one) for one in [*session_of(f"it is {KEY}"), user(KEY), user("so")]]
+    boxes[1].inner["content"][0]["input"] = {"command": KEY}
+    session = Session(policy(REDACTING), root=tmp_path / "b", shapes=[BoxShape()])
+    found = session.apply(boxes).messages
+    assert KEY not in str([box.inner for box in found])
+    assert found[-1] is boxes[-1]
+    assert session.apply([*boxes, Box(user("more"))]).messages[:-1] == found
+
+
+def test_explain_says_what_was_redacted(tmp_path: Path) -> None:
+    written = tmp_path / "p.yaml"
+    written.write_text(f"apiVersion: policyctx/v1\nname: p\nredact: {{api_key: '{KEY[:9]}\\w+'}}\n")
+    session = tmp_path / "session.json"
+    session.write_text(json.dumps([user(f"{KEY} and {KEY}")]))
+    run = policyctx("explain", str(written), str(session))
+    assert f"redacted: api_key, 2 × ({written}:3)" in run.stdout
+    assert KEY not in run.stdout
+
+
+def test_the_hook_redacts_a_short_result(tmp_path: Path) -> None:
+    written = tmp_path / "p.yaml"
+    text = "apiVersion: policyctx/v1\nname: p\nextends: [claude-code, secrets]\n"
+    written.write_text(text, encoding="utf-8")
+    shown = bash(f"TOKEN=ghp_{'a1B2' * 9}", f"{KEY}")
+    for _ in range(2):  # the second hook knows from which size on the policy takes results
+        output = new_output(hook(event("Bash", shown, cwd=tmp_path), "--policy", str(written)))
+        assert output["stdout"] == "TOKEN=[redacted:github_token]"
+        assert output["stderr"] == "[redacted:openai_key]"
+
+
+@pytest.mark.slow
+def test_a_request_through_the_proxy_is_redacted(tmp_path: Path) -> None:
+    text = "apiVersion: policyctx/v1\nname: p\nextends: secrets\n"
+    with upstream() as api, proxy(tmp_path, api.url, policy=text) as running:
+        messages = [user(f"my {KEY}")]
+        for i in range(3):
+            body = {"model": "m", "messages": messages, "max_tokens": 5}
+            assert posted(running.url + "/v1/messages", body)[0] == 200
+            messages = [*messages, {"role": "assistant", "content": "ok"}, user(f"{i} {KEY}")]
+        for seen in api.seen:
+            assert KEY.encode() not in seen.raw
+        assert api.seen[2].body["messages"][-1] == user("1 [redacted:openai_key]")
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("anthropic_key", "sk-ant-" + "api03-" + "x9" * 20),
+        ("openai_key", "sk-" + "proj-" + "Ab1_" * 10),
+        ("aws_access_key_id", "AKIA" + "IOSFODNN7EXAMPLE"),
+        ("github_token", "ghp_" + "a1B2" * 9),
+        ("json_web_token", "eyJhbGciOiJI." + "eyJzdWIiOiIx." + "SflKxwRJSMeK"),
+        ("slack_token", "xoxb-" + "1234567890-abc"),
+        ("private_key", "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----"),
+        ("stripe_key", "sk_live_" + "abcdefgh12345678"),
+    ],
+)
+def test_the_fragment_knows_common_secrets(tmp_path: Path, name: str, secret: str) -> None:
+    written = tmp_path / "p.yaml"
+    written.write_text("apiVersion: policyctx/v1\nname: p\nextends: secrets\n", encoding="utf-8")
+    found = Session(written, root=tmp_path / "s").apply([user(f"it is {secret}, so")])
+    assert found.messages == [user(f"it is [redacted:{name}], so")]
+
+
+def test_the_fragment_finds_the_part_that_is_secret(tmp_path: Path) -> None:
+    written = tmp_path / "p.yaml"
+    written.write_text("apiVersion: policyctx/v1\nname: p\nextends: secrets\n", encoding="utf-8")
+    secrets = Secrets(load_policy(written).redact)
+    text = "postgres://me:" + "s3cr3t@db/x and AWS_SECRET_ACCESS_KEY=" + "abcd/EFGH1" * 4
+    assert secrets.replaced(text) == (
+        "postgres://me:[redacted:url_password]@db/x and "
+        "AWS_SECRET_ACCESS_KEY=[redacted:aws_secret_access_key]"
+    )
+    plain = "the task-list sk-learn 0123 eyJ https://example.com:80/a @b def sk_live_ AKIA"
+    assert secrets.replaced(plain) is plain
+
+
+@pytest.mark.parametrize("text", ["password=a password=b", f"password={KEY}", "é\ud800 password=x"])
+def test_what_is_redacted_stays_as_it_is(text: str) -> None:
+    secrets = Secrets({"api_key": "sk-[A-Za-z0-9]{20,}", "password": r"password=(\S+)"})
+    once = secrets.replaced(text)
+    assert "[redacted:" in once
+    assert secrets.replaced(once) == once
+
+
+@pytest.mark.slow
+def test_no_pattern_takes_more_than_linear_time() -> None:
+    secrets = Secrets({"one": "(?:a+)+b", "two": r"(?:\w+\s?)*:$"})
+
+    def cost(size: int) -> float:
+        text, begin = "a" * size, time.process_time()
+        secrets.replaced(text)
+        return time.process_time() - begin
+
+    small = min(cost(100_000) for _ in range(3))
+    assert min(cost(800_000) for _ in range(3)) < small * 8 * 2.5 + 0.02
+
+
+@pytest.mark.slow
+def test_a_pass_is_a_small_part_of_a_turn(tmp_path: Path) -> None:
+    written = tmp_path / "p.yaml"
+    written.write_text("apiVersion: policyctx/v1\nname: p\nextends: secrets\n", encoding="utf-8")
+    door = Door(load_policy(written).redact, BUILT_IN)
+    text = (
+        "items: {tool_result: {offload: true, keep_recent: 3}}\nsteps: [{name: s, do: offload}]\n"
+    )
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    messages = session_of(*(f"line {i} of an output\n" * 40 for i in range(400)))
+    passes, turns = 0.0, 0.0
+    for i in range(50):
+        begin = time.process_time()
+        door.let_in(messages)
+        passed = time.process_time()
+        session.apply(messages)
+        turns += time.process_time() - passed
+        passes += passed - begin
+        messages = [*messages, *session_of(f"result {i}\n" * 40)[1:]]
+    assert passes < turns * 0.1
+
+
+def test_patterns_with_groups_of_one_name_are_all_looked_for() -> None:
+    secrets = Secrets({"a": "(?P<x>a1)", "b": "b(?P<x>2)", "c": r"c\(3"})
+    assert secrets.replaced("a1 b2 c(3") == "[redacted:a] b[redacted:b] [redacted:c]"
