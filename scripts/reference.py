@@ -222,6 +222,13 @@ is now. Everything in the list counts before the step has taken anything, and wh
 that message, as after a compaction. It holds after a restart; with `store.state: none` nothing is
 remembered.
 
+`failed` opens in the turn in which the named step was due and made no summary: the attempts failed
+or their answers were refused, what it replaces could not be saved, or it makes none since it would
+not help. It stays closed if nothing is new to summarise, if the caller's hook declined, and in a
+compaction on demand. The step runs behind the `compact` step, on the same moment, over the list as
+the steps before have left it. `plan` and a replay make no summary that fails, so there it opens
+only where no summary would help.
+
 `pays_back` is
 
     rewritten * (cache_write - cache_read) / (freed * cache_read)

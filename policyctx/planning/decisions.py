@@ -71,6 +71,8 @@ SENTENCES = {
 }
 IN_VAIN = frozenset({"over_gate", "summary_refused"})
 """The codes of a compaction that is not repeated, since the one before did not help."""
+FAILED = IN_VAIN | {"not_saved", "not_summarised", "pins_too_large", "stays_too_large"}
+"""The codes of a compaction that was due and not made; the caller's own refusal is none."""
 _RECENCY = {
     "items": "{nth} newest of {among}, {kept:,} kept",
     "messages": "in the {nth} newest message, {kept:,} kept",

@@ -383,6 +383,12 @@ class Measures:
         """Return the tokens of the messages that came since the step last took something."""
         return self._outlook.tokens_behind(self._end_of_last())
 
+    def failed(self, step: str) -> GateAnswer:
+        """Return whether a step was due in this turn and made no summary."""
+        if step in self._outlook.failed:
+            return GateAnswer(opens=True, why=f"{step} made no summary")
+        return GateAnswer(opens=False, why=f"no summary of {step} has failed in this turn")
+
     def _end_of_last(self) -> int:
         """Return the message that the list ended with when the step last took something, or -1."""
         return self._in.marks.message(self._step)

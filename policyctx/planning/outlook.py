@@ -32,6 +32,8 @@ class Outlook:
         """Messages that are empty after the plan."""
         self.gone = 0
         """Number of decisions after which other items may become free: those that leave no item."""
+        self.failed: set[str] = set()
+        """The names of the steps that were due and made no summary."""
         self._lost: dict[Unit, int] = {}
 
     def take(self, decision: Decision) -> None:

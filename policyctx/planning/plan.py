@@ -179,6 +179,15 @@ class Plan:
         )
         return replace(self, outcomes=tuple(outcomes))
 
+    def followed_by(self, later: Plan) -> Plan:
+        """Return the plan with what its waiting steps took after it was carried out."""
+        saved = {d.position for d in self.new if d.saves}
+        new = {d.position: d for d in self.new}
+        new |= {d.position: replace(d, saves=d.saves or d.position in saved) for d in later.new}
+        ran = {outcome.step: outcome for outcome in later.outcomes}
+        outcomes = tuple(ran.get(outcome.step, outcome) for outcome in self.outcomes)
+        return replace(self, new=tuple(new[i] for i in sorted(new)), outcomes=outcomes)
+
     def without_decisions(self, problem: str) -> Plan:
         """Return the plan with everything kept, since a provider would refuse its result."""
         return self._keeping(Reason("invalid", {"problem": problem}), even_cleared=True)

@@ -4,14 +4,14 @@ The steps of each moment run in the order of the policy; a step sees the list as
 the steps before it have left it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Literal
 
 from policyctx.planning.compact import replacing
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.decisions import FAILED, Decision, Reason
 from policyctx.planning.facts import Facts
 from policyctx.planning.gates import (
     AfterReplacing,
@@ -51,8 +51,11 @@ class Planner:
         self.arrival = policy.steps("arrival")
         steps = (*policy.steps("model_call"), *policy.steps("overflow"))
         self.compacting = [step for step in steps if step.name in policy.compacting]
-        self.before_call = [step for step in steps if step.name not in policy.compacting]
-        self._growing = [self.candidates[step.name] for step in self.before_call]
+        others = [step for step in steps if step.name not in policy.compacting]
+        self.before_call = [step for step in others if step.waits_for is None]
+        self.waiting = [step for step in others if step.waits_for is not None]
+        """Those that run behind a `compact` step that made no summary."""
+        self._growing = [self.candidates[step.name] for step in others]
         conversation.watch(self)
 
     def changed(self, position: int, fate: Decision) -> None:
@@ -84,10 +87,34 @@ class Planner:
             outcomes += _before_call(self, outlook, moments)
         if demanded is not None:
             outcomes.append(_replaced(demanded, outlook, ()))
+        return self._planned(outlook, outcomes, comes_back=comes_back, judged=judged)
+
+    def plan_instead(self, planned: Plan, failed: str) -> Plan | None:
+        """Decide what the steps take that wait for the failure of a step; None without such steps.
+
+        `planned` is the plan that is carried out already, without its summary.
+        """
+        there = {outcome.step for outcome in planned.outcomes}
+        steps = [s for s in self.waiting if s.waits_for == failed and s.name in there]
+        if not steps:
+            return None
+        outlook = Outlook(self.conversation, planned.facts)
+        outlook.failed.add(failed)
+        outcomes = _taken(self, steps, outlook, {step.on for step in steps})
+        return self._planned(outlook, [*outcomes])
+
+    def _planned(
+        self,
+        outlook: Outlook,
+        outcomes: Iterable[Outcome],
+        *,
+        comes_back: bool = False,
+        judged: int = 0,
+    ) -> Plan:
         return Plan(
             new=tuple(map(outlook.taken.__getitem__, sorted(outlook.taken))),
             outcomes=tuple(outcomes),
-            facts=facts,
+            facts=outlook.facts,
             at=outlook.at,
             conversation=self.conversation,
             candidates=self.candidates,
@@ -124,12 +151,29 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
 def _before_call(
     planner: Planner, outlook: Outlook, moments: tuple[Moment, ...]
 ) -> Iterator[Outcome]:
-    """Run the steps before a model call in order; each goes on where later ones made room.
+    """Run the steps before a model call in order, and last those that wait for a failed summary.
 
     Those on overflow only run if the call was refused, and their `compact` replaces any other.
     """
+    yield from _taken(planner, planner.before_call, outlook, moments)
+    newest = [step for step in planner.compacting if step.on in moments][-1:]
+    for step in planner.compacting:
+        if step in newest:
+            outcome = _compacted(planner, step, outlook)
+            if outcome.stopped is not None and outcome.stopped.code in FAILED:
+                outlook.failed.add(step.name)
+            yield outcome
+        elif step.on == "overflow":
+            yield Outcome(step.name, is_open=False, stopped=_NOT_REFUSED)
+    yield from _taken(planner, planner.waiting, outlook, moments)
+
+
+def _taken(
+    planner: Planner, steps: Iterable[Step], outlook: Outlook, moments: Collection[str]
+) -> Iterator[Outcome]:
+    """Run steps that take items; each goes on where later ones made room."""
     begun: list[Outcome | _BeforeCall] = []
-    for step in planner.before_call:
+    for step in steps:
         if step.on not in moments:
             if step.on == "overflow":
                 begun.append(Outcome(step.name, is_open=False, stopped=_NOT_REFUSED))
@@ -146,12 +190,6 @@ def _before_call(
         pass
     for each in begun:
         yield each.outcome() if isinstance(each, _BeforeCall) else each
-    newest = [step for step in planner.compacting if step.on in moments][-1:]
-    for step in planner.compacting:
-        if step in newest:
-            yield _compacted(planner, step, outlook)
-        elif step.on == "overflow":
-            yield Outcome(step.name, is_open=False, stopped=_NOT_REFUSED)
 
 
 class _BeforeCall:

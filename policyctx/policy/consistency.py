@@ -4,7 +4,7 @@ The checks read the tree, not the models, so that all errors of a file are repor
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -265,15 +265,63 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
         elif isinstance(name, str):
             seen[name] = step.value["name"]
         if action := STEP_ACTIONS.get(do) if isinstance(do, str) else None:
-            is_last = all(_moment(later) != _moment(step) for later in steps[i + 1 :])
+            behind = (later for later in steps[i + 1 :] if not any(_waited_for(later)))
+            is_last = all(_moment(later) != _moment(step) for later in behind)
             yield from _out_of_place_by_action(step, action, is_last=is_last)
         if _value(step, "on") == "arrival":
             yield from _out_of_place_on_arrival(step, action)
         if action is not None and _names_no_file(action):
             yield from path_in_cleared(step.child("placeholder"))
         yield from _by_no_types(step.child("select"))
+        yield from _wrong_failures(step, steps[:i], steps[i:])
     for step in steps:
         yield from _stray(step)
+
+
+def _waited_for(step: Node) -> list[Node | None]:
+    """Return the `failed` of each alternative of a step's gates; None where there is none."""
+    return [gates.child("failed") for gates in _gates(step)]
+
+
+def _wrong_failures(
+    step: Node, before: Sequence[Node], behind: Sequence[Node]
+) -> Iterator[Diagnostic]:
+    """Yield an error for each `failed` that no summary before this step can open."""
+    found = _waited_for(step)
+    if not any(found):
+        return
+    if None in found:
+        sentence = "`failed` is in one alternative and not in another"
+        yield Diagnostic(step.value["when"].at, "PC107", sentence, "write two steps")
+    if _value(step, "do") == "compact":
+        sentence = "`failed` is not for `do: compact`; a summary without a model takes its place by"
+        at = next(node for node in found if node is not None)
+        sentence += " `summary: {on_failure: extractive}`"
+        yield Diagnostic(at.key or at.place, "PC107", sentence)
+    for node in found:
+        if node is not None and isinstance(node.value, str):
+            yield from _not_compacting(node, step, before, behind)
+
+
+def _not_compacting(
+    node: Node, step: Node, before: Sequence[Node], behind: Sequence[Node]
+) -> Iterator[Diagnostic]:
+    named = next((s for s in (*before, *behind) if _value(s, "name") == node.value), None)
+    if named is None:
+        found = (_value(s, "name") for s in before if _value(s, "do") == "compact")
+        names = [name for name in found if isinstance(name, str)]
+        known = f"; those before this one are {', '.join(names)}" if names else ""
+        sentence = f"there is no `compact` step {word(node)}{known}"
+        yield Diagnostic(node.place, "PC107", sentence, hint(node.value, names))
+    elif _value(named, "do") != "compact":
+        sentence = f"{word(node)} is no `compact` step, so it makes no summary that could fail"
+        yield Diagnostic(node.place, "PC107", sentence)
+    elif named in behind:
+        sentence = f"{word(node)} comes behind this step; move this one behind it"
+        yield Diagnostic(node.place, "PC107", sentence)
+    elif _moment(step) not in {moment := _moment(named), "arrival"}:
+        sentence = f"{word(node)} runs on {moment}, and this step does not"
+        yield Diagnostic(node.place, "PC107", sentence, f"write `on: {moment}`")
 
 
 def _moment(step: Node) -> object:

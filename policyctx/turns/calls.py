@@ -27,6 +27,7 @@ from policyctx.messages.repairing import Fault, Repaired, Repairing
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.decisions import FAILED
 from policyctx.planning.facts import Added, Attempt
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import BOTH, Moment
@@ -341,13 +342,11 @@ class Calls:
             if made.refused:
                 yield from self._note_attempt(replacing, Added(made.refused), memory, refused=True)
             planned = result.plan.unsummarised(made.reason)
-            return known, replace(
-                result,
-                plan=planned,
-                warnings=warnings,
-                summary_usage=made.usage,
-                source_ranges=replacements.sources_of(result.source_ranges),
-            )
+            result = replace(result, plan=planned, warnings=warnings, summary_usage=made.usage)
+            if made.reason.code in FAILED:
+                result = yield from self._instead(known, result, replacing.step)
+            sources = replacements.sources_of(result.source_ranges)
+            return known, replace(result, source_ranges=sources)
         known.conversation.report()
         stats = made.stats
         memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
@@ -367,6 +366,20 @@ class Calls:
             compaction=made,
             summary_usage=made.stats.summary,
             source_ranges=seen.sources,
+        )
+
+    def _instead(self, known: KnownList, result: Result, failed: str) -> Turn[Result]:
+        """Carry out the steps that wait for the failure of a step that made no summary."""
+        planned = known.planner.plan_instead(result.plan, failed)
+        if planned is None:
+            return result
+        done = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        return replace(
+            result,
+            messages=done.messages,
+            plan=result.plan.followed_by(done.plan),
+            warnings=(*result.warnings, *done.warnings),
+            source_ranges=done.source_ranges,
         )
 
     def _note_attempt(

@@ -119,6 +119,11 @@ class Step(Section):
         return STEP_ACTIONS[self.do]
 
     @property
+    def waits_for(self) -> str | None:
+        """The name of the step without whose failure this one does not run."""
+        return next((gates.failed for gates in self.when if gates.failed is not None), None)
+
+    @property
     def saves(self) -> bool:
         """Whether the content of each item is saved before the item leaves the list."""
         return self.action.saves and self.save
