@@ -5,13 +5,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from policyctx.outlines.lines import prose_rows
 from policyctx.outlines.rows import Row
 
 MakeRow = Callable[[int, str, int], Row]
 
+# A string and the key before it.
+_STRING = re.compile(r'(?:"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*)?("[^"\\]*(?:\\.[^"\\]*)*")', re.DOTALL)
+_CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u.{4}|\\.|.", re.DOTALL)
 _BETWEEN = re.compile(r"[\s,:]*")
 _DECODER = json.JSONDecoder(strict=False)
 _DELIMITERS = "\t|;,"
@@ -79,6 +82,16 @@ def document_rows(text: str, values: Sequence[Placed], row: MakeRow) -> Iterator
     yield from _of(text, values[0], "", 0, row) if len(values) == 1 else table_rows("", values, row)
 
 
+def long_strings(text: str) -> Iterator[tuple[str, str, list[int]]]:
+    """Yield the key and the value of each long string, and where each character of it is."""
+    for found in _STRING.finditer(text):
+        if len(found[2]) > _LONG_CHARS:
+            with suppress(ValueError):
+                value, begin = _DECODER.decode(found[2]), found.start(2) + 1
+                places = [one.start() + begin for one in _CHARACTER.finditer(found[2][1:-1])]
+                yield found[1] or "", value, places
+
+
 def _of(text: str, placed: Placed, path: str, depth: int, row: MakeRow) -> Iterator[Row]:
     """Yield the rows of an object or a list: what it holds itself, then what is in that."""
     inner = list(_inner(text, placed)) if depth < _MOST_DEPTH else []
@@ -108,10 +121,6 @@ def _flat_rows(
     for at in range(0, len(flat) if isinstance(placed.value, dict) else 0, _TOGETHER):
         cells = (f"{one.key}={_shown(one.value)}" for one in flat[at : at + _TOGETHER])
         yield row(flat[at].at, name + ", ".join(cells), weight)
-    for one in flat:
-        if isinstance(one.value, str) and len(one.value) > _LONG_CHARS:
-            for part in prose_rows(one.value.split("\n")):
-                yield row(one.at, f"{one.key}… {part.text}", part.weight - 1)
 
 
 def _inner(text: str, placed: Placed) -> Iterator[Placed]:

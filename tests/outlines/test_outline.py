@@ -46,6 +46,25 @@ def test_the_place_in_a_long_line_is_a_character() -> None:
     assert f"1:{place} n299 | 299" in outlined(text)
 
 
+def test_a_long_string_in_json_is_outlined_by_its_kind_with_places() -> None:
+    code = "import os\n\n" + "".join(
+        f'def step_{i}(value):\n    """\U0001f600"""\n    return value + {i}\n\n' for i in range(20)
+    )
+    text = json.dumps({"exit": 0, "stdout": code})
+    found = outlined(text, 400)
+    assert f"1:{text.index('import os') + 1} stdout: code, 83 lines" in found
+    assert all(
+        f"1:{text.index(f'def step_{i}(') + 1} def step_{i}(value):" in found for i in range(9)
+    )
+
+
+def test_markdown_in_json_in_json_has_places() -> None:
+    words = "".join(f"## Part {i}\n\n{'A long sentence about it. ' * 20}\n\n" for i in range(6))
+    text = json.dumps([{"content": json.dumps({"text": words})}])
+    found = outlined(text, 300)
+    assert all(f"1:{text.index(f'## Part {i}') + 1} ## Part {i}" in found for i in range(6))
+
+
 def test_lines_that_differ_little_are_one_and_errors_stay() -> None:
     lines = [f"12:00:{i:02} GET /items/{i} 200" for i in range(300)]
     lines[140] = "12:02:20 ERROR cannot connect to db-7"
