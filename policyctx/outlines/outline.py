@@ -23,8 +23,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # The number that a host puts before a line of a file.
 _NUMBERED = re.compile(r"\s{0,8}(\d{1,7})(?:→|\t|\||:(?=\s|$)| |:)")
 _NEARLY_ALL, _LEAST_LINES = 0.9, 3
-_MOST_DEPTH = 3
-_LINE_END = "\n"
+_MOST_DEPTH, _MANY_STRINGS = 3, 6
 _JOINED = {"JSON", "a table", "a listing"}
 
 
@@ -36,10 +35,13 @@ def outline(text: str, tokens: int, counter: TokenCounter) -> str:
     if not reaches(counter, text, tokens + 1):
         return text
     kind, note, rows = _rows(text)
-    count = text.count("\n") + (not text.endswith("\n"))
-    size = f"{count:,} lines" if count > 1 else f"1 line, {len(text):,} characters"
-    title = f"outline: {kind}, {size}; rows begin with their line{note}"
+    title = f"outline: {kind}, {_size(text)}; rows begin with their line{note}"
     return fitted(title, rows, tokens, counter, are_cut=kind not in _JOINED)
+
+
+def _size(text: str) -> str:
+    count = text.count("\n") + (not text.endswith("\n"))
+    return f"{count:,} lines" if count > 1 else f"1 line, {len(text):,} characters"
 
 
 def _rows(text: str, depth: int = 0) -> tuple[str, str, list[Row]]:
@@ -55,17 +57,19 @@ def _rows(text: str, depth: int = 0) -> tuple[str, str, list[Row]]:
         return Row(line, 1 if is_begin else at - begin + 1, shown, weight, short)
 
     if found := documents(text):
-        before, values = found
-        rows = [Row(1 + i, 1, lines[i].strip(), 3) for i in range(before)]
+        between, values = found
+        said = [(at, lines[bisect_right(starts, at) - 1].strip()) for at in between]
+        rows = [row(at, shown, 6 if shown else 0) for at, shown in said]
         rows += document_rows(text, values, row)
-        for key, value, places in long_strings(text) if depth < _MOST_DEPTH else ():
+        strings = list(long_strings(text)) if depth < _MOST_DEPTH else []
+        less = 1 if len(strings) < _MANY_STRINGS else 4
+        for key, value, places in strings:
             kind, _, inner = _rows(value, depth + 1)
-            title = f"{key}: {kind}, {value.count(_LINE_END) + 1:,} lines"
-            rows.append(row(places[0], title, 8))
-            begins = [0, *(found.end() for found in re.finditer(_LINE_END, value))]
+            begins = [0, *(found.end() for found in re.finditer("\n", value))]
+            rows.append(row(places[0], f"{key}: {kind}, {_size(value)}", 9 - less))
             for line, char, shown, weight, short in inner:
                 at = min(begins[line - 1] + char, len(places)) - 1
-                rows.append(row(places[at], shown, weight - 1, short))
+                rows.append(row(places[at], shown, max(weight - less, 0), short))
         return "JSON", "", rows
     if table := records(lines, starts):
         return "a table", "", list(table_rows("", table, row))

@@ -37,7 +37,21 @@ def test_json_is_shown_by_its_shape_and_its_odd_rows() -> None:
 def test_a_row_of_json_in_lines_has_its_line() -> None:
     lines = [json.dumps({"level": "info", "step": i}) for i in range(200)]
     lines[120] = json.dumps({"level": "info", "step": 120, "error": "disk full"})
-    assert "\n121 120 | error=disk full\n" in outlined("\n".join(lines))
+    assert "\n121 step=120, error=disk full\n" in outlined("\n".join(lines))
+
+
+def test_records_between_text_have_their_lines_and_their_short_values() -> None:
+    records = [
+        {"note": "A long remark. " * 12, "id": i, "state": "open" if i % 7 else "shut", "by": None}
+        for i in range(40)
+    ]
+    records[9] |= {"by": "ann", "file": "src/a.py:9"}
+    text = "".join(f"Answer {i}\n{json.dumps(one, indent=1)}\n" for i, one in enumerate(records))
+    found = outlined(text + "[the rest was cut off]\n", 400)
+    begin = text[: text.index("Answer 9\n")].count("\n") + 2
+    assert f"\n{begin} id=9, state=open, by=ann, file=src/a.py:9" in found
+    assert "state (open ×34, shut ×6)" in found
+    assert "\n2 id=0, state=shut, by=null" in found
 
 
 def test_the_place_in_a_long_line_is_a_character() -> None:
@@ -52,7 +66,7 @@ def test_a_long_string_in_json_is_outlined_by_its_kind_with_places() -> None:
     )
     text = json.dumps({"exit": 0, "stdout": code})
     found = outlined(text, 400)
-    assert f"1:{text.index('import os') + 1} stdout: code, 83 lines" in found
+    assert f"1:{text.index('import os') + 1} stdout: code, 82 lines" in found
     assert all(
         f"1:{text.index(f'def step_{i}(') + 1} def step_{i}(value):" in found for i in range(9)
     )
