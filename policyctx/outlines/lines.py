@@ -47,6 +47,7 @@ _TOTAL = re.compile(
 )
 _SECTION = re.compile(r"(?:[=#~*-]){2,}>?\s*\w|[>$+] \S|\[\w+\] ?[-A-Z]|\S.{0,60}:$")
 _HEADING = re.compile(r"^#{1,6} \S|^\*\*[^*]+\*\*:?$")
+_FENCE = re.compile(r"```+ *(\w[\w+#.-]*)?")
 _ITEM = re.compile(r"^\s*(?:[-*•✓✗✅⚠]|\d{1,3}[.)])\s+\S|^\s*\|")
 
 _DEFINITION = re.compile(
@@ -90,7 +91,9 @@ _VARYING = re.compile(
 def line_rows(lines: Sequence[str], *, is_file: bool) -> tuple[str, list[Row]]:
     """Return what kind of text these lines are, and their rows."""
     looked = [line[:LOOKED_AT_CHARS] for line in lines]
-    filled = [line for line in looked if not _SAYS_NOTHING.match(line)]
+    fences = sum(map(bool, map(_FENCE.match, looked)))
+    is_markdown = fences > 1 and any(map(_HEADING.match, looked))
+    filled = [line for line in looked if not (is_markdown or _SAYS_NOTHING.match(line))]
     most = max(1, len(filled)) * _MOSTLY
 
     def share(pattern: re.Pattern[str]) -> float:
@@ -107,7 +110,7 @@ def line_rows(lines: Sequence[str], *, is_file: bool) -> tuple[str, list[Row]]:
     says = sum(
         len(line.split()) >= _SENTENCE_WORDS and line.rstrip()[-1:] in ".:!?" for line in filled
     )
-    prose = says / max(1, len(filled)) + share(_ITEM) / 2 + share(_HEADING) * 3
+    prose = says / max(1, len(filled)) + share(_ITEM) / 2 + share(_HEADING) * 3 + is_markdown
     code = share(_CODE)
     if code >= _ENOUGH and code > messages and (is_file or code > prose):
         return "code", list(_code_rows(looked))
@@ -222,7 +225,8 @@ def _code_rows(lines: Sequence[str]) -> Iterator[Row]:
         yield Row(number, 1, _squeezed(line).removesuffix(" {"), weight, short)
     if imports:
         shown = "; ".join(line for _, line in imports)
-        yield Row(imports[0][0], 1, f"imports to {imports[-1][0]}: {shown}", 7)
+        size = imports[-1][0] - imports[0][0] + 1
+        yield Row(imports[0][0], 1, f"imports in {size} lines: {shown}", 7)
 
 
 def _parts(line: str) -> Iterator[tuple[int, str]]:
@@ -241,8 +245,10 @@ def prose_rows(lines: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of prose: headings, items and the beginnings of paragraphs first."""
     after_blank = in_code = False
     for number, line in enumerate(lines, 1):
-        if line.lstrip().startswith("```"):
+        if found := _FENCE.match(line.lstrip()):
             in_code = not in_code
+            if in_code and found[1]:
+                yield Row(number, 1, found[0], 6)
             continue
         for at, part in _parts(line):
             looked = part[:LOOKED_AT_CHARS]
@@ -276,7 +282,9 @@ def _output_rows(lines: Sequence[str]) -> Iterator[Row]:
             if number != same[0]:
                 weight = min(weight, 1)
             elif len(same) > 1 and at == 1:
-                shown = f"{shown[: _PART_CHARS // 2]} (×{len(same)}, to line {same[-1]})"
+                shown = (
+                    f"{shown[: _PART_CHARS // 2]} (×{len(same)} in {same[-1] - number + 1} lines)"
+                )
             yield Row(number, at, shown, weight)
 
 
