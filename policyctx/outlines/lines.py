@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from policyctx.outlines.rows import Row
 
@@ -11,7 +11,7 @@ _PART_CHARS, _LEAST_PART = 300, 60
 _MOSTLY, _ENOUGH, _FEW_MESSAGES = 0.5, 0.35, 0.2
 _SHALLOW, _SENTENCE_WORDS = 4, 8
 _TOGETHER = 8
-_FEW_HITS = 12
+_FEW_HITS = 5
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？])|(?<=, )")
 _SAYS_NOTHING = re.compile(
@@ -35,6 +35,9 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _MESSAGE = re.compile(r"\b(?:error|warning)\b(?: \w+)?[:\[]|(?:Error|Exception): |^(?:FAIL|E  )")
+# A message with its place, and the names in one.
+_LOCATED = re.compile(r"\S{1,200}[:(]\d+[:,]\d+\)?:? ")
+_NAME = re.compile(r"['\"`\u2018\u201c]([^'\"`\u2019\u201d]{1,80})['\"`\u2019\u201d]")
 # A line of code that a message quotes.
 _FRAME = re.compile(r"^\s*(?:>\s*)?\d*\s*[│|](?:\s|$)")
 _WARNING = re.compile(r"\bwarn(?:ing|ed)?\b|\bdeprecat|\bTODO\b|\bFIXME\b|⚠|^!", re.IGNORECASE)
@@ -148,10 +151,21 @@ def _diff_rows(lines: Sequence[str]) -> Iterator[Row]:
             weight = 0 if is_noise or _SAYS_NOTHING.match(line) else 5
             shown = _squeezed(line).rstrip("+-")
         changes.append(Row(number, 1, shown, weight))
+    names = _short_names(path for _, path, _ in files)
     for number, path, counts in files:
-        name = path.rpartition("/")[2]
+        name = names[path]
         yield Row(number, 1, f"{path} +{counts['+']} −{counts['-']}", 9, name)
     yield from changes
+
+
+def _short_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return the last part of each path, with its folder where several have the same."""
+    last = {path: path.rpartition("/")[2] for path in paths}
+    counts = Counter(last.values())
+    return {
+        path: name if counts[name] == 1 else "/".join(path.split("/")[-2:])
+        for path, name in last.items()
+    }
 
 
 def _hit_rows(lines: Sequence[str]) -> Iterator[Row]:
@@ -163,15 +177,17 @@ def _hit_rows(lines: Sequence[str]) -> Iterator[Row]:
             files.setdefault(found[1] or "", []).append(hit)
         elif not _SAYS_NOTHING.match(line) and not _HOST.match(line):
             yield Row(number, 1, line.strip(), 5)
+    names, seen = _short_names(files), set[str]()
     for path, hits in files.items():
         if path:
             numbers = ", ".join(hit[1] for hit in hits[:_FEW_HITS])
             more = "…" if len(hits) > _FEW_HITS else ""
-            yield Row(
-                hits[0][0], 1, f"{path}: {len(hits)}: {numbers}{more}", 9, path.rpartition("/")[2]
-            )
+            shown = f"{path}: {len(hits)}: {numbers}{more}"
+            yield Row(hits[0][0], 1, shown, 9, names[path])
         for number, at, shown in hits:
             weight = 0 if _SAYS_NOTHING.match(shown) else 6 if _DEFINITION.match(shown) else 5
+            weight -= weight > 0 and shown in seen
+            seen.add(shown)
             yield Row(number, 1, f" {at}: {shown}", weight, "" if path else at)
 
 
@@ -269,6 +285,8 @@ def prose_rows(lines: Sequence[str]) -> Iterator[Row]:
 def _output_rows(lines: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a log, or of what a program printed; lines that differ little are one."""
     alike: dict[str, list[int]] = {}
+    told: dict[str, set[str]] = {}
+    names = [_name(line[:LOOKED_AT_CHARS]) for line in lines]
     shapes = [_shape(line[:LOOKED_AT_CHARS]) for line in lines]
     for number, shape in enumerate(shapes, 1):
         alike.setdefault(shape, []).append(number)
@@ -280,7 +298,14 @@ def _output_rows(lines: Sequence[str]) -> Iterator[Row]:
             weight = _output_weight(part[:LOOKED_AT_CHARS], is_begin=at == 1, is_end=number in ends)
             shown = _squeezed(part)
             if number != same[0]:
+                name = names[number - 1] if at == 1 else ""
+                known = told.setdefault(shape, {names[same[0] - 1]})
                 weight = min(weight, 1)
+                if name and name not in known:
+                    known.add(name)
+                    place = line.split(maxsplit=1)[0][:LOOKED_AT_CHARS]
+                    yield Row(number, 1, f"{place} … {name}", 6, name)
+                    break
             elif len(same) > 1 and at == 1:
                 shown = (
                     f"{shown[: _PART_CHARS // 2]} (×{len(same)} in {same[-1] - number + 1} lines)"
@@ -291,6 +316,13 @@ def _output_rows(lines: Sequence[str]) -> Iterator[Row]:
 def _shape(line: str) -> str:
     """Return what lines that differ in numbers, quotations and the like have in common."""
     return _VARYING.sub("#", _PATH.sub("#", line) if _MESSAGE.search(line) else line)
+
+
+def _name(line: str) -> str:
+    """Return what tells a message from others of its kind, "" for another line."""
+    if not _MESSAGE.search(line) and not _LOCATED.match(line):
+        return ""
+    return ", ".join(_NAME.findall(line)) or "".join(_PATH.findall(line)[:1])
 
 
 def _output_weight(part: str, *, is_begin: bool, is_end: bool) -> int:

@@ -107,6 +107,21 @@ def test_search_hits_are_shown_by_file() -> None:
     assert "src/module_2.py: 30: " in found
 
 
+def test_the_names_in_messages_of_one_code_have_their_lines() -> None:
+    message = "src/{0}/index.ts({1},1): error TS2304: Cannot find name '{2}'."
+    lines = [message.format("ab"[i % 2], i, f"thing{i // 20}") for i in range(100)]
+    found = outlined("\n".join(lines))
+    assert "1 src/a/index.ts(0,1): error TS2304: Cannot find name 'thing0'. (×100 in" in found
+    assert all(
+        f"\n{i * 20 + 1} src/a/index.ts({i * 20},1): … thing{i}" in found for i in range(1, 5)
+    )
+
+
+def test_files_of_one_name_keep_their_folder_in_the_list_of_names() -> None:
+    hits = [f"src/part_{i}/index.py:{n}: call({n})" for i in range(30) for n in (3, 8)]
+    assert "part_1/index.py, " in outlined("\n".join(hits), 240).partition("also: ")[2]
+
+
 def test_code_is_shown_by_its_definitions() -> None:
     code = "import os\nimport sys\n\n" + "".join(
         f"class Case{i}:\n    def run(self, value):\n        step = value + 1\n"
