@@ -111,7 +111,7 @@ Feature: What a placeholder shows of the text that it stands for
       """
       [outline: output, 16 lines; rows begin with their line]
       1 run 1 of 4
-      2 compiling part 11 (×13, to line 15)
+      2 compiling part 11 (×13 in 14 lines)
       11 error: no such file: lib/parse.c
       16 1 error
       Whole: tool_result/a.md

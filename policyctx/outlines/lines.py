@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from policyctx.outlines.rows import Row
 
@@ -11,7 +11,7 @@ _PART_CHARS, _LEAST_PART = 300, 60
 _MOSTLY, _ENOUGH, _FEW_MESSAGES = 0.5, 0.35, 0.2
 _SHALLOW, _SENTENCE_WORDS = 4, 8
 _TOGETHER = 8
-_FEW_HITS = 12
+_FEW_HITS = 5
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？])|(?<=, )")
 _SAYS_NOTHING = re.compile(
@@ -35,6 +35,9 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _MESSAGE = re.compile(r"\b(?:error|warning)\b(?: \w+)?[:\[]|(?:Error|Exception): |^(?:FAIL|E  )")
+# A message with its place, and the names in one.
+_LOCATED = re.compile(r"\S{1,200}[:(]\d+[:,]\d+\)?:? ")
+_NAME = re.compile(r"['\"`\u2018\u201c]([^'\"`\u2019\u201d]{1,80})['\"`\u2019\u201d]")
 # A line of code that a message quotes.
 _FRAME = re.compile(r"^\s*(?:>\s*)?\d*\s*[│|](?:\s|$)")
 _WARNING = re.compile(r"\bwarn(?:ing|ed)?\b|\bdeprecat|\bTODO\b|\bFIXME\b|⚠|^!", re.IGNORECASE)
@@ -47,6 +50,7 @@ _TOTAL = re.compile(
 )
 _SECTION = re.compile(r"(?:[=#~*-]){2,}>?\s*\w|[>$+] \S|\[\w+\] ?[-A-Z]|\S.{0,60}:$")
 _HEADING = re.compile(r"^#{1,6} \S|^\*\*[^*]+\*\*:?$")
+_FENCE = re.compile(r"```+ *(\w[\w+#.-]*)?")
 _ITEM = re.compile(r"^\s*(?:[-*•✓✗✅⚠]|\d{1,3}[.)])\s+\S|^\s*\|")
 
 _DEFINITION = re.compile(
@@ -90,7 +94,9 @@ _VARYING = re.compile(
 def line_rows(lines: Sequence[str], *, is_file: bool) -> tuple[str, list[Row]]:
     """Return what kind of text these lines are, and their rows."""
     looked = [line[:LOOKED_AT_CHARS] for line in lines]
-    filled = [line for line in looked if not _SAYS_NOTHING.match(line)]
+    fences = sum(map(bool, map(_FENCE.match, looked)))
+    is_markdown = fences > 1 and any(map(_HEADING.match, looked))
+    filled = [line for line in looked if not (is_markdown or _SAYS_NOTHING.match(line))]
     most = max(1, len(filled)) * _MOSTLY
 
     def share(pattern: re.Pattern[str]) -> float:
@@ -107,7 +113,7 @@ def line_rows(lines: Sequence[str], *, is_file: bool) -> tuple[str, list[Row]]:
     says = sum(
         len(line.split()) >= _SENTENCE_WORDS and line.rstrip()[-1:] in ".:!?" for line in filled
     )
-    prose = says / max(1, len(filled)) + share(_ITEM) / 2 + share(_HEADING) * 3
+    prose = says / max(1, len(filled)) + share(_ITEM) / 2 + share(_HEADING) * 3 + is_markdown
     code = share(_CODE)
     if code >= _ENOUGH and code > messages and (is_file or code > prose):
         return "code", list(_code_rows(looked))
@@ -145,10 +151,21 @@ def _diff_rows(lines: Sequence[str]) -> Iterator[Row]:
             weight = 0 if is_noise or _SAYS_NOTHING.match(line) else 5
             shown = _squeezed(line).rstrip("+-")
         changes.append(Row(number, 1, shown, weight))
+    names = _short_names(path for _, path, _ in files)
     for number, path, counts in files:
-        name = path.rpartition("/")[2]
+        name = names[path]
         yield Row(number, 1, f"{path} +{counts['+']} −{counts['-']}", 9, name)
     yield from changes
+
+
+def _short_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return the last part of each path, with its folder where several have the same."""
+    last = {path: path.rpartition("/")[2] for path in paths}
+    counts = Counter(last.values())
+    return {
+        path: name if counts[name] == 1 else "/".join(path.split("/")[-2:])
+        for path, name in last.items()
+    }
 
 
 def _hit_rows(lines: Sequence[str]) -> Iterator[Row]:
@@ -160,15 +177,17 @@ def _hit_rows(lines: Sequence[str]) -> Iterator[Row]:
             files.setdefault(found[1] or "", []).append(hit)
         elif not _SAYS_NOTHING.match(line) and not _HOST.match(line):
             yield Row(number, 1, line.strip(), 5)
+    names, seen = _short_names(files), set[str]()
     for path, hits in files.items():
         if path:
             numbers = ", ".join(hit[1] for hit in hits[:_FEW_HITS])
             more = "…" if len(hits) > _FEW_HITS else ""
-            yield Row(
-                hits[0][0], 1, f"{path}: {len(hits)}: {numbers}{more}", 9, path.rpartition("/")[2]
-            )
+            shown = f"{path}: {len(hits)}: {numbers}{more}"
+            yield Row(hits[0][0], 1, shown, 9, names[path])
         for number, at, shown in hits:
             weight = 0 if _SAYS_NOTHING.match(shown) else 6 if _DEFINITION.match(shown) else 5
+            weight -= weight > 0 and shown in seen
+            seen.add(shown)
             yield Row(number, 1, f" {at}: {shown}", weight, "" if path else at)
 
 
@@ -222,7 +241,8 @@ def _code_rows(lines: Sequence[str]) -> Iterator[Row]:
         yield Row(number, 1, _squeezed(line).removesuffix(" {"), weight, short)
     if imports:
         shown = "; ".join(line for _, line in imports)
-        yield Row(imports[0][0], 1, f"imports to {imports[-1][0]}: {shown}", 7)
+        size = imports[-1][0] - imports[0][0] + 1
+        yield Row(imports[0][0], 1, f"imports in {size} lines: {shown}", 7)
 
 
 def _parts(line: str) -> Iterator[tuple[int, str]]:
@@ -241,8 +261,10 @@ def prose_rows(lines: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of prose: headings, items and the beginnings of paragraphs first."""
     after_blank = in_code = False
     for number, line in enumerate(lines, 1):
-        if line.lstrip().startswith("```"):
+        if found := _FENCE.match(line.lstrip()):
             in_code = not in_code
+            if in_code and found[1]:
+                yield Row(number, 1, found[0], 6)
             continue
         for at, part in _parts(line):
             looked = part[:LOOKED_AT_CHARS]
@@ -263,6 +285,8 @@ def prose_rows(lines: Sequence[str]) -> Iterator[Row]:
 def _output_rows(lines: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a log, or of what a program printed; lines that differ little are one."""
     alike: dict[str, list[int]] = {}
+    told: dict[str, set[str]] = {}
+    names = [_name(line[:LOOKED_AT_CHARS]) for line in lines]
     shapes = [_shape(line[:LOOKED_AT_CHARS]) for line in lines]
     for number, shape in enumerate(shapes, 1):
         alike.setdefault(shape, []).append(number)
@@ -274,15 +298,31 @@ def _output_rows(lines: Sequence[str]) -> Iterator[Row]:
             weight = _output_weight(part[:LOOKED_AT_CHARS], is_begin=at == 1, is_end=number in ends)
             shown = _squeezed(part)
             if number != same[0]:
+                name = names[number - 1] if at == 1 else ""
+                known = told.setdefault(shape, {names[same[0] - 1]})
                 weight = min(weight, 1)
+                if name and name not in known:
+                    known.add(name)
+                    place = line.split(maxsplit=1)[0][:LOOKED_AT_CHARS]
+                    yield Row(number, 1, f"{place} … {name}", 6, name)
+                    break
             elif len(same) > 1 and at == 1:
-                shown = f"{shown[: _PART_CHARS // 2]} (×{len(same)}, to line {same[-1]})"
+                shown = (
+                    f"{shown[: _PART_CHARS // 2]} (×{len(same)} in {same[-1] - number + 1} lines)"
+                )
             yield Row(number, at, shown, weight)
 
 
 def _shape(line: str) -> str:
     """Return what lines that differ in numbers, quotations and the like have in common."""
     return _VARYING.sub("#", _PATH.sub("#", line) if _MESSAGE.search(line) else line)
+
+
+def _name(line: str) -> str:
+    """Return what tells a message from others of its kind, "" for another line."""
+    if not _MESSAGE.search(line) and not _LOCATED.match(line):
+        return ""
+    return ", ".join(_NAME.findall(line)) or "".join(_PATH.findall(line)[:1])
 
 
 def _output_weight(part: str, *, is_begin: bool, is_end: bool) -> int:

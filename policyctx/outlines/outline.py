@@ -16,14 +16,20 @@ from policyctx.outlines.documents import (
     table_rows,
 )
 from policyctx.outlines.lines import LOOKED_AT_CHARS, line_rows
-from policyctx.outlines.rows import Row, fitted
+from policyctx.outlines.rows import Row, by_weight, fitted
 from policyctx.tokens.counter import TokenCounter, reaches
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOUR = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b\n]*\x07?|[()][A-Z0-9])")
+# What a terminal writes over: everything before it, up to the text that it shows at last.
+_DRAWN_OVER = re.compile(r"\r|\x1b\[[0-9;]*[GKJ]")
+# What `echo "=== x ==="` or `set -x` writes before the output of a command.
+_SEPARATOR = re.compile(
+    r"(?:={2,5}|-{3,5})>? ?(?!RUN|PAUSE|CONT|NAME|PASS|FAIL|SKIP|[ab]/)\w.{0,200}|\+ \w.{0,200}"
+)
 # The number that a host puts before a line of a file.
 _NUMBERED = re.compile(r"\s{0,8}(\d{1,7})(?:→|\t|\||:(?=\s|$)| |:)")
 _NEARLY_ALL, _LEAST_LINES = 0.9, 3
-_MOST_DEPTH, _MANY_STRINGS = 3, 6
+_MOST_DEPTH, _MANY_STRINGS, _MOSTLY, _FOLDED = 3, 6, 0.5, 1
 _JOINED = {"JSON", "a table", "a listing"}
 
 
@@ -47,7 +53,7 @@ def _size(text: str) -> str:
 def _rows(text: str, depth: int = 0) -> tuple[str, str, list[Row]]:
     """Return what kind of text this is, what is to say about its places, and its rows."""
     starts = [0, *(found.end() for found in re.finditer("\n", text))]
-    lines = (_COLOUR.sub("", text) if "\x1b" in text else text).split("\n")
+    lines = [_readable(line) for line in text.split("\n")]
     lines = lines[:-1] if not lines[-1] else lines
 
     def row(at: int, shown: str, weight: int, short: str = "") -> Row:
@@ -73,11 +79,41 @@ def _rows(text: str, depth: int = 0) -> tuple[str, str, list[Row]]:
         return "JSON", "", rows
     if table := records(lines, starts):
         return "a table", "", list(table_rows("", table, row))
+    if sections := _sections(lines) if depth < _MOST_DEPTH else []:
+        rows = []
+        for begin, end in zip(sections, [*sections[1:], len(lines)], strict=True):
+            kind, _, inner = _rows("\n".join(lines[begin + 1 : end]), depth + 1)
+            rows.append(Row(begin + 1, 1, f"{lines[begin].strip()} ({kind})", 10))
+            for rank, index in enumerate(by_weight(inner)):  # each section has its share
+                one, most = inner[index], max(9 - (rank // 4).bit_length(), 1)
+                rows.append(
+                    one._replace(
+                        line=one.line + begin + 1,
+                        weight=most if one.weight > _FOLDED else one.weight,
+                    )
+                )
+        return f"{len(sections)} sections", "", rows
     own = _own_numbers(lines)
     kind, rows = line_rows([line for _, line in own] or lines, is_file=bool(own))
     shift = _shift(own)
     note = f"; the text's own numbers are {abs(shift)} {'more' if shift > 0 else 'less'}"
     return kind, note if shift else "", rows
+
+
+def _readable(line: str) -> str:
+    """Return what a terminal shows at last of a line."""
+    if "\r" not in line and "\x1b" not in line:
+        return line
+    states = [_COLOUR.sub("", state) for state in _DRAWN_OVER.split(line)]
+    return next((state for state in reversed(states) if state.strip()), "")
+
+
+def _sections(lines: Sequence[str]) -> list[int]:
+    """Return where the separators are between the outputs of several commands."""
+    found = [at for at, line in enumerate(lines) if _SEPARATOR.fullmatch(line)]
+    is_diff = any(line.startswith(("@@ -", "+++ ")) for line in lines)
+    found = [at for at in found if not is_diff or lines[at][0] == "="]
+    return found if 1 < len(found) <= len(lines) * _MOSTLY else []
 
 
 def _own_numbers(lines: Sequence[str]) -> list[tuple[int | None, str]]:

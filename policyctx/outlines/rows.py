@@ -41,6 +41,14 @@ def spread(count: int) -> list[int]:
     return list(order)
 
 
+def by_weight(rows: Sequence[Row]) -> list[int]:
+    """Return the indexes of rows, the weightiest first; those of one weight are spread."""
+    weights: dict[int, list[int]] = {}
+    for index, row in enumerate(rows):
+        weights.setdefault(row.weight, []).append(index)
+    return [alike[at] for _, alike in sorted(weights.items())[::-1] for at in spread(len(alike))]
+
+
 def fitted(
     title: str, rows: Sequence[Row], tokens: int, counter: TokenCounter, *, are_cut: bool
 ) -> str:
@@ -51,11 +59,7 @@ def fitted(
     """
     shared, rows = _without_shared_folder([row for row in rows if row.weight > 0])
     title += f"; …/ is {shared}" if shared else ""
-    by_weight: dict[int, list[int]] = {}
-    for index, row in enumerate(rows):
-        by_weight.setdefault(row.weight, []).append(index)
-    order = [alike[at] for _, alike in sorted(by_weight.items())[::-1] for at in spread(len(alike))]
-    order = order[: tokens + 1]  # a row has a token or more
+    order = by_weight(rows)[: tokens + 1]  # a row has a token or more
     wanted = sum(min(len(row.text), _WIDEST) for row in rows if row.weight >= _IMPORTANT)
     width = _WIDEST * tokens * _CHARS_A_TOKEN // max(wanted, 1)
     width = min(max(width, _NARROWEST), _WIDEST) if are_cut else _JOINED

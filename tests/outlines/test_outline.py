@@ -85,7 +85,7 @@ def test_lines_that_differ_little_are_one_and_errors_stay() -> None:
     lines.append("300 tests, 1 failed")
     found = outlined("\n".join(lines)).split("\n")
     assert any(
-        line.startswith("1 12:00:00 GET") and "(×299, to line 300)" in line for line in found
+        line.startswith("1 12:00:00 GET") and "(×299 in 300 lines)" in line for line in found
     )
     assert "141 12:02:20 ERROR cannot connect to db-7" in found
     assert "301 300 tests, 1 failed" in found
@@ -107,6 +107,21 @@ def test_search_hits_are_shown_by_file() -> None:
     assert "src/module_2.py: 30: " in found
 
 
+def test_the_names_in_messages_of_one_code_have_their_lines() -> None:
+    message = "src/{0}/index.ts({1},1): error TS2304: Cannot find name '{2}'."
+    lines = [message.format("ab"[i % 2], i, f"thing{i // 20}") for i in range(100)]
+    found = outlined("\n".join(lines))
+    assert "1 src/a/index.ts(0,1): error TS2304: Cannot find name 'thing0'. (×100 in" in found
+    assert all(
+        f"\n{i * 20 + 1} src/a/index.ts({i * 20},1): … thing{i}" in found for i in range(1, 5)
+    )
+
+
+def test_files_of_one_name_keep_their_folder_in_the_list_of_names() -> None:
+    hits = [f"src/part_{i}/index.py:{n}: call({n})" for i in range(30) for n in (3, 8)]
+    assert "part_1/index.py, " in outlined("\n".join(hits), 240).partition("also: ")[2]
+
+
 def test_code_is_shown_by_its_definitions() -> None:
     code = "import os\nimport sys\n\n" + "".join(
         f"class Case{i}:\n    def run(self, value):\n        step = value + 1\n"
@@ -114,7 +129,7 @@ def test_code_is_shown_by_its_definitions() -> None:
         for i in range(12)
     )
     found = outlined(code, 260)
-    assert "1 imports to 2: import os; import sys" in found
+    assert "1 imports in 2 lines: import os; import sys" in found
     assert all(f"{4 + 6 * i} class Case{i}:" in found for i in range(12))
 
 
@@ -129,6 +144,37 @@ def test_prose_is_shown_by_its_headings() -> None:
     text = "".join(f"## Part {i}\n\n{'A long sentence about it. ' * 20}\n\n" for i in range(8))
     found = outlined(text)
     assert all(f"{1 + 4 * i} ## Part {i}" in found for i in range(8))
+
+
+def test_markdown_with_code_is_shown_by_its_headings_and_fences() -> None:
+    part = "## Part {0}\n\n```python\n# not a heading\nvalue = call({0})\nreturn value\n```\n\n"
+    found = outlined("".join(part.format(i) * (1 + i % 2) for i in range(9)), 300)
+    assert "outline: prose" in found
+    assert all(f" ## Part {i}\n" in found for i in range(9))
+    assert "\n3 ```python\n" in found
+
+
+@pytest.mark.parametrize("separator", ["=== {} ===", "--- {}", "+ {}", "==> {} <=="])
+def test_outputs_of_several_commands_are_sections(separator: str) -> None:
+    code = "".join(f"def step_{i}(value):\n    return value\n\n" for i in range(40))
+    listing = "".join(f"-rw-r--r--  1 me  us  {i}00 Sep  4 15:43 f{i}.py\n" for i in range(1, 30))
+    log = "".join(f"step {i} ok\n" for i in range(50)) + "error: disk full\n"
+    first, second, third = map(separator.format, ["cat a.py", "ls -l", "make"])
+    found = outlined(f"{first}\n{code}\n{second}\n{listing}\n{third}\n{log}", 300)
+    assert f"\n1 {first} (code)\n" in found
+    assert f"\n123 {second} (a listing)\n" in found
+    assert f"\n154 {third} (output)\n" in found
+    assert "\n2 def step_0(value):\n" in found
+    assert "\n155 step 0 ok (×50 in 50 lines)\n" in found
+    assert "\n205 error: disk full" in found
+
+
+def test_what_a_terminal_drew_over_is_left_out() -> None:
+    frames = "".join(f"\x1b[2K\r\x1b[36m⠋\x1b[0m installing {i} of 90" for i in range(91))
+    lines = [f"{'abcdefgh'[i % 8] * 5} done {i}" for i in range(80)]
+    found = outlined("\n".join([frames + "\x1b[K\r", *lines, "50%\r100%\r", "error: no\r"]))
+    assert "\n1 ⠋ installing 90 of 90\n" in found
+    assert "\n82 100%\n83 error: no" in found
 
 
 def test_a_listing_is_shown_in_few_rows() -> None:
