@@ -56,7 +56,7 @@ _COMMANDS = {
     ),
     "tokens": _Listed("tokens:tokens", "Show what a conversation weighs, by type and by tool."),
     "init": _Listed(
-        "policies:init",
+        "starting:init",
         "Write a policy to start from, and a policyctx.yaml that runs every agent under it.",
     ),
     "agents": _Listed("policies:agents", "Show which agent gets which policy, from which line."),

@@ -11,12 +11,12 @@ from policyctx.policy.sources import preset_names
 from tests.cli.running import policyctx
 from tests.conversations import session_of
 
-NAMES = ["policy.yaml", "policyctx.yaml"]
+NAMES = ["policy.schema.json", "policy.yaml", "policyctx.yaml"]
 
 
 def uncommented(text: str) -> str:
-    """A starter file with all of its settings taken in; prose has two #."""
-    return re.sub(r"^( *)#(?: |$)", r"\1", text, flags=re.MULTILINE)
+    """A starter file with all of its settings taken in; prose has two #, the schema one."""
+    return re.sub(r"^( *)#(?!.*schema=)(?: |$)", r"\1", text, flags=re.MULTILINE)
 
 
 def settings(text: str) -> list[str]:
@@ -30,17 +30,25 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_init_writes_two_files_and_suggests_next_steps(tmp_path: Path) -> None:
+def test_init_writes_three_files_and_suggests_next_steps(tmp_path: Path) -> None:
     run = policyctx("init", cwd=tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
     assert names_in(tmp_path) == NAMES
     assert run.stdout == (
-        "wrote policyctx.yaml and policy.yaml\n"
+        "wrote policy.schema.json, policyctx.yaml and policy.yaml\n"
         "\n"
         "Try next:\n"
         "  policyctx check policy.yaml\n"
         "  policyctx plan policy.yaml MESSAGES\n"
     )
+
+
+def test_the_first_line_names_the_schema_beside_the_policy(tmp_path: Path) -> None:
+    policyctx("init", cwd=tmp_path)
+    [first, *_] = (tmp_path / "policy.yaml").read_text(encoding="utf-8").splitlines()
+    name = first.removeprefix("# yaml-language-server: $schema=")
+    schema = (tmp_path / name).read_text(encoding="utf-8")
+    assert schema == policyctx("schema").stdout
 
 
 def test_the_written_files_can_be_used(tmp_path: Path) -> None:
@@ -91,7 +99,7 @@ def test_the_agents_that_are_shown_as_examples_load(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["researcher", "1", "null", "0x1f", "coding-agent"])
 def test_the_policy_may_have_another_name(name: str, tmp_path: Path) -> None:
     run = policyctx("init", "--name", name, cwd=tmp_path)
-    assert run.stdout.startswith(f"wrote policyctx.yaml and {name}.yaml\n")
+    assert run.stdout.startswith(f"wrote policy.schema.json, policyctx.yaml and {name}.yaml\n")
     assert load_policy(tmp_path / f"{name}.yaml").name == name
     assert policyctx("agents", cwd=tmp_path).returncode == 0
 
@@ -112,7 +120,7 @@ def test_an_unknown_preset_error_lists_the_known_and_a_suggestion(tmp_path: Path
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("taken", [NAMES[:1], NAMES])
+@pytest.mark.parametrize("taken", [["policy.yaml"], NAMES])
 def test_existing_files_are_not_changed(taken: list[str], tmp_path: Path) -> None:
     for name in taken:
         (tmp_path / name).write_text("mine", encoding="utf-8")
@@ -160,7 +168,9 @@ def test_a_dangling_symlink_counts_as_existing(tmp_path: Path) -> None:
 def test_force_replaces_files_and_lists_them(tmp_path: Path) -> None:
     (tmp_path / "policyctx.yaml").write_text("mine", encoding="utf-8")
     run = policyctx("init", "--force", cwd=tmp_path)
-    assert run.stdout.startswith("wrote policy.yaml\nreplaced policyctx.yaml\n")
+    assert run.stdout.startswith(
+        "wrote policy.schema.json and policy.yaml\nreplaced policyctx.yaml\n"
+    )
     assert names_in(tmp_path) == NAMES
     assert "agents:" in (tmp_path / "policyctx.yaml").read_text(encoding="utf-8")
 
@@ -171,7 +181,7 @@ def test_force_does_not_replace_a_folder(tmp_path: Path) -> None:
     run = policyctx("init", "--force", cwd=tmp_path)
     assert run.returncode == 1
     assert run.stderr == "error: policy.yaml cannot be replaced: it is a folder\n"
-    assert names_in(tmp_path) == NAMES
+    assert names_in(tmp_path) == ["policy.yaml", "policyctx.yaml"]
     assert (tmp_path / "policyctx.yaml").read_text(encoding="utf-8") == "mine"
 
 
