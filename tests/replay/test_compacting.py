@@ -125,8 +125,9 @@ def test_a_summarising_policy_is_compared_with_one_that_does_not_summarise(tmp_p
 
 
 def test_a_summary_does_not_fail_in_a_replay_so_nothing_leaves_instead_of_it() -> None:
-    waiting = "      - {name: let-go, do: drop, select: {types: [tool_result]}, when: {failed: summarise}}"
-    found = session(policy(f"{COMPACTS.rstrip()}\n{waiting}"), *[f"{LONG}{i}" for i in range(12)])
+    waiting = "{name: let-go, do: drop, select: {types: [tool_result]}, when: {failed: summarise}}"
+    under = policy(f"{COMPACTS.rstrip()}\n      - {waiting}")
+    found = session(under, *[f"{LONG}{i}" for i in range(12)])
     assert found.compactions > 0
     assert found.steps["let-go"].calls == 0
 
