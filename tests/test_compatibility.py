@@ -36,7 +36,7 @@ def test_heavy_hosts_have_the_versions_of_their_environments() -> None:
         if one.host not in NO_HOSTS:
             assert ROWS[package] == (oldest[package], newest[package])
         elif one.host == "haystack":
-            assert f"(any-loop.md) runs with {newest[package]}." in " ".join(PAGE.split())
+            assert f"(plain-loop.md) runs with {newest[package]}." in " ".join(PAGE.split())
 
 
 def test_light_hosts_have_the_oldest_versions_that_are_tested() -> None:

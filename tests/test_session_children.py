@@ -81,7 +81,7 @@ def test_neither_reads_the_files_of_the_other(parent: Session) -> None:
         tools = ReadBackTools(own)
         for path in paths(other):
             assert tools.read_offloaded(path).startswith("no offloaded content")
-        assert tools.search_offloaded(f"{word} 0 says").startswith("[nothing offloaded")
+        assert f": {word} 0 says" not in tools.search_offloaded(f"{word} 0 says")
 
 
 def test_a_child_that_shares_reads_the_files_of_its_parent_by_their_path(parent: Session) -> None:

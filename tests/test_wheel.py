@@ -117,10 +117,11 @@ def test_the_demo_runs_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> N
     shown = run(programs / "policyctx", "demo", "--dir", tmp_path / "demo", cwd=tmp_path)
     assert "tokens sent in" in shown
     # What it says to try next works as it stands, though the command is not on the path.
-    commands = [line.split() for line in shown.splitlines() if line.startswith("  /")]
-    assert len(commands) == 2
+    lines = [line.split() for line in shown.split("Try next:")[1].splitlines() if line]
+    (cd, folder), *commands = lines
+    assert (cd, len(commands)) == ("cd", 2)
     for command in commands:
-        run(*command, cwd=tmp_path)
+        run(*command, cwd=tmp_path / folder)
     features = (
         "from policyctx.resources import shipped_folder as f; print(*f('features').iterdir())"
     )

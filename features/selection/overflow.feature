@@ -28,7 +28,7 @@ Feature: The provider refuses a prompt as too long
   Scenario: Old groups leave until the prompt is under 60 % of what was refused
     When the policy is applied
     And the provider refuses the prompt as too long
-    Then the prompt is sent again
+    Then the request is sent again
     And 5 results are dropped
     And 5 results are kept
     And message 1 is kept
@@ -36,7 +36,7 @@ Feature: The provider refuses a prompt as too long
   Scenario: What the error says of size and limit counts
     When the policy is applied
     And the provider refuses the prompt as too long of 5,000 tokens over 4,096 tokens
-    Then the prompt is sent again
+    Then the request is sent again
     And 7 results are dropped
     And a warning says "refused a prompt of about 5,000 tokens"
     And a warning says "its window counts as 4,096 tokens"
@@ -55,7 +55,7 @@ Feature: The provider refuses a prompt as too long
       """
     When the policy is applied
     And the provider refuses the prompt as too long
-    Then the prompt is not sent again
+    Then the request is not sent again
 
   Scenario: A summary may be the last resort
     Given the policy
@@ -66,4 +66,4 @@ Feature: The provider refuses a prompt as too long
     When the policy is applied
     And the provider refuses the prompt as too long
     Then the history is compacted
-    And the prompt is sent again
+    And the request is sent again

@@ -42,7 +42,7 @@ Feature: What the agent reads back stays for a while, and leaves without a secon
     And 5 Bash results of 10 tokens
     When the policy is applied
     Then the result "log" is offloaded
-    When the model searches the files for "connection REFUSED"
+    When the model searches the files for "REFUSED"
     And the policy is applied again
     Then the last search_offloaded result reads like "*log.md:1*Connection refused*"
 

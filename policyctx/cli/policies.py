@@ -275,6 +275,8 @@ def starter_policy(name: str, preset: str, tree: Node) -> str:
     head = f"""\
 ## All that the preset {preset} says, and what you change here.
 ## Lines with a single # are settings as they are now; to change one, take away its #.
+## To keep secrets out of the context: extends: [{preset}, secrets]
+## To leave an outline: placeholder: {{text: "{{outline}}\\nIn {{path}}", outline: {{tokens: 400}}}}
 {_yaml({"apiVersion": says["apiVersion"], "name": name})}extends: [{preset}]
 """
     return "\n".join((head, *_settings(says)))

@@ -204,9 +204,15 @@ class ReadBackTools:
 
     def _search(self, query: object) -> Answer:
         """Search the store of the session, then those that it shares, as far as there is room."""
-        answers = [search_offloaded(self._store, query)]
-        answers += (search_offloaded(store, query, before=root_of(store)) for store in self._shared)
-        found = [answer.text for answer in answers if not answer.text.startswith(NOTHING)]
+        for by_words in (False, True):
+            answers = [search_offloaded(self._store, query, by_words=by_words)]
+            answers += (
+                search_offloaded(store, query, before=root_of(store), by_words=by_words)
+                for store in self._shared
+            )
+            found = [answer.text for answer in answers if not answer.text.startswith(NOTHING)]
+            if found:
+                break
         if answers[0].is_error or not found:
             return answers[0]
         kept = takewhile(lambda size: size <= MOST_CHARS, accumulate(map(len, found)))

@@ -5,24 +5,27 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from policyctx.outlines.lines import prose_rows
 from policyctx.outlines.rows import Row
 
 MakeRow = Callable[[int, str, int], Row]
 
+# A string and the key before it.
+_STRING = re.compile(r'(?:"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*)?("[^"\\]*(?:\\.[^"\\]*)*")', re.DOTALL)
+_CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u.{4}|\\.|.", re.DOTALL)
 _BETWEEN = re.compile(r"[\s,:]*")
 _DECODER = json.JSONDecoder(strict=False)
 _DELIMITERS = "\t|;,"
-_MOST_LINES_BEFORE = 12
+_MOST_FAILED = 12
 _MOST_COLUMNS = 24
 _MOST_DEPTH = 5
 _LEAST_ROWS = 3
 _FEW = 5
 _TOGETHER = 8
 _MOSTLY = 0.5
-_LONG_CHARS, _SHOWN_CHARS = 200, 70
+_LONG_CHARS, _SHOWN_CHARS, _SHORT_CHARS = 200, 70, 40
 
 
 class Placed(NamedTuple):
@@ -33,16 +36,28 @@ class Placed(NamedTuple):
     at: int
 
 
-def documents(text: str) -> tuple[int, list[Placed]] | None:
-    """Return the values of a text that is JSON or lines of it, and how many lines are before."""
-    at = 0
-    for before in range(_MOST_LINES_BEFORE):
-        if text[at : at + 1] in {"{", "["} and (found := _values(text, at)):
-            return before, found
-        at = text.find("\n", at) + 1
-        if not at:
-            break
-    return None
+def documents(text: str) -> tuple[list[int], list[Placed]] | None:
+    """Return the values of a text that is mostly JSON, and where the lines between them begin."""
+    between: list[int] = []
+    found: list[Placed] = []
+    at = size = failed = 0
+    while at < len(text):
+        value, end = None, at
+        if text[at] in "{[":
+            try:
+                value, end = _DECODER.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                failed += 1
+        if failed > _MOST_FAILED:
+            return None
+        if end > at:
+            found.append(Placed("", value, at))
+            size += end - at
+            at = _next(text, end)
+        else:
+            between.append(at)
+            at = text.find("\n", at) + 1 or len(text)
+    return (between, found) if size > len(text) * _MOSTLY else None
 
 
 def records(lines: Sequence[str], starts: Sequence[int]) -> list[Placed]:
@@ -60,23 +75,23 @@ def records(lines: Sequence[str], starts: Sequence[int]) -> list[Placed]:
     return []
 
 
-def _values(text: str, at: int) -> list[Placed]:
-    found: list[Placed] = []
-    try:
-        while at < len(text):
-            value, end = _DECODER.raw_decode(text, at)
-            if not isinstance(value, dict | list):
-                return []
-            found.append(Placed("", value, at))
-            at = _next(text, end)
-    except (ValueError, RecursionError):
-        return []
-    return found
-
-
 def document_rows(text: str, values: Sequence[Placed], row: MakeRow) -> Iterator[Row]:
     """Yield the rows of values in a text; `row` makes one of a place, a text and a weight."""
-    yield from _of(text, values[0], "", 0, row) if len(values) == 1 else table_rows("", values, row)
+    if len(values) >= _LEAST_ROWS:
+        yield from table_rows("", values, row, are_records=True)
+        return
+    for one in values:
+        yield from _of(text, one, "", 0, row)
+
+
+def long_strings(text: str) -> Iterator[tuple[str, str, list[int]]]:
+    """Yield the key and the value of each long string, and where each character of it is."""
+    for found in _STRING.finditer(text):
+        if len(found[2]) > _LONG_CHARS:
+            with suppress(ValueError):
+                value, begin = _DECODER.decode(found[2]), found.start(2) + 1
+                places = [one.start() + begin for one in _CHARACTER.finditer(found[2][1:-1])]
+                yield found[1] or "", value, places
 
 
 def _of(text: str, placed: Placed, path: str, depth: int, row: MakeRow) -> Iterator[Row]:
@@ -108,10 +123,6 @@ def _flat_rows(
     for at in range(0, len(flat) if isinstance(placed.value, dict) else 0, _TOGETHER):
         cells = (f"{one.key}={_shown(one.value)}" for one in flat[at : at + _TOGETHER])
         yield row(flat[at].at, name + ", ".join(cells), weight)
-    for one in flat:
-        if isinstance(one.value, str) and len(one.value) > _LONG_CHARS:
-            for part in prose_rows(one.value.split("\n")):
-                yield row(one.at, f"{one.key}… {part.text}", part.weight - 1)
 
 
 def _inner(text: str, placed: Placed) -> Iterator[Placed]:
@@ -154,9 +165,17 @@ def _flat(value: object, path: str = "", depth: int = 0) -> dict[str, Any]:
 
 
 def table_rows(
-    path: str, values: Sequence[Placed], row: MakeRow, *, is_keyed: bool = False
+    path: str,
+    values: Sequence[Placed],
+    row: MakeRow,
+    *,
+    is_keyed: bool = False,
+    are_records: bool = False,
 ) -> Iterator[Row]:
-    """Yield what the rows of a table share and span, then the rows, the odd ones first."""
+    """Yield what the rows of a table share and span, then the rows, the odd ones first.
+
+    A row of a record names its values and begins with the short ones.
+    """
     flat = [{key: _shown(cell) for key, cell in _flat(one.value).items()} for one in values]
     counts: dict[str, Counter[str]] = {}
     for cells in flat:
@@ -169,14 +188,17 @@ def table_rows(
     shared = "; ".join(f"{key}={flat[0][key]}" for key in same)
     head = f"{path or 'rows'}: {len(values)} rows" + (f", all {shared}" if shared else "")
     yield row(values[0].at, head, 9)
-    yield row(values[0].at, _headed(columns, counts, len(flat)), 9)
+    spans = [key for key in columns if not are_records or _span(counts[key], len(flat))]
+    yield row(values[0].at, _headed(spans, counts, len(flat)), 9 if spans else 0)
+    columns = [] if are_records else columns
     for one, cells in zip(values, flat, strict=True):
         shown = [cells.get(key, "") for key in columns[:_MOST_COLUMNS]]
         shown += [f"{key}={cells[key]}" for key in varying if key not in columns and key in cells]
         shown = [cell for cell in shown if not (is_keyed and cell == one.key)]
+        shown = sorted(shown, key=lambda cell: len(cell) > _SHORT_CHARS) if are_records else shown
         is_odd = any(cells.get(key, "") in odd[key] for key in varying)
         name = f"{one.key}: " if is_keyed else ""
-        yield row(one.at, name + " | ".join(shown), 8 if is_odd else 7)
+        yield row(one.at, name + (", " if are_records else " | ").join(shown), 8 if is_odd else 7)
 
 
 def _odd(counts: Counter[str], rows: int) -> set[str]:

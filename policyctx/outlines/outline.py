@@ -8,7 +8,13 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from policyctx.outlines.documents import document_rows, documents, records, table_rows
+from policyctx.outlines.documents import (
+    document_rows,
+    documents,
+    long_strings,
+    records,
+    table_rows,
+)
 from policyctx.outlines.lines import LOOKED_AT_CHARS, line_rows
 from policyctx.outlines.rows import Row, fitted
 from policyctx.tokens.counter import TokenCounter, reaches
@@ -17,6 +23,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # The number that a host puts before a line of a file.
 _NUMBERED = re.compile(r"\s{0,8}(\d{1,7})(?:→|\t|\||:(?=\s|$)| |:)")
 _NEARLY_ALL, _LEAST_LINES = 0.9, 3
+_MOST_DEPTH, _MANY_STRINGS = 3, 6
 _JOINED = {"JSON", "a table", "a listing"}
 
 
@@ -27,31 +34,50 @@ def outline(text: str, tokens: int, counter: TokenCounter) -> str:
     """
     if not reaches(counter, text, tokens + 1):
         return text
+    kind, note, rows = _rows(text)
+    title = f"outline: {kind}, {_size(text)}; rows begin with their line{note}"
+    return fitted(title, rows, tokens, counter, are_cut=kind not in _JOINED)
+
+
+def _size(text: str) -> str:
+    count = text.count("\n") + (not text.endswith("\n"))
+    return f"{count:,} lines" if count > 1 else f"1 line, {len(text):,} characters"
+
+
+def _rows(text: str, depth: int = 0) -> tuple[str, str, list[Row]]:
+    """Return what kind of text this is, what is to say about its places, and its rows."""
     starts = [0, *(found.end() for found in re.finditer("\n", text))]
     lines = (_COLOUR.sub("", text) if "\x1b" in text else text).split("\n")
     lines = lines[:-1] if not lines[-1] else lines
 
-    def row(at: int, shown: str, weight: int) -> Row:
+    def row(at: int, shown: str, weight: int, short: str = "") -> Row:
         line = bisect_right(starts, at)
-        char = 1 if not text[starts[line - 1] : at].strip() else at - starts[line - 1] + 1
-        return Row(line, char, shown, weight)
+        begin = starts[line - 1]
+        is_begin = at - begin < LOOKED_AT_CHARS and not text[begin:at].strip()
+        return Row(line, 1 if is_begin else at - begin + 1, shown, weight, short)
 
-    own = _own_numbers(lines)
-    note = ""
     if found := documents(text):
-        before, values = found
-        kind, rows = "JSON", [Row(1 + i, 1, lines[i].strip(), 3) for i in range(before)]
+        between, values = found
+        said = [(at, lines[bisect_right(starts, at) - 1].strip()) for at in between]
+        rows = [row(at, shown, 6 if shown else 0) for at, shown in said]
         rows += document_rows(text, values, row)
-    elif table := records(lines, starts):
-        kind, rows = "a table", list(table_rows("", table, row))
-    else:
-        kind, rows = line_rows([line for _, line in own] or lines, is_file=bool(own))
-        shift = _shift(own)
-        note = f"; the text's own numbers are {abs(shift)} {'more' if shift > 0 else 'less'}"
-        note = note if shift else ""
-    size = f"{len(lines):,} lines" if len(lines) > 1 else f"1 line, {len(text):,} characters"
-    title = f"outline: {kind}, {size}; rows begin with their line{note}"
-    return fitted(title, rows, tokens, counter, are_cut=kind not in _JOINED)
+        strings = list(long_strings(text)) if depth < _MOST_DEPTH else []
+        less = 1 if len(strings) < _MANY_STRINGS else 4
+        for key, value, places in strings:
+            kind, _, inner = _rows(value, depth + 1)
+            begins = [0, *(found.end() for found in re.finditer("\n", value))]
+            rows.append(row(places[0], f"{key}: {kind}, {_size(value)}", 9 - less))
+            for line, char, shown, weight, short in inner:
+                at = min(begins[line - 1] + char, len(places)) - 1
+                rows.append(row(places[at], shown, max(weight - less, 0), short))
+        return "JSON", "", rows
+    if table := records(lines, starts):
+        return "a table", "", list(table_rows("", table, row))
+    own = _own_numbers(lines)
+    kind, rows = line_rows([line for _, line in own] or lines, is_file=bool(own))
+    shift = _shift(own)
+    note = f"; the text's own numbers are {abs(shift)} {'more' if shift > 0 else 'less'}"
+    return kind, note if shift else "", rows
 
 
 def _own_numbers(lines: Sequence[str]) -> list[tuple[int | None, str]]:

@@ -71,7 +71,9 @@ def read_offloaded(
     return _page(_shown(name, before), text, first, min(count, MOST_LINES), start)
 
 
-def search_offloaded(store: ReadableStore, query: object, *, before: str = "") -> Answer:
+def search_offloaded(
+    store: ReadableStore, query: object, *, before: str = "", by_words: bool = True
+) -> Answer:
     """Return the lines of offloaded texts and archives that contain the query, the best first.
 
     If none does, they are the lines with most of its words. See `ranked_lines`.
@@ -86,7 +88,9 @@ def search_offloaded(store: ReadableStore, query: object, *, before: str = "") -
     if not isinstance(store, ContextFileSystem):
         return _error("this store cannot search")
     try:
-        return _matches(query, ranked_lines(store, query, MOST_MATCHES + 1), before)
+        return _matches(
+            query, ranked_lines(store, query, MOST_MATCHES + 1, by_words=by_words), before
+        )
     except StoreError as error:
         return _error(str(error))
 

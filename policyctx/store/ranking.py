@@ -27,16 +27,18 @@ class _Content:
     lines: dict[tuple[int, int], tuple[FoundLine, set[str]]] = field(default_factory=dict)
 
 
-def ranked_lines(store: ContextFileSystem, query: str, most: int = _MOST_LINES) -> list[FoundLine]:
+def ranked_lines(
+    store: ContextFileSystem, query: str, most: int = _MOST_LINES, *, by_words: bool = True
+) -> list[FoundLine]:
     """Return the lines that contain the query in any case, of the content that tells most first.
 
     If no line contains it, they are the lines with most of its words, and of the rarer ones, at
-    most five of a content. Texts that are saved more than once are searched once, archives too.
+    most five of a content; none without `by_words`. Equal texts are searched once, archives too.
     Raises `StoreError`, for an empty query too.
     """
     found = _found(store, [query])
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
-    is_exact = bool(found) or words in ([], [query.lower()])
+    is_exact = bool(found) or not by_words or words in ([], [query.lower()])
     if not is_exact:
         found = _found(store, words)
     entries = store.list()

@@ -189,6 +189,8 @@ def tallied_of(record: Sequence[float]) -> Tallied:
 
 # The whole numbers in such a record, and all of its numbers.
 _WHOLE, _NUMBERS = 6, 9
+# The tokens spared are below 0 where a summary is larger than what it replaces.
+_BELOW_ZERO = (2, 5)
 
 
 class Sent(NamedTuple):
@@ -502,7 +504,8 @@ def _is_usage(record: Mapping[str, Any]) -> bool:
         (
             isinstance(totals, list)
             and len(totals) == _NUMBERS
-            and all(type(n) in TYPES["number"] and 0 <= n < math.inf for n in totals)
+            and all(type(n) in TYPES["number"] and math.isfinite(n) for n in totals)
+            and all(n >= 0 for i, n in enumerate(totals) if i not in _BELOW_ZERO)
         )
         and all(math.isfinite(number) for number in found[:4])
         and (ttl is None or (type(ttl) is int and ttl > 0))

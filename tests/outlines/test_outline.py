@@ -37,13 +37,46 @@ def test_json_is_shown_by_its_shape_and_its_odd_rows() -> None:
 def test_a_row_of_json_in_lines_has_its_line() -> None:
     lines = [json.dumps({"level": "info", "step": i}) for i in range(200)]
     lines[120] = json.dumps({"level": "info", "step": 120, "error": "disk full"})
-    assert "\n121 120 | error=disk full\n" in outlined("\n".join(lines))
+    assert "\n121 step=120, error=disk full\n" in outlined("\n".join(lines))
+
+
+def test_records_between_text_have_their_lines_and_their_short_values() -> None:
+    records = [
+        {"note": "A long remark. " * 12, "id": i, "state": "open" if i % 7 else "shut", "by": None}
+        for i in range(40)
+    ]
+    records[9] |= {"by": "ann", "file": "src/a.py:9"}
+    text = "".join(f"Answer {i}\n{json.dumps(one, indent=1)}\n" for i, one in enumerate(records))
+    found = outlined(text + "[the rest was cut off]\n", 400)
+    begin = text[: text.index("Answer 9\n")].count("\n") + 2
+    assert f"\n{begin} id=9, state=open, by=ann, file=src/a.py:9" in found
+    assert "state (open ×34, shut ×6)" in found
+    assert "\n2 id=0, state=shut, by=null" in found
 
 
 def test_the_place_in_a_long_line_is_a_character() -> None:
     text = json.dumps([{"name": f"n{i}", "size": i} for i in range(300)])
     place = text.index('{"name": "n299"') + 1
     assert f"1:{place} n299 | 299" in outlined(text)
+
+
+def test_a_long_string_in_json_is_outlined_by_its_kind_with_places() -> None:
+    code = "import os\n\n" + "".join(
+        f'def step_{i}(value):\n    """\U0001f600"""\n    return value + {i}\n\n' for i in range(20)
+    )
+    text = json.dumps({"exit": 0, "stdout": code})
+    found = outlined(text, 400)
+    assert f"1:{text.index('import os') + 1} stdout: code, 82 lines" in found
+    assert all(
+        f"1:{text.index(f'def step_{i}(') + 1} def step_{i}(value):" in found for i in range(9)
+    )
+
+
+def test_markdown_in_json_in_json_has_places() -> None:
+    words = "".join(f"## Part {i}\n\n{'A long sentence about it. ' * 20}\n\n" for i in range(6))
+    text = json.dumps([{"content": json.dumps({"text": words})}])
+    found = outlined(text, 300)
+    assert all(f"1:{text.index(f'## Part {i}') + 1} ## Part {i}" in found for i in range(6))
 
 
 def test_lines_that_differ_little_are_one_and_errors_stay() -> None:

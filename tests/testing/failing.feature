@@ -510,7 +510,7 @@ Feature: Outcomes that did not come
   Scenario: expected: sent again
     When the policy is applied
     And the provider refuses the prompt as too long
-    Then the prompt is sent again
+    Then the request is sent again
 
   Scenario: found:    sent again
     Given the policy
@@ -520,7 +520,7 @@ Feature: Outcomes that did not come
     And a user message of 300 characters
     When the policy is applied
     And the provider refuses the prompt as too long
-    Then the prompt is not sent again
+    Then the request is not sent again
 
   Scenario: compacted_message_count: 8
     Given the policy

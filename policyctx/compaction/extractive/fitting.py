@@ -81,8 +81,10 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
         for position, one in enumerate(contents.of(group))
     ]
     rated.sort(key=_by_place)
+    rated.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    for place, (rate, unit) in enumerate(rated):
+    for place in range(len(rated)):
+        rate, unit = rated.pop()  # so that no unit is held twice
         streams.setdefault((unit.group, rate), []).append(unit._replace(place=place))
     order: list[tuple[float, int, Unit]] = []
     for (_, rate), units in streams.items():

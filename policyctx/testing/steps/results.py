@@ -64,9 +64,9 @@ def _(policyctx_world: World, amount: Amount) -> None:
 
 
 @then(
-    "the prompt is {fate=sent again|not sent again}",
-    "the prompt is sent again",
-    "the prompt is not sent again",
+    "the request is {fate=sent again|not sent again}",
+    "the request is sent again",
+    "the request is not sent again",
 )
 def _(policyctx_world: World, fate: str) -> None:
     """The steps with `on: overflow` have made the prompt shorter that was refused, or nothing."""

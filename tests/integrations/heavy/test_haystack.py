@@ -1,4 +1,4 @@
-"""The worked example of `docs/any-loop.md`: a shape and a hook for Haystack."""
+"""The worked example of `docs/plain-loop.md`: a shape and a hook for Haystack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_example_and_the_program_without_a_hook_give_the_same_answer(tmp_pat
 
 
 def test_the_page_shows_the_shape_and_the_hook_of_the_example() -> None:
-    page = (ROOT / "docs/any-loop.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/plain-loop.md").read_text(encoding="utf-8")
     program = example("haystack_agent").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(class .*?)```", page, re.DOTALL)
     assert [block in program for block in blocks] == [True, True]
