@@ -122,3 +122,28 @@ def test_a_summarising_policy_is_compared_with_one_that_does_not_summarise(tmp_p
     for one in found.differences:
         assert one.first.action != one.second.action
         assert one.message == one.position
+
+
+def test_a_summary_does_not_fail_in_a_replay_so_nothing_leaves_instead_of_it() -> None:
+    waiting = "{name: let-go, do: drop, select: {types: [tool_result]}, when: {failed: summarise}}"
+    under = policy(f"{COMPACTS.rstrip()}\n      - {waiting}")
+    found = session(under, *[f"{LONG}{i}" for i in range(12)])
+    assert found.compactions > 0
+    assert found.steps["let-go"].calls == 0
+
+
+def test_where_no_summary_helps_the_waiting_step_runs_in_a_replay() -> None:
+    waiting = policy("""
+        items: {tool_result: {offload: true}}
+        compaction: {keep_recent: {messages: 7}}
+        steps:
+          - {name: summarise, do: compact, when: {messages: {over: 5}}}
+          - name: let-go
+            do: drop
+            select: {types: [tool_result], unit: group, until: {messages: {under: 6}}}
+            when: {failed: summarise}
+    """)
+    found = session(waiting, *[f"{LONG}{i}" for i in range(12)])
+    assert found.steps["let-go"].calls > 0
+    # The gate would open again behind a summary, and each would cost as much as the one before.
+    assert found.compactions < found.steps["let-go"].calls

@@ -44,6 +44,10 @@ def session(root: Path, summarizer: Respond | None = None, **keys: Any) -> Sessi
     return Session(policy(policy_text(**keys)), root=root, session_id="s", summarizer=made)
 
 
+def session_of(root: Path, keys: str) -> Session:
+    return Session(policy(keys), root=root, session_id="s", summarizer=Failing(99))
+
+
 def conversation(count: int = 5) -> list[Message]:
     pairs = ((call(f"c{i}", "run", {"n": i}), results((f"c{i}", "ok " * 99))) for i in range(count))
     return [user("Rename the field."), *(message for pair in pairs for message in pair)]
@@ -167,14 +171,41 @@ def test_a_step_behind_it_takes_placeholders_further_and_is_told_once(tmp_path: 
             select: {types: ['*'], unit: group, until: {messages: {under: 7}}}
             when: {failed: summarise}
         """
-    used = Session(policy(keys), root=tmp_path, session_id="s", summarizer=Failing(99))
+    used = session_of(tmp_path, keys)
     result = used.apply(conversation())
     assert len(result.messages) == 5
     positions = [decision.position for decision in result.plan.new]
     assert positions == sorted(set(positions))
     steps = [d.step for d in result.plan.new if d.item.kind == "tool_result"]
     assert steps == ["let-go"] * 3 + ["retire"] * 2
-    assert len({d.file.path for d in result.plan.to_save if d.file is not None}) >= 5
+    saved = [d for d in result.plan.to_save if d.item.kind == "tool_result"]
+    assert len(saved) == 5
+    assert all(Path(d.file.path).is_file() for d in saved if d.file is not None)
+
+
+def test_its_gates_count_what_other_steps_have_left(tmp_path: Path) -> None:
+    keys = """\
+        model: {tokenizer: approximate}
+        items: {tool_result: {offload: true}}
+        compaction: {keep_recent: {messages: 2}, summary: {attempts: 1, backoff: 0s}}
+        steps:
+          - {name: retire, do: clear, select: {types: [tool_result], keep_recent: 2}}
+          - {name: summarise, do: compact, when: {messages: {over: 8}}}
+          - name: let-go
+            do: drop
+            select: {types: [tool_result]}
+            when: {failed: summarise, frees: {at_least: 3000}}
+        """
+    live, messages = session_of(tmp_path / "a", keys), conversation(9)
+    for count in (3, 11, 15, 19):
+        result = live.apply(messages[:count])
+    again = session_of(tmp_path / "b", keys).apply(messages)
+    [frees] = [gate for gate in result.plan.gates if gate.gate == "frees"]
+    [expected] = [gate for gate in again.plan.gates if gate.gate == "frees"]
+    whole = sum(live.plan(messages).facts.tokens(item) for item in result.plan.items)
+    assert 0 < (frees.number or 0) == expected.number
+    assert (frees.number or 0) < whole / 2
+    assert not frees.opens
 
 
 def test_a_hook_that_declines_is_no_failure(tmp_path: Path) -> None:

@@ -200,15 +200,15 @@ class Gates(Section):
         Field(examples=[{"at_most": "25%"}, {"at_most": 5}]),
     ] = None
     """Model calls until the saving has paid for writing the changed prefix anew."""
+    failed: Annotated[str | None, Gate("count"), Field(examples=["summarise"])] = None
+    """The name of a `compact` step before this one: it was due in this turn, and no summary was
+    made since the attempts failed, it could not be saved, or it cannot help."""
     since_last: Annotated[
         SinceLast | None,
         Gate("count", holds_gates=True),
         Field(examples=[{"messages": {"at_least": 20}}]),
     ] = None
     """What has come since the step last took something, or since the list began."""
-    failed: Annotated[str | None, Gate("count"), Field(examples=["summarise"])] = None
-    """The name of a `compact` step before this one: it was due in this turn, and no summary was
-    made since the attempts failed, it could not be saved, or it cannot help."""
 
 
 COMPARISONS: dict[str, Comparison] = metadata_of(Limits, Comparison)
