@@ -92,4 +92,4 @@ def test_diff_says_what_would_change(tmp_path: Path) -> None:
     assert {one["second"]["action"] for one in report["differences"]} == {"clear"}
     table = policyctx("diff", name, *files, cwd=tmp_path).stdout
     assert "tokens sent" in table
-    assert "items have another fate" in table
+    assert "items with another fate" in table
