@@ -233,19 +233,29 @@ class FileState(NamedTuple):
     """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
     summary."""
     is_committed: bool = False
-    """Whether it was changed before the last commit."""
+    """Whether it was changed before the last commit, and not since."""
+    was_committed: bool = False
+    """Whether it was changed before the last commit, and again since."""
 
     @property
     def is_changed(self) -> bool:
         """Whether it is changed or gone, and not a file of a folder for scratch."""
         return self.state not in {"read", "named"} and not _SCRATCH.search(self.path)
 
+    def at(self, commit: int) -> FileState:
+        """Return the file as it is behind a commit at the position of a message."""
+        if self.message >= commit:
+            return self
+        return self._replace(is_committed=True, was_committed=False)
+
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
         if after.state in {"read", "named"} and self.state not in {"named", "deleted"}:
             return self
         stays = self.state == "written" and after.state == "edited"
-        return FileState(self.path, self.state if stays else after.state, after.message)
+        was = self.was_committed or (self.is_committed and self.is_changed)
+        state = self.state if stays else after.state
+        return after._replace(path=self.path, state=state, was_committed=was and after.is_changed)
 
 
 def files_of(
@@ -274,19 +284,20 @@ def files_of(
                 continue
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():
+                file = files[one].at(committed)
+                if verb == "restored" and file.was_committed:
+                    files[one] = FileState(one, "edited", is_committed=True)
                 # What was committed stays changed.
-                is_new = files[one].message > committed and not files[one].is_committed
-                if verb == "deleted" or is_new:
+                elif not file.is_committed if verb == "restored" else one != path:
                     del files[one]
             if verb == "restored":
                 continue
             new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
-            files[path] = new if before is None else before.then(new)
+            files[path] = new if before is None else before.at(committed).then(new)
     left = [
-        file._replace(is_committed=file.is_committed or file.message < committed)
-        for file in reversed([*(_each_once(files) if used else files).values()])
+        file.at(committed) for file in reversed([*(_each_once(files) if used else files).values()])
     ]
     return tuple(sorted(left, key=lambda file: not file.is_changed))
 
@@ -416,6 +427,10 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     program, behind = " ".join(words[: 1 + of_git]), words[1 + of_git :]
     if program == "git reset":
         behind = ["."] if "--hard" in behind else []
+    elif program == "git restore":
+        # What is only unstaged stays changed; every other word is a path.
+        is_kept = {"--staged", "-S"} & {*behind} and not {"--worktree", "-W"} & {*behind}
+        behind = [] if is_kept else [word if "/" in word else f"./{word}" for word in behind]
     elif program == "sed":
         # The first word without a dash is its script.
         edits = any(word.startswith(("-i", "--in-place")) for word in behind)
