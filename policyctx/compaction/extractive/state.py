@@ -104,15 +104,12 @@ _GIT = re.compile(
     r"|revert|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-list|-show-current))|am"
     r"|worktree(?! list))(?![\w-])"
 )
-_REQUESTS = re.compile(r"(?:gh|glab) (?:pr|mr|issue|release) (?!view|list|diff|checks|status)\w")
 _CHECKING = re.compile(
     r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
     r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
     r"|gradlew?|mvn|javac?|msbuild|xcodebuild",
     re.IGNORECASE,
 )
-# Programs of checks that do anything.
-_RUNNERS = {"make", "mvn", "gradle", "gradlew"}
 # What runs another program, which is what counts.
 _RUNS = re.compile(
     r"(?:(?:env|sudo|time|npx|(?:ba|z)?sh|\w+=\S*|(?:\w+ )?(?:exec|run)(?: --)?)\s+)+"
@@ -124,14 +121,14 @@ _SHOWS_TEXT = re.compile(
     r"|file|find|grep|head|jq|ls|mkdir|open|pgrep|ps|pwd|rg|sed|sleep|sort|source|stat|tail"
     r"|test(?= -)|true|wc|which)\b"
 )
-# The word of a command, or option, that says what it does: change what is not a file of the work,
-# or show it.
+# The word of a command, or option, that says what it does: to change what is no file of the work
+# (the first words), to show something, or to check.
 _SAYS = re.compile(
-    r"(?:(?:--|\w+:)?(?P<alters>add|apply|approve|assign|cancel|checkout|close|create|delete|deploy"
-    r"|destroy|fork|merge|migrate|open|publish|push|release|remove|rename|reopen|revert|rollback"
-    r"|submit|switch|transfer|update|upload)"
-    r"|(?:\w+-)?(?:describe|diff|find|get|help|info|inspect|list|log|ls|search|show|status|view))"
-    r"(?:[-:]\w+)*"
+    r"(?:^\S*/|(?<!\S)(?:--|\w+:)?)(?P<alters>add|apply|approve|assign|cancel|checkout|close|comment"
+    r"|create|delete|deploy|destroy|edit|fork|merge|migrate|open|publish|push|release|remove|rename"
+    r"|reopen|revert|rollback|submit|switch|transfer|update|upload)(?:[-:.]\w+)*(?!\S)|(?<!\S)(?:\w+-)?"
+    r"(?:describe|get|help|info|inspect|list|log|search|show|status|view"
+    rf"|(?!make|mvn|gradle)(?:{_CHECKING.pattern}))(?!\S)"
 )
 _CREATES = re.compile(r".* (?:create|fork|open)\b")
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
@@ -186,9 +183,9 @@ class _Step(NamedTuple):
     @property
     def has_changed(self) -> bool:
         """Whether it changed the work, as far as its result says."""
-        is_made = not _NOT_MADE.match(_halves(self.one.text)[1])
         is_known = any(map(_alters, self.keys)) or not self.is_unquoted
-        return is_made and is_known and not (self.is_check or self.goes_on)
+        is_open = self.goes_on or _NOT_MADE.match(_halves(self.one.text)[1])
+        return is_known and not (self.is_check or is_open)
 
     @property
     def stays(self) -> bool:
@@ -386,30 +383,19 @@ def _key_of(part: str) -> str:
     program = words[0].rpartition("/")[2] if words else ""
     if git := _GIT.match(bare):
         return f"git {git[1]}"
-    if _REQUESTS.match(bare):
-        return " ".join(words[:4])
-    if _SHOWS_TEXT.match(bare):
-        return ""
     if program != "git" and _alters(bare):
         return " ".join(bare.split())
     names = [*_PARTS_OF_NAME.split(program)]
     names += [word.rpartition("/")[2].rpartition(":")[2] for word in bare.split()[1:_FIRST_WORDS]]
-    if not any(map(_CHECKING.fullmatch, names)):
+    if _SHOWS_TEXT.match(bare) or not any(map(_CHECKING.fullmatch, names)):
         return ""
     return program if _CHECKING.fullmatch(program) and program != "make" else " ".join(words[:2])
 
 
 def _alters(command: str) -> bool:
     """Whether a command says that it changes what others see, the branch, or a service."""
-    program, *rest = command.split() or [""]
-    words = [word for word in rest if not word.startswith("-")][: _FIRST_WORDS - 1]
-    options = [word for word in rest if word.startswith("--")]
-    for name in (program.rpartition("/")[2].partition(".")[0], *words, *options):
-        if _CHECKING.fullmatch(name) and name not in _RUNNERS:
-            return False
-        if found := _SAYS.fullmatch(name):
-            return found["alters"] is not None
-    return False
+    found = _SAYS.search(" ".join(command.split()[: 2 * _FIRST_WORDS]))
+    return bool(found and found["alters"]) and not _SHOWS_TEXT.match(command)
 
 
 def _is_checking(key: str) -> bool:

@@ -58,9 +58,7 @@ NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
 MARK = re.compile(r"^\[(?=[aw])(?P<agent>agent)?(?:, )?(?P<works>while working)?\] ")
-_FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+)(?P<again> again)?")
-# What is said of a file that was changed before the last commit and after it.
-_AGAIN = " again"
+_FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+(?: again)?)")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 
@@ -112,8 +110,9 @@ def written(one: Entry, group: Group) -> str:
     """Return an entry of a group as it is written."""
     if isinstance(one, FileState):
         path = one_line(one.path)
-        state = f"{one.state}{_AGAIN * one.was_committed}"
-        return f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{path}: {state}"
+        return (
+            f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{path}: {one.state}"
+        )
     marks = ["agent"] * (group is Group.AGENT) + ["while working"] * one.working
     mark = f"[{', '.join(marks)}] " if marks else ""
     return f"{ENTRY}{mark}{one_line(one.text)}"
@@ -169,7 +168,7 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        yield FileState(found["path"], found["state"], was_committed=bool(found["again"]))
+        yield FileState(found["path"], found["state"])
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:

@@ -127,6 +127,7 @@ def test_commands_stand_in_order_with_words_of_their_results() -> None:
         ("barn stall open east | tail -1", "", "no output"),
         ("npm publish", "a\nb\n+ pump@1.2.0", "b / + pump@1.2.0"),
         ("cd web && ./deploy.sh", "Deployed to web-1", "Deployed to web-1"),
+        ("make deploy", "Deployed to web-1", "Deployed to web-1"),
         ("docker push pump:2", "a\nb\npushed", "b / pushed"),
         ("npm run db:migrate && ls src", "a\nb\nc", "output not quoted"),
         ("gh repo fork a/b", "Created fork c/b", "Created fork c/b"),
