@@ -216,7 +216,7 @@ _PROGRAMS: Mapping[str, str] = {
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
-_WORD = re.compile(r"\w")
+_WORD, _AGAIN = re.compile(r"\w"), " again"
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
@@ -228,24 +228,31 @@ class FileState(NamedTuple):
     path: str
     state: str
     """`edited`, `written`, `deleted`, `read` or `named`; the last that changed it, where anything
-    did."""
+    did. ` again` behind it: it was changed before the last commit too."""
     message: int = -1
     """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
     summary."""
     is_committed: bool = False
-    """Whether it was changed before the last commit."""
+    """Whether it was changed before the last commit, and not since."""
 
     @property
     def is_changed(self) -> bool:
         """Whether it is changed or gone, and not a file of a folder for scratch."""
         return self.state not in {"read", "named"} and not _SCRATCH.search(self.path)
 
+    def at(self, commit: int) -> FileState:
+        """Return the file as it is behind a commit at the position of a message."""
+        return self if self.message >= commit else self._replace(is_committed=True)
+
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
-        if after.state in {"read", "named"} and self.state not in {"named", "deleted"}:
+        is_gone = self.state == "named" or self.state.startswith("deleted")
+        if after.state in {"read", "named"} and not is_gone:
             return self
-        stays = self.state == "written" and after.state == "edited"
-        return FileState(self.path, self.state if stays else after.state, after.message)
+        stays = self.state.startswith("written") and after.state == "edited"
+        is_again = self.state.endswith(_AGAIN) or (self.is_committed and self.is_changed)
+        state = (self if stays else after).state.removesuffix(_AGAIN)
+        return after._replace(path=self.path, state=state + _AGAIN * is_again)
 
 
 def files_of(
@@ -274,26 +281,31 @@ def files_of(
                 continue
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():
+                file = files[one].at(committed)
+                if verb == "restored" and file.state.endswith(_AGAIN):
+                    files[one] = FileState(one, "edited", is_committed=True)
                 # What was committed stays changed.
-                is_new = files[one].message > committed and not files[one].is_committed
-                if verb == "deleted" or is_new:
+                elif not file.is_committed if verb == "restored" else one != path:
                     del files[one]
             if verb == "restored":
                 continue
             new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
-            files[path] = new if before is None else before.then(new)
+            files[path] = new if before is None else before.at(committed).then(new)
     left = [
-        file._replace(is_committed=file.is_committed or file.message < committed)
-        for file in reversed([*(_each_once(files) if used else files).values()])
+        file.at(committed) for file in reversed([*(_each_once(files) if used else files).values()])
     ]
     return tuple(sorted(left, key=lambda file: not file.is_changed))
 
 
 def listed(files: Sequence[FileState]) -> Sequence[FileState]:
     """Return those of the files of `files_of` that a summary lists, the committed ones as one."""
-    left = [file for file in files if file.state != "deleted" and not _SCRATCH.search(file.path)]
+    left = [
+        file
+        for file in files
+        if not file.state.startswith("deleted") and not _SCRATCH.search(file.path)
+    ]
     changed = [file for file in left if file.is_changed]
     new = [file for file in changed if not file.is_committed][:_MOST_CHANGED]
     old = [file for file in changed if file.is_committed]
@@ -416,6 +428,8 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     program, behind = " ".join(words[: 1 + of_git]), words[1 + of_git :]
     if program == "git reset":
         behind = ["."] if "--hard" in behind else []
+    elif program == "git restore" and "--staged" in behind:
+        behind = []
     elif program == "sed":
         # The first word without a dash is its script.
         edits = any(word.startswith(("-i", "--in-place")) for word in behind)

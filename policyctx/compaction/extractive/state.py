@@ -104,7 +104,6 @@ _GIT = re.compile(
     r"|revert|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-list|-show-current))|am"
     r"|worktree(?! list))(?![\w-])"
 )
-_REQUESTS = re.compile(r"(?:gh|glab) (?:pr|mr|issue|release) (?!view|list|diff|checks|status)\w")
 _CHECKING = re.compile(
     r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
     r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
@@ -118,9 +117,20 @@ _RUNS = re.compile(
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
 _SHOWS_TEXT = re.compile(
-    r"#|\S+ (?:--)?version|(?:awk|cat|cd|chmod|date|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir"
-    r"|pgrep|ps|pwd|rg|sed|sleep|sort|source|stat|tail|test(?= -)|wc|which)\b"
+    r"#|\S+ version\b|\S.* --(?:help|version|dry-run)\b|(?:awk|cat|cd|chmod|date|df|diff|du|echo"
+    r"|file|find|grep|head|jq|ls|mkdir|open|pgrep|ps|pwd|rg|sed|sleep|sort|source|stat|tail"
+    r"|test(?= -)|true|wc|which)\b"
 )
+# The word of a command, or option, that says what it does: to change what is no file of the work
+# (the first words), to show something, or to check.
+_SAYS = re.compile(
+    r"(?:^\S*/|(?<!\S)(?:--|\w+:)?)(?P<alters>add|apply|approve|assign|cancel|checkout|close|comment"
+    r"|create|delete|deploy|destroy|edit|fork|merge|migrate|open|publish|push|release|remove|rename"
+    r"|reopen|revert|rollback|submit|switch|transfer|update|upload)(?:[-:.]\w+)*(?!\S)|(?<!\S)(?:\w+-)?"
+    r"(?:describe|get|help|info|inspect|list|log|search|show|status|view"
+    rf"|(?!make|mvn|gradle)(?:{_CHECKING.pattern}))(?!\S)"
+)
+_CREATES = re.compile(r".* (?:create|fork|open)\b")
 _OF_GIT = re.compile(r"(?:git|gh|glab) ")
 _RESULT, _COMMIT = " => ", "git commit"
 _ID_SAID = re.compile(r"(?:\b|_|(?<=[a-z])(?=I))(?:ID|id|Id)[:=]? ?([\w-]*\d[\w-]*|[\w-]{6,})")
@@ -173,8 +183,9 @@ class _Step(NamedTuple):
     @property
     def has_changed(self) -> bool:
         """Whether it changed the work, as far as its result says."""
-        is_made = not (self.is_unquoted or _NOT_MADE.match(_halves(self.one.text)[1]))
-        return is_made and not (self.is_check or self.goes_on)
+        is_known = any(map(_alters, self.keys)) or not self.is_unquoted
+        is_open = self.goes_on or _NOT_MADE.match(_halves(self.one.text)[1])
+        return is_known and not (self.is_check or is_open)
 
     @property
     def stays(self) -> bool:
@@ -184,7 +195,7 @@ class _Step(NamedTuple):
     def is_settled_by(self, later: _Step) -> bool:
         """Whether it is run again, of several checks at least one."""
         before, now = self.keys, later.keys
-        return before <= now or not (before.isdisjoint(now) or any(map(_OF_GIT.match, before)))
+        return before <= now or (self.is_check and not before.isdisjoint(now))
 
 
 def steps_of(
@@ -216,8 +227,11 @@ def steps_of(
             is_its_own = (call.result or "").startswith(f"{call.tool} failed")
             if is_its_own or outcome in {_STARTED, _NO_OUTPUT, _UNQUOTED, _UNRECORDED}:
                 continue
-            command = _halves(steps.pop(at).one.text)[0]
-            if not (is_late or _keys_of(command) or outcome.startswith(_STARTED)):
+            command = _halves(steps[at].one.text)[0]
+            # What goes on stands where it was started, under its new id.
+            one = steps[at].one._replace(text=f"{command}; {outcome}")
+            steps[at : at + 1] = [steps[at]._replace(one=one)] * outcome.startswith(_STARTED)
+            if outcome.startswith(_STARTED) or not (is_late or _keys_of(command)):
                 continue
         else:
             command = _command_of(call)
@@ -249,6 +263,7 @@ def steps_of(
     # What failed is of use while nothing was done after it.
     left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:], *([] if since else steps[-1:]))
     left += tuple(step for step in steps if step.goes_on)
+    left += tuple(step for step in changes if any(map(_CREATES.match, step.keys)))[-_MOST_CHANGES:]
     return tuple(step.one for step in steps if step in left), tuple(since)
 
 
@@ -327,10 +342,10 @@ def _halves(text: str) -> tuple[str, str]:
 
 
 def _keys_in(text: str) -> frozenset[str]:
-    """Return the kinds of what a step runs. A commit that was made is like no other."""
+    """Return the kinds of what a step runs. What was created is like no other."""
     command, outcome = _halves(text)
     keys = _keys_of(command) or frozenset((command,))
-    made = _COMMIT in keys and not _NOT_MADE.match(outcome)
+    made = (_COMMIT in keys or any(map(_CREATES.match, keys))) and not _NOT_MADE.match(outcome)
     return keys | {text} if made else keys
 
 
@@ -368,8 +383,8 @@ def _key_of(part: str) -> str:
     program = words[0].rpartition("/")[2] if words else ""
     if git := _GIT.match(bare):
         return f"git {git[1]}"
-    if _REQUESTS.match(bare):
-        return " ".join(words[:4])
+    if program != "git" and _alters(bare):
+        return " ".join(bare.split())
     names = [*_PARTS_OF_NAME.split(program)]
     names += [word.rpartition("/")[2].rpartition(":")[2] for word in bare.split()[1:_FIRST_WORDS]]
     if _SHOWS_TEXT.match(bare) or not any(map(_CHECKING.fullmatch, names)):
@@ -377,8 +392,14 @@ def _key_of(part: str) -> str:
     return program if _CHECKING.fullmatch(program) and program != "make" else " ".join(words[:2])
 
 
+def _alters(command: str) -> bool:
+    """Whether a command says that it changes what others see, the branch, or a service."""
+    found = _SAYS.search(" ".join(command.split()[: 2 * _FIRST_WORDS]))
+    return bool(found and found["alters"]) and not _SHOWS_TEXT.match(command)
+
+
 def _is_checking(key: str) -> bool:
-    return any(map(_CHECKING.fullmatch, _PARTS_OF_NAME.split(key)))
+    return any(map(_CHECKING.fullmatch, _PARTS_OF_NAME.split(key))) and not _alters(key)
 
 
 _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)", re.IGNORECASE)
@@ -391,7 +412,8 @@ _COUNTS = re.compile(
 )
 _NAMES = re.compile(
     r"^\[\S+ (?:\([^)]*\) )?[0-9a-f]{7,40}\] |^[0-9a-f]{7,40} \S|^[0-9a-f]{7,40}\.\.\S+ .* -> "
-    r"|^\W+\[new |^Switched to|^Deleted branch|nothing to commit"
+    r"|^\W*(?:Creat|Open|Clos|Merg|Push|Publish|Deploy|Delet|Updat)ed\b|^\W+\[new |^Switched to"
+    r"|nothing to commit"
     r"|https?://\S+/(?:pulls?|issues|merge_requests)/\d"
 )
 # A line that only surrounds what was printed.

@@ -58,7 +58,7 @@ NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
 MARK = re.compile(r"^\[(?=[aw])(?P<agent>agent)?(?:, )?(?P<works>while working)?\] ")
-_FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+)")
+_FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+(?: again)?)")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 

@@ -173,6 +173,23 @@ def test_a_command_in_the_background_is_listed_after_a_poll_that_says_that_it_go
     ]
 
 
+def test_a_poll_after_the_last_messages_leaves_a_command_where_it_was_started() -> None:
+    running = "Process running with session ID 87942"
+    poll = [call("c2", "write_stdin", {"session_id": 87942}), results(("c2", running))]
+    messages = [*ran("./review", running), *ran("./drain", "dry", "c3"), said("I wait for it.")]
+    line = f"- ./review; started in the background: {running}"
+    summary = summary_of(GO, *messages, *poll, *edited("e1", "pump.py"))
+    assert group(summary, Group.STEPS) == [line]
+    assert since(summary) == ["- edited pump.py: c"]
+    told = later(summary_of(GO, *messages), *poll)
+    assert (group(told, Group.STEPS), since(told)) == ([line], [])
+
+
+@pytest.mark.parametrize("command", ["barn stale --help", "which barn", "pwd && barn --version"])
+def test_a_look_at_the_help_of_a_program_is_not_listed(command: str) -> None:
+    assert since(summary_of(GO, ANNOUNCED, *ran(command, "a\nb\nc"))) == []
+
+
 def test_another_agent_that_works_in_the_background_is_listed_until_its_notice() -> None:
     launched = "Async agent launched.\nagentId: a50484f\nThe agent is working in the background."
     given = {"description": "Map the valves", "prompt": "Read all of it."}

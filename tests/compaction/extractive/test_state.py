@@ -117,6 +117,74 @@ def test_commands_stand_in_order_with_words_of_their_results() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "printed", "said"),
+    [
+        (
+            "barn stall create --name east --checkout",
+            "Created stall 6\nSwitched to branch 'east'",
+            "Created stall 6 / Switched to branch 'east'",
+        ),
+        ("barn stall open east | tail -1", "", "no output"),
+        ("npm publish", "a\nb\n+ pump@1.2.0", "b / + pump@1.2.0"),
+        ("cd web && ./deploy.sh", "Deployed to web-1", "Deployed to web-1"),
+        ("make deploy", "Deployed to web-1", "Deployed to web-1"),
+        ("docker push pump:2", "a\nb\npushed", "b / pushed"),
+        ("npm run db:migrate && ls src", "a\nb\nc", "output not quoted"),
+        ("gh repo fork a/b", "Created fork c/b", "Created fork c/b"),
+        ("stax switch-to east --create", "east", "east"),
+    ],
+)
+def test_a_command_of_any_program_that_changes_more_than_files_is_a_step(
+    command: str, printed: str, said: str
+) -> None:
+    done = ran(command, printed)
+    later_on = [*ran("ls", "a", "c2"), *ran("git pull", "Already up to date.", "c3")]
+    line = f"- {command.removeprefix('cd web && ')} => {said}"
+    assert steps(summary_of(GO, *done, *later_on)) == [line, "- git pull => Already up to date."]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kubectl get deploy",
+        "barn stall create --help",
+        "barn stall create --dry-run",
+        "rg push src",
+        "open report.html",
+        "node src/open.js",
+        "git log push",
+        'barn search "create a stall"',
+    ],
+)
+def test_a_command_that_only_names_a_change_is_no_step(command: str) -> None:
+    assert steps(summary_of(GO, *ran(command, "a"))) == []
+
+
+def test_all_that_was_created_stands_also_behind_many_commits() -> None:
+    done = [
+        *ran('gh issue create --title "One"', "https://host.example/a/b/issues/1", "c1"),
+        *ran('gh issue create --title "Two"', "https://host.example/a/b/issues/2", "c2"),
+        *ran("barn stall create --name build/test", "Created stall 6", "c3"),
+        *ran("make check", "9 passed", "c4"),
+    ]
+    for i in range(6):
+        done += ran(f"git commit -qam 'Part {i}'", f"[main 27da66{i}] Part {i}", f"d{i}")
+    found = steps(summary_of(GO, *done))
+    assert [line.partition(" => ")[2] for line in found[:3]] == [
+        "https://host.example/a/b/issues/1",
+        "https://host.example/a/b/issues/2",
+        "Created stall 6",
+    ]
+
+
+def test_what_was_not_created_leaves_when_something_was_done_after_it() -> None:
+    failed = ran("barn stall create --name east", "error: no barn\nexit code 1")
+    assert steps(summary_of(GO, *failed, *ran("git push", "a..b main -> main", "c2")))[
+        0
+    ].startswith("- git push")
+
+
+@pytest.mark.parametrize(
     ("command", "printed", "line"),
     [
         ("gh pr merge 41 --delete-branch", "", "gh pr merge 41 --delete-branch => no output"),
