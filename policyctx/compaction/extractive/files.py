@@ -252,7 +252,8 @@ class FileState(NamedTuple):
         stays = self.state.startswith("written") and after.state == "edited"
         is_again = self.state.endswith(_AGAIN) or (self.is_committed and self.is_changed)
         state = (self if stays else after).state.removesuffix(_AGAIN)
-        return after._replace(path=self.path, state=state + _AGAIN * is_again)
+        state += _AGAIN * (is_again and after.is_changed)
+        return after._replace(path=self.path, state=state)
 
 
 def files_of(
@@ -301,11 +302,7 @@ def files_of(
 
 def listed(files: Sequence[FileState]) -> Sequence[FileState]:
     """Return those of the files of `files_of` that a summary lists, the committed ones as one."""
-    left = [
-        file
-        for file in files
-        if not file.state.startswith("deleted") and not _SCRATCH.search(file.path)
-    ]
+    left = [one for one in files if one.state[:7] != "deleted" and not _SCRATCH.search(one.path)]
     changed = [file for file in left if file.is_changed]
     new = [file for file in changed if not file.is_committed][:_MOST_CHANGED]
     old = [file for file in changed if file.is_committed]

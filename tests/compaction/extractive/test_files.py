@@ -250,6 +250,8 @@ def test_a_file_that_was_committed_deleted_and_put_back_is_one_of_the_commit() -
     gone = [*ran("rm src/a.py", "", "c4"), *ran("git checkout -- src/a.py", "", "c5")]
     assert len(files(*COMMITTED, *gone)) == 1
     assert "src/a.py" in files(*COMMITTED, *gone)[0]
+    looked = [*ran("rm src/a.py", "", "c4"), *edited("c5", "c.py"), *read("c6", "src/a.py")]
+    assert files(*COMMITTED, *looked) == ["c.py: edited", f"{BEFORE_COMMIT}src/b.py"]
 
 
 def test_what_was_edited_before_the_last_commit_is_known_in_the_next_rounds() -> None:
