@@ -190,6 +190,11 @@ def test_a_last_line_of_terminal_codes_after_json_is_no_error() -> None:
     assert "outline: JSON" in outlined(json.dumps({"a": "one two " * 400}) + "\n\x1b[2K\r", 60)
 
 
+def test_half_a_character_in_json_can_be_sent() -> None:
+    rows = [{"a": f"\ud83d {i}", "b": f"\ud83d {i} " * 60} for i in range(90)]
+    assert "? 89" in outlined(json.dumps(rows), 300).encode().decode()
+
+
 def test_a_listing_is_shown_in_few_rows() -> None:
     names = [f"-rw-r--r--  1 me  staff  {i}00 Sep  4 15:43 file{i}.py" for i in range(1, 40)]
     assert "1 file1.py 100, file2.py 200" in outlined("\n".join(names))
