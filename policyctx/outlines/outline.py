@@ -53,8 +53,7 @@ def _size(text: str) -> str:
 def _rows(text: str, depth: int = 0) -> tuple[str, str, list[Row]]:
     """Return what kind of text this is, what is to say about its places, and its rows."""
     starts = [0, *(found.end() for found in re.finditer("\n", text))]
-    lines = [_readable(line) for line in text.split("\n")]
-    lines = lines[:-1] if not lines[-1] else lines
+    lines = [_readable(line) for line in text.removesuffix("\n").split("\n")]
 
     def row(at: int, shown: str, weight: int, short: str = "") -> Row:
         line = bisect_right(starts, at)

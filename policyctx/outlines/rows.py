@@ -76,7 +76,8 @@ def fitted(
             names = (f"{rows[at].line} {rows[at].short[:_NAME_CHARS]}" for at in named[:most])
             more = f", and {len(named) - most} more" if len(named) > most else ""
             lines.append(f"also: {', '.join(names)}{more}")
-        return "\n".join(lines)
+        # JSON may hold half of a character as an escape.
+        return "\n".join(lines).encode("utf-8", "replace").decode()
 
     fewest, most = 0, len(order)
     while fewest < most:

@@ -12,7 +12,16 @@ from policyctx.outlines.outline import outline
 from policyctx.tokens.counter import counter_for
 
 EXACT = counter_for("o200k_base")
-TEXTS = st.text(st.sampled_from('ab1:/.{}[]",-+@| \n\té字#*→'), max_size=600)
+PARTS = [
+    *'ab1:/.{}[]",-+@| \n\t\r\\é字#*→',
+    "\x1b[2K",
+    "=== a\n",
+    "--- b\n",
+    "```py\n",
+    "error: 'x'",
+]
+PARTS.append(json.dumps({"a": "one\n" * 60}) + "\n")
+TEXTS = st.lists(st.sampled_from(PARTS), max_size=200).map("".join)
 
 
 def outlined(text: str, tokens: int = 200) -> str:
@@ -175,6 +184,15 @@ def test_what_a_terminal_drew_over_is_left_out() -> None:
     found = outlined("\n".join([frames + "\x1b[K\r", *lines, "50%\r100%\r", "error: no\r"]))
     assert "\n1 ⠋ installing 90 of 90\n" in found
     assert "\n82 100%\n83 error: no" in found
+
+
+def test_a_last_line_of_terminal_codes_after_json_is_no_error() -> None:
+    assert "outline: JSON" in outlined(json.dumps({"a": "one two " * 400}) + "\n\x1b[2K\r", 60)
+
+
+def test_half_a_character_in_json_can_be_sent() -> None:
+    rows = [{"a": f"\ud83d {i}", "b": f"\ud83d {i} " * 60} for i in range(90)]
+    assert "? 89" in outlined(json.dumps(rows), 300).encode().decode()
 
 
 def test_a_listing_is_shown_in_few_rows() -> None:
