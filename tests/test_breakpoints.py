@@ -128,7 +128,7 @@ def read_offloaded(path: str) -> str:
 def test_the_objects_of_tools_are_read_and_have_no_marker(tool: object, tmp_path: Path) -> None:
     """A loop passes on what an MCP server lists, or its tools as its SDK runs them."""
     tools = [tool]
-    result = session(tmp_path).apply(session_of(*[LARGE] * 5), tools=tools)
+    result = session(tmp_path).apply(session_of(*[LARGE * 4] * 5), tools=tools)
     assert result.tools is tools
     assert places(result.messages)
     assert "Use read_offloaded tool" in str(result.messages)

@@ -107,7 +107,7 @@ def _gates(model: type[Section]) -> st.SearchStrategy[dict[str, Any]]:
             drawn[name] = _gates(inner)
         elif inner is not None and issubclass(inner, Limits):
             drawn[name] = _gate(inner, gate)
-        else:
+        elif field.annotation != str | None:  # a name is that of a step that is not drawn
             drawn[name] = st.sampled_from(present(field.examples))
     return _some(**drawn)
 
