@@ -139,7 +139,7 @@ def _window(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     document["tools"] = {**files, **document.get("tools", {})}
     for step in document["steps"]:
         if step["do"] == "compact" and rng.random() < 0.3:
-            step["compaction"]["keep_recent"] = {"replies": rng.randint(0, 2)}
+            step["compaction"]["keep_recent"] = {"replies": rng.randint(1, 2)}
         if step["do"] == "drop" and "on" not in step and rng.random() < 0.2:
             step["select"] = {"types": ["thinking"], "keep_recent": {"replies": rng.randint(0, 3)}}
         if step["do"] != "compact" and "on" not in step and rng.random() < 0.3:
