@@ -127,6 +127,8 @@ _BEFORE_HEADING = re.compile(rf"{_SIGN}*(?:{_ANY_NUMBER}{_SIGN}+)?", re.IGNORECA
 _END_OF_HEADING = re.compile(r":|\s[-\u2013—/]\s|—|[|(\[】]|\*\*|__")
 _HTML = re.compile(r"</?(?:h[1-6]|b|strong)>", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
+# A number in a circle or in brackets is one character, and no sign follows it.
+_CIRCLED = re.compile("[\u2460-\u2487]")
 # Headings by their style, whatever their words; what is captured is part of the style. Numbered
 # lines that follow one another are a list.
 _TITLE, _DASH = r"[^\n:.。,]{1,60}?", r"\s[-\u2013—]\s"
@@ -267,7 +269,7 @@ def missing_sections(summary: str, names: Iterable[str]) -> list[str]:
     the summary has headings of another wording, in another language say, no section is missing:
     there are about as many of one style as sections.
     """
-    text, wanted = normalize("NFKC", summary), list(names)
+    text, wanted = normalize("NFKC", _CIRCLED.sub(r"\g<0>. ", summary)), list(names)
     headings = {found for line in text.splitlines() for found in _headings(line)}
     missing = [name for name in wanted if not _beginnings(_plain(name)) & headings]
     styles = Counter(

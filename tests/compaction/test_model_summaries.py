@@ -185,6 +185,7 @@ class TestContent:
             *("# {}", "**{}**", "### 3. {}:", "{}", "- **{}:**", "1. **{}**", "__{}__"),
             *("3) {} - none", "3\N{FULLWIDTH FULL STOP}{}", "(3) {}", "[3] {}", "III. {}", "c) {}"),
             *("\N{CIRCLED DIGIT THREE} {}", "3\ufe0f\u20e3 {}", "3.1 {}", "Section 3: {}"),
+            *("\N{CIRCLED DIGIT ONE} {}", "\N{CIRCLED DIGIT FOUR}{}"),
             *("三、{}", "第三部分\N{FULLWIDTH COLON}{}", "【{}】"),
             *("{}\n=====", "{}\n---", "{} (3 in all)", "{} \N{EM DASH} none", "| {} | none |"),
             *("<h2>{}</h2>", "\N{DIRECT HIT} {}", "**{}** none", "{}\N{FULLWIDTH COLON} none"),

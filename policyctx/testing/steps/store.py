@@ -94,11 +94,13 @@ def _is_so(one: ContextItem, state: str, world: World, fate: Fate) -> bool:
 )
 def _(policyctx_world: World, items: str) -> None:
     """The store hands out the original text, by the file's path and by the item's id, compressed
-    or not; the id of a call is that of its result.
+    or not. The id of a call is that of its result; one that several items have is not asked for.
     """
     for fate in policyctx_world.fates_of(items):
         saved, _ = policyctx_world.saved(fate)
-        ids = [] if saved.item.kind == "tool_call" else [saved.item.item_id]
+        key = saved.item.item_id
+        is_own = sum(one.item.item_id == key for one in saved.turn.fates) == 1
+        ids = [key] if is_own and saved.item.kind != "tool_call" else []
         for key in (_file_of(policyctx_world, fate).path, *ids):
             try:
                 found = policyctx_world.store.read(key)
