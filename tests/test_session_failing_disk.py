@@ -203,3 +203,25 @@ def test_a_journal_that_cannot_be_read_is_an_error_after_a_restart(root: Path) -
             again.apply(session_of(*TEXTS[:4]))
     journal.chmod(0o600)
     assert again.apply(session_of(*TEXTS[:4])).offloaded_count == 1
+
+
+def test_a_torn_journal_on_a_full_disk_is_reported_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = policy(RETIRING.replace("never", "always"))
+    with Session(rules, root=root, session_id="s") as session:
+        session.apply(session_of(*TEXTS[:3]))
+    [journal] = root.rglob("journal.jsonl")
+    journal.write_bytes(journal.read_bytes()[:-5])
+    session = Session(rules, root=root, session_id="s")
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", no_space)
+        found = [session.apply(session_of(*TEXTS[:n])).warnings for n in (4, 5, 6)]
+    assert sum("torn by a crash" in warning for warning in found[0]) == 1
+    assert found[1:] == [(), ()]
+    healed = session.apply(session_of(*TEXTS[:7]))
+    assert not [warning for warning in healed.warnings if "torn" in warning]
+
+
+def no_space(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -121,8 +121,8 @@ class State:
         """Hold the session's lock, with the index up to date and the journal complete."""
         with self._threads, self._lock(backend):
             try:
-                self._torn = self._read(backend, writing=True)
-                if self._torn:
+                was_torn, self._torn = self._torn, self._read(backend, writing=True)
+                if self._torn and not was_torn:  # it stays so while nothing can be written
                     self._notice("the last line of the journal was torn by a crash; it is left out")
                 if self._position is None or self._is_damaged:
                     self.write_anew(backend)
