@@ -144,8 +144,8 @@ class KeepRecent(Section):
     turns: Count | None = None
     """What belongs to the newest so many turns stays."""
     replies: Count | None = None
-    """What belongs to the newest so many replies of the model stays, such as their thinking. The
-    results of a reply's calls belong to it."""
+    """This many of the newest replies of the model stay whole: their thinking, their calls, and the
+    results of these calls."""
     of: Literal["all", "candidates"] = "all"
     """For `turns`: `all` are those of the whole list, `candidates` those with an item that is
     counted here."""
