@@ -1,6 +1,5 @@
 """Reading back: by path or id, by a search for text, and to verify every content."""
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from policyctx.store.files import (
     is_packed,
     is_stored,
     pieces,
+    sha256_in,
     stored_bytes,
     text_of,
     unpacked,
@@ -341,16 +341,14 @@ def verify_entries(
 
 def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:
     """Return the damage of a content, None when it is as it was saved."""
-    digest = hashlib.sha256()
     try:
-        for piece in pieces(backend, entry.path, entry.format):
-            digest.update(encoded(piece))
+        found = sha256_in(backend, entry.path, entry.format)
     except FileNotFoundError:
         return Harm(entry, "missing", "its file is gone")
     except OSError as error:
         return Harm(entry, "unreadable", error.strerror or str(error))
     except ValueError as error:
         return Harm(entry, "altered", str(error))
-    if digest.hexdigest() in {entry.sha256, entry.replaces}:
+    if found in {entry.sha256, entry.replaces}:
         return None
-    return Harm(entry, "altered", f"its sha256 is {digest.hexdigest()}, not {entry.sha256}")
+    return Harm(entry, "altered", f"its sha256 is {found}, not {entry.sha256}")

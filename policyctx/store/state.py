@@ -9,14 +9,14 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from policyctx.errors import StoreError, present
 from policyctx.messages.json_text import JSON
 from policyctx.store import journal
-from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, ExclusiveLock, Root
+from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, Root
 from policyctx.store.files import is_stored
 from policyctx.store.in_flight import OpenBatches, announcement, is_living, remove_dead_locks
 from policyctx.store.index import Index, IndexEntry
@@ -372,7 +372,7 @@ class State:
             weakref.finalize(self, batches.abandon).atexit = False
         return batches
 
-    def _lock(self, backend: Backend) -> ExclusiveLock:
+    def _lock(self, backend: Backend) -> AbstractContextManager[None]:
         return backend.lock(f"{self.folder}/{_LOCK}")
 
     def _opened_log(self, backend: Backend) -> AppendLog:

@@ -3,12 +3,13 @@
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import IO, Self, cast
 
 from policyctx.store.backend import FileStatus
-from policyctx.store.local.folder import NEW_FILE, READING, Lock, check_regular, is_held
+from policyctx.store.local.folder import NEW_FILE, READING, check_regular, is_held, locked
 from policyctx.store.local.write import (
     Batch,
     LogFile,
@@ -111,9 +112,9 @@ class LocalBackend:
         folder, name = self._tree.place(path)
         folder.remove(name)
 
-    def lock(self, path: str) -> Lock:
+    def lock(self, path: str) -> AbstractContextManager[None]:
         """Return the lock on a file; the file is made when it is missing."""
-        return Lock(*self._tree.place(path), self._mode)
+        return locked(*self._tree.place(path), self._mode)
 
     def is_locked(self, path: str) -> bool:
         """Return whether a process holds the lock on a file; see `is_held`."""

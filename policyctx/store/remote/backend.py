@@ -6,6 +6,7 @@ import errno
 import io
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from hashlib import sha256
 from typing import IO, Self
@@ -286,9 +287,9 @@ class RemoteBackend:
         """Remove an object."""
         self._client.remove(path)
 
-    def lock(self, path: str) -> NoLock:  # noqa: ARG002 - an object cannot be locked
-        """Return a lock that excludes nobody."""
-        return NoLock()
+    def lock(self, path: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Return a lock that excludes nobody: an object cannot be locked."""
+        return nullcontext()
 
     def is_locked(self, path: str) -> bool:  # noqa: ARG002
         """Return False: no object is locked."""
@@ -297,19 +298,3 @@ class RemoteBackend:
     def time_in(self, folder: str) -> float:  # noqa: ARG002
         """Return the time by the clock of this computer."""
         return time.time()
-
-
-class NoLock:
-    """A lock that excludes nobody. See `ExclusiveLock`."""
-
-    def acquire(self) -> None:
-        """Do nothing."""
-
-    def release(self) -> None:
-        """Do nothing."""
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
