@@ -80,7 +80,7 @@ def is_name_left(wanted: tuple[Globs, ...], unwanted: Globs = ()) -> bool:
 
 def _closed(lefts: Iterable[Left]) -> State:
     """What is left, also where a `*` matches nothing more."""
-    found = set()
+    found: set[Left] = set()
     for group, left in lefts:
         stars = next((i for i, piece in enumerate(left) if piece != "*"), len(left))
         found.update((group, left[i:]) for i in range(stars + 1))

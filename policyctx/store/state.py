@@ -21,6 +21,7 @@ from policyctx.store.files import is_stored
 from policyctx.store.in_flight import OpenBatches, announcement, is_living, remove_dead_locks
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import StateFolder, lines_in
+from policyctx.store.read import adopted_entries
 from policyctx.store.snapshot import IndexSnapshot, Snapshots, recalled_records
 
 _LOCK = "lock"
@@ -476,8 +477,6 @@ class State:
             )
 
     def _adopted(self, backend: Backend) -> Iterator[IndexEntry]:
-        from policyctx.store.rebuild import adopted_entries  # noqa: PLC0415 - only for damage
-
         but = set(self._place.snapshots)
         return adopted_entries(backend, self.index, self._place.format, but=but)
 
