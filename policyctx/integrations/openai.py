@@ -29,7 +29,7 @@ from policyctx.integrations.host_sessions import (
     usage_in,
     watch,
 )
-from policyctx.messages.asked import Asked, model_name
+from policyctx.messages.apis import CHAT, HELD, RESPONSES, Api
 from policyctx.session import Session
 
 with required("the wrapper for OpenAI's SDK", "openai", needs="openai>=2.2", extra="openai"):
@@ -71,19 +71,19 @@ def with_policy(client: Client, session: Session | SessionOf) -> Client:
 def _wrapped(client: Client, policy: _Policy) -> Client:
     """Wrap the methods of a client that no one else has."""
     blocks = isinstance(client, openai.OpenAI)
-    resources: list[tuple[Any, _Kind]] = [
-        (client.chat.completions, _CHAT),
-        (client.responses, _RESPONSES),
+    resources: list[tuple[Any, Api]] = [
+        (client.chat.completions, CHAT),
+        (client.responses, RESPONSES),
     ]
     if hasattr(client.beta, "chat"):  # gone in openai 3
-        resources.append((client.beta.chat.completions, _CHAT))
+        resources.append((client.beta.chat.completions, CHAT))
     if (beta_responses := getattr(client.beta, "responses", None)) is not None:
-        resources.append((beta_responses, _RESPONSES))
-    for resource, kind in resources:
+        resources.append((beta_responses, RESPONSES))
+    for resource, api in resources:
         for name in ("create", "parse"):
             if hasattr(resource, name):
                 method = getattr(resource, name)
-                setattr(resource, name, policy.wrapped(method, kind, blocks=blocks))
+                setattr(resource, name, policy.wrapped(method, api, blocks=blocks))
     copy: Any = client.copy
 
     @wraps(copy)
@@ -95,28 +95,15 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
     return client
 
 
-class _Kind(NamedTuple):
-    """An endpoint, by the names of its arguments."""
-
-    messages: str
-    system: str = ""
-    held: tuple[str, ...] = ()
-    """With one of these in a request the server holds the history."""
-
-
-_CHAT = _Kind("messages")
-_RESPONSES = _Kind("input", "instructions", ("previous_response_id", "conversation"))
-
-
 class _EditedRequest(NamedTuple):
     """A request that a session edits."""
 
     turn: Turn
-    kind: _Kind
+    api: Api
 
     def edited(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the argument for this list; none if the list is the one that was asked for."""
-        return {} if messages is self.turn.asked.messages else {self.kind.messages: list(messages)}
+        return {} if messages is self.turn.asked.messages else {self.api.messages: list(messages)}
 
 
 class _Policy:
@@ -125,13 +112,13 @@ class _Policy:
     def __init__(self, session: Session | SessionOf) -> None:
         self._sessions = HostSessions(session)
 
-    def wrapped(self, send: Callable[..., Any], kind: _Kind, *, blocks: bool) -> Callable[..., Any]:
+    def wrapped(self, send: Callable[..., Any], api: Api, *, blocks: bool) -> Callable[..., Any]:
         """Return a method of the client that sends the edited list."""
 
         @wraps(send)
         async def sending(*args: HostObject, **given: HostObject) -> HostObject:
-            given = _with_list(kind, given)
-            if (call := self._call(kind, given, blocks=blocks)) is None:
+            given = _with_list(api, given)
+            if (call := self._call(api, given, blocks=blocks)) is None:
                 return await settled(send(*args, **given))
             turn, response = call.turn, await _answered(call, partial(send, *args, **given))
             if given.get("stream") is True:
@@ -147,30 +134,21 @@ class _Policy:
 
         return form_of(sending, blocks=blocks)
 
-    def _call(
-        self, kind: _Kind, given: Mapping[str, Any], *, blocks: bool
-    ) -> _EditedRequest | None:
+    def _call(self, api: Api, given: Mapping[str, Any], *, blocks: bool) -> _EditedRequest | None:
         """Return what to do for a request; None if it passes unchanged."""
-        messages = given.get(kind.messages)
+        messages = given.get(api.messages)
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         extra = given.get("extra_body")
         extra = extra if isinstance(extra, dict) else {}
-        if not isinstance(messages, list) or not messages or kind.messages in extra:
+        if not isinstance(messages, list) or not messages or api.messages in extra:
             return None
-        if held := next(filter({**given, **extra}.get, kind.held), None):
-            self._sessions.warn(
-                f"a request with {held!r} was sent unchanged: the server holds its history, so"
-                " there is nothing to edit"
-            )
+        if held := api.held_by(fields := {**given, **extra}):
+            self._sessions.warn(HELD % held)
             return None
-        tools = given.get("tools") or None
-        model = model_name(extra.get("model"), given.get("model"))
-        system = given.get(kind.system) or None
-        # The SDK makes its attempts inside of the method.
-        asked = Asked(None, messages, system, tools, model=model, takes_markers=False)
+        asked = api.asked(fields, messages)  # the SDK makes its attempts inside of the method
         turn = self._sessions.turn(self._sessions.chosen(given), asked, blocks=blocks)
-        return None if turn is None else _EditedRequest(turn, kind)
+        return None if turn is None else _EditedRequest(turn, api)
 
     async def _watched(
         self, call: _EditedRequest, events: AsyncGenerator[Any]
@@ -187,7 +165,7 @@ class _Policy:
     def _check_stream(self, call: _EditedRequest, found: _StreamUsage) -> None:
         """Warn once if a whole stream had no usage although the policy compares tokens."""
         policy = call.turn.session.policy
-        if call.kind is _CHAT and not found.is_found and policy.asks_for_request_size:
+        if call.api is CHAT and not found.is_found and policy.asks_for_request_size:
             self._sessions.warn(
                 "a streamed chat completion had no usage, so the gates on tokens see estimates;"
                 " ask for it with stream_options={'include_usage': True}"
@@ -263,12 +241,12 @@ class _StreamUsage:
         return usage
 
 
-def _with_list(kind: _Kind, given: dict[str, Any]) -> dict[str, Any]:
+def _with_list(api: Api, given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with a list in place of another iterable of messages."""
-    messages = given.get(kind.messages)
+    messages = given.get(api.messages)
     if isinstance(messages, str | list) or not isinstance(messages, Iterable):
         return given
-    return {**given, kind.messages: list(messages)}
+    return {**given, api.messages: list(messages)}
 
 
 def _usage(response: HostObject) -> object:
