@@ -13,15 +13,16 @@ version that is too old.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from functools import partial, wraps
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar
 
-from policyctx.definitions.items import HostObject, Message
+from policyctx.definitions.items import HostObject
 from policyctx.errors import required
 from policyctx.integrations.host_sessions import (
     HostSessions,
+    SentTurn,
     Turn,
     form_of,
     hands_out_body,
@@ -95,17 +96,6 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
     return client
 
 
-class _EditedRequest(NamedTuple):
-    """A request that a session edits."""
-
-    turn: Turn
-    api: Api
-
-    def edited(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the argument for this list; none if the list is the one that was asked for."""
-        return {} if messages is self.turn.asked.messages else {self.api.messages: list(messages)}
-
-
 class _Policy:
     """Applies the policies of sessions to the requests of one client and of its copies."""
 
@@ -118,14 +108,18 @@ class _Policy:
         @wraps(send)
         async def sending(*args: HostObject, **given: HostObject) -> HostObject:
             given = _with_list(api, given)
-            if (call := self._call(api, given, blocks=blocks)) is None:
+            if (turn := self._turn(api, given, blocks=blocks)) is None:
                 return await settled(send(*args, **given))
-            turn, response = call.turn, await _answered(call, partial(send, *args, **given))
+
+            async def attempt(sent: SentTurn) -> HostObject:
+                return await settled(send(*args, **sent.fields(given, api)))
+
+            response = await _answered(turn, attempt)
             if given.get("stream") is True:
                 is_stream = isinstance(response, _STREAMS)
                 stream: Any = response if is_stream else await settled(response.parse())
-                events = turn.read(stream._iterator)  # noqa: SLF001
-                stream._iterator = turn.handed_out(self._watched(call, events))  # noqa: SLF001
+                events = self._watched(turn, api, turn.read(stream._iterator))  # noqa: SLF001
+                stream._iterator = turn.handed_out(events)  # noqa: SLF001
             elif not hands_out_body(response):
                 await turn.observe(_usage(response))
             if hands_out_body(response):
@@ -134,8 +128,8 @@ class _Policy:
 
         return form_of(sending, blocks=blocks)
 
-    def _call(self, api: Api, given: Mapping[str, Any], *, blocks: bool) -> _EditedRequest | None:
-        """Return what to do for a request; None if it passes unchanged."""
+    def _turn(self, api: Api, given: Mapping[str, Any], *, blocks: bool) -> Turn | None:
+        """Return the turn that a request is; None if it passes unchanged."""
         messages = given.get(api.messages)
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
@@ -147,47 +141,44 @@ class _Policy:
             self._sessions.warn(HELD % held)
             return None
         asked = api.asked(fields, messages)  # the SDK makes its attempts inside of the method
-        turn = self._sessions.turn(self._sessions.chosen(given), asked, blocks=blocks)
-        return None if turn is None else _EditedRequest(turn, api)
+        return self._sessions.turn(self._sessions.chosen(given), asked, blocks=blocks)
 
     async def _watched(
-        self, call: _EditedRequest, events: AsyncGenerator[Any]
+        self, turn: Turn, api: Api, events: AsyncGenerator[Any]
     ) -> AsyncGenerator[Any]:
-        """Yield the events of a stream, and observe its usage when it comes by."""
+        """Yield the events of a stream, and observe its usage when it comes by.
+
+        Warn once if a whole stream had no usage although the policy compares tokens.
+        """
         found = _StreamUsage()
         async with aclosing(events):
             async for event in events:
                 if (usage := found.of(event)) is not None:
-                    await call.turn.observe(usage)
+                    await turn.observe(usage)
                 yield event
-        self._check_stream(call, found)
-
-    def _check_stream(self, call: _EditedRequest, found: _StreamUsage) -> None:
-        """Warn once if a whole stream had no usage although the policy compares tokens."""
-        policy = call.turn.session.policy
-        if call.api is CHAT and not found.is_found and policy.asks_for_request_size:
+        is_missed = turn.session.policy.asks_for_request_size and not found.is_found
+        if api is CHAT and is_missed:
             self._sessions.warn(
                 "a streamed chat completion had no usage, so the gates on tokens see estimates;"
                 " ask for it with stream_options={'include_usage': True}"
             )
 
 
-async def _answered(call: _EditedRequest, send: Callable[..., Any]) -> HostObject:
+async def _answered(turn: Turn, attempt: Callable[[SentTurn], Awaitable[Any]]) -> HostObject:
     """Send an edited request, and once more if it is refused as too long."""
-    turn = call.turn
     sent, refused = await turn.apply(), None
     try:
-        response = await settled(send(**call.edited(sent.messages)))
+        response = await attempt(sent)
         if turn.retries and isinstance(response, _STREAMS):
             refused = await _refused(turn, response)
     except openai.APIError as error:
         if (again := await turn.again(error)) is None:
             raise
-        return await settled(send(**call.edited(again.messages)))
+        return await attempt(again)
     if refused is None or (again := await turn.again(refused)) is None:
         return response
     await settled(response.close())
-    return await settled(send(**call.edited(again.messages)))
+    return await attempt(again)
 
 
 async def _refused(turn: Turn, stream: HostObject) -> object:
