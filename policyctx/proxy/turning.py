@@ -18,13 +18,13 @@ from policyctx.compaction.summarizers import summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
 from policyctx.errors import MessagesError, ShapeError, UsageError
+from policyctx.messages.apis import HELD, Api
 from policyctx.messages.asked import model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import MARKER
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
 from policyctx.pricing.rows import row_of
-from policyctx.proxy.apis import Api
 from policyctx.proxy.bodies import (
     REMOVED,
     Body,
@@ -38,7 +38,6 @@ from policyctx.proxy.conversations import (
     ProxyConversation,
     Registry,
     Sent,
-    has_reply,
     header_identity,
     identity_of,
 )
@@ -303,9 +302,9 @@ class Turning:
         if len(raw) > _MUCH_NEW and len(raw) - shared_bytes(raw, likely) > _MUCH_NEW:
             yield
         body = read_body(raw, api.messages, likely, self._limits)
-        if (held := api.is_held(body.fields)) is not None:
+        if (held := api.held_by(body.fields)) is not None:
             self._count("held")
-            _log.info("a request with %r was sent unchanged: the server holds its history", held)
+            _log.info(HELD, held)
             return Turned()
         if not body.messages:
             self._count("unchanged")
@@ -371,7 +370,9 @@ class Turning:
             self.counts.fail_writes(failed - conversation.failed_writes)
             conversation.failed_writes = failed
         yield from self._taken(conversation, session, body, result)
-        conversation.is_established = conversation.is_established or has_reply(api, body)
+        conversation.is_established = (
+            conversation.is_established or api.asked(body.fields, body.messages).has_reply()
+        )
         if self._dry_run:
             conversation.sent = Sent(body, body.messages, (), {}, body.raw)
             self._count("previewed")
@@ -506,14 +507,8 @@ def _is_read_after(body: Body, last: Body) -> bool:
 
 def _request(api: Api, body: Body) -> Request:
     """Return what a request says beside its messages."""
-    fields = body.fields
-    system = fields.get(api.system) if api.system else None
-    return Request(
-        system or None,
-        fields.get("tools") or None,
-        model_name(fields.get("model")),
-        takes_markers=api.takes_markers,
-    )
+    asked = api.asked(body.fields, body.messages)
+    return Request(asked.system, asked.tools, asked.model, takes_markers=asked.takes_markers)
 
 
 def _fields(api: Api, result: Result) -> dict[str, object]:
