@@ -147,7 +147,7 @@ class Checked:
         """
         _, node = self.root.deepest(path)
         texts = self.without_values(sentence), self.without_values(hint)
-        return Diagnostic(node.key or node.place, code, *texts, "warning")
+        return Diagnostic(node.named_at, code, *texts, "warning")
 
     def without_values(self, text: str) -> str:
         """Return a text with each value from the environment replaced by its expression."""
