@@ -270,13 +270,20 @@ def _offloaded(
     options: Options,
     store: str,
 ) -> dict[str, str]:
-    """Run the policy's steps on arrival, and return the placeholders by the ids of the texts."""
+    """Run the policy's steps on arrival, and return the placeholders by the ids of the texts.
+
+    While nothing can be written, every process finds the same damage: only the first reports it.
+    """
+    import logging  # noqa: PLC0415 - not for every event
+
+    from policyctx.errors import StoreError  # noqa: PLC0415 - slow to import
     from policyctx.integrations.arrival_bounds import (  # noqa: PLC0415 - not for every event
         remember_error,
         reported_error,
     )
     from policyctx.session import Session  # noqa: PLC0415 - slow to import
 
+    logging.getLogger("policyctx").addHandler(logging.NullHandler())  # the warnings have it all
     tool, given = event["tool_name"], event.get("tool_input")
     calls = [
         {"type": "tool_use", "id": text.tool_use_id, "name": tool, "input": given or {}}
@@ -285,15 +292,24 @@ def _offloaded(
     results = [_result(text) for text in texts]
     session = Session(policy, root=options.root, session_id=session_id_of(event))
     session.writes.said = before = reported_error(session.session_id, store)
-    found = session.on_tool_result(
-        {"role": "user", "content": results},
-        call={"role": "assistant", "content": calls},
-        sources=_sources(event),
-    )
-    for warning in found.warnings:
-        _report(warning)
+    found = None
+    try:
+        found = session.on_tool_result(
+            {"role": "user", "content": results},
+            call={"role": "assistant", "content": calls},
+            sources=_sources(event),
+        )
+    except StoreError:
+        if not session.writes.problem:
+            raise
+    warnings = tuple(session.writes.news()) if found is None else found.warnings
     if session.writes.said != before:
         remember_error(session.session_id, store, session.writes.said)
+    if session.writes.said != before or not before:
+        for warning in warnings:
+            _report(warning)
+    if found is None:
+        return {}
     if found.files:
         _keep_out_of_repository(store)
     new = [block["content"] for block in found.messages[-1]["content"]]

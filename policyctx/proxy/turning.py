@@ -17,7 +17,7 @@ from typing import Any
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
-from policyctx.errors import MessagesError, ShapeError, UsageError
+from policyctx.errors import MessagesError, ShapeError, StoreError, UsageError
 from policyctx.messages.apis import HELD, Api
 from policyctx.messages.asked import model_name
 from policyctx.messages.json_text import JSON
@@ -331,7 +331,8 @@ class Turning:
         if last is not None and not _is_read_after(body, last.body):
             body = read_body(body.raw, api.messages, last.body, self._limits)
         try:
-            if conversation.session is None or self._dry_run or not api.decides:
+            is_new = conversation.session is None or not conversation.calls
+            if is_new or self._dry_run or not api.decides:
                 yield  # a new session reads its journal
             policy = self._policies.policy_of(conversation.agent)
             session = conversation.session
@@ -345,18 +346,43 @@ class Turning:
                 return self._counted(session, api, body)
             return (yield from self._applied(conversation, session, api, body))
         except Exception as error:
-            is_edited = last is not None and _new(last.raw, last.body) is not None
-            again = _again(last, body) if is_edited and not self._dry_run else None
-            if last is None or again is None:
+            if (turned := self._after(error, conversation, body, last)) is None:
                 raise
-            new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
-            what = "earlier decisions were applied again"
-            if _is_of_the_client(error):
-                _log.info("%s, and %s", _NO_LIST, what)
-            else:
-                self._note(error, what)
-            self._count("reapplied")
-            return Turned(_new(new, body))
+            return turned
+
+    def _after(
+        self, error: Exception, conversation: ProxyConversation, body: Body, last: Sent | None
+    ) -> Turned | None:
+        """Return a request after an error, with the earlier decisions; None if there are none.
+
+        After an error of the session's store, which is logged once, it is sent as it came.
+        """
+        is_told = self._has_stopped(conversation, error)
+        is_edited = last is not None and _new(last.raw, last.body) is not None
+        again = _again(last, body) if is_edited and not self._dry_run else None
+        if last is None or again is None:
+            if not is_told:
+                return None
+            self._count("failed_open")
+            return Turned()
+        new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
+        what = "earlier decisions were applied again"
+        if _is_of_the_client(error):
+            _log.info("%s, and %s", _NO_LIST, what)
+        elif not is_told:
+            self._note(error, what)
+        self._count("reapplied")
+        return Turned(_new(new, body))
+
+    def _has_stopped(self, conversation: ProxyConversation, error: Exception) -> bool:
+        """Whether a turn failed because of the session's store, which is logged once."""
+        session = conversation.session
+        if session is None or not isinstance(error, StoreError) or not session.writes.problem:
+            return False
+        self.counts.error(type(error).__name__)
+        for warning in session.writes.news():
+            _log.warning("session %s: %s", conversation.name, warning)
+        return True
 
     def _applied(
         self, conversation: ProxyConversation, session: Session, api: Api, body: Body
@@ -458,10 +484,11 @@ class Turning:
                 session.close()
             session = conversation.session = self._new_session(policy, conversation.name)
             conversation.failed_writes = 0
-            if not conversation.calls:
+        if not conversation.calls:
+            with session.writes.watched(reads=True):
                 records = session.store.records()
-                conversation.calls = last_call(records)
-                conversation.is_owned = owner_of(records) == conversation.scope
+            conversation.calls = last_call(records)
+            conversation.is_owned = owner_of(records) == conversation.scope
         return session
 
     def _new_session(self, policy: OffloadPolicy, name: str) -> Session:

@@ -54,6 +54,8 @@ class State:
         self.index = Index()
         self.folder = place.path
         self.notices: list[str] = []
+        self._standing: set[str] = set()
+        """The notices since the last write; damage lasts while nothing can be written."""
         self._root = root
         self._place = place
         self._threads = threading.RLock()
@@ -122,8 +124,8 @@ class State:
         """Hold the session's lock, with the index up to date and the journal complete."""
         with self._threads, self._lock(backend):
             try:
-                was_torn, self._torn = self._torn, self._read(backend, writing=True)
-                if self._torn and not was_torn:  # it stays so while nothing can be written
+                self._torn = self._read(backend, writing=True)
+                if self._torn:
                     self._notice("the last line of the journal was torn by a crash; it is left out")
                 if self._position is None or self._is_damaged:
                     self.write_anew(backend)
@@ -157,6 +159,7 @@ class State:
             self._opened_log(backend), raw, self._position, torn=self._torn, flush=flush
         )
         self._torn = 0
+        self._standing.clear()
         del self._held[:held]
         self.index.roots += roots
         for batch, paths in in_flight.items():
@@ -314,6 +317,7 @@ class State:
         self._close_log()  # it was that of the journal before
         self._torn = 0
         self._is_damaged = False
+        self._standing.clear()
         self._snapshots.begin(None)
         if raw:
             self._fold(backend)
@@ -492,6 +496,9 @@ class State:
 
     def _notice(self, notice: str) -> None:
         sentence = f"{self._root}/{self.folder}: {notice}"
+        if sentence in self._standing:
+            return
+        self._standing.add(sentence)
         self.notices.append(sentence)
         import logging  # noqa: PLC0415 - slow to import, and only for damage
 

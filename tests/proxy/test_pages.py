@@ -22,6 +22,7 @@ from policyctx.turns.money import Spent
 from tests.conversations import session_of
 from tests.proxy.running import OFFLOADS_OLD
 from tests.proxy.test_turning import TEXTS, Proxied
+from tests.test_session_failing_disk import FAULTS, Fault
 
 HOSTILE = "</style><script>alert(1)</script>&amp;\"'"
 CHINESE = "读取文件\u202e"
@@ -280,6 +281,34 @@ def test_a_disk_that_fails_shows_on_the_page_in_the_metrics_and_once_in_the_log(
     assert "policyctx_proxy_sessions_stopped 0\n" in shown(pages, "metrics")
     said = [one.partition(": ")[2][:24] for one in caplog.messages if ": offloading" in one]
     assert said == ["offloading has stopped: ", "offloading works again: "]
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["running", "restarted"])
+@pytest.mark.parametrize(("words", "fault"), FAULTS.values(), ids=FAULTS)
+def test_each_failure_of_a_folder_is_logged_once(
+    tmp_path: Path, words: str, fault: Fault, caplog: pytest.LogCaptureFixture, *, is_new: bool
+) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    proxied = Proxied(tmp_path)
+    proxied.turn(session_of(*TEXTS[:3]))
+    [name] = proxied.folders
+    if is_new:
+        proxied = Proxied(tmp_path)
+    caplog.clear()
+    with fault(proxied.root / name):
+        proxied.turn(session_of(*TEXTS[:4]))
+        assert [said for said in caplog.messages if f"{words}; the list is sent whole" in said]
+        caplog.clear()
+        for number in (5, 6):
+            given = session_of(*TEXTS[:number])
+            assert proxied.turn(given)[-5:] == given[-5:]
+        assert caplog.messages == []
+    page = Read(shown(pages_of(proxied))).text
+    assert "offloading has stopped in session" in page
+    proxied.turn(session_of(*TEXTS[:7]))
+    assert [said for said in caplog.messages if ": offloading works again: " in said]
+    assert "offloading has stopped" not in Read(shown(pages_of(proxied))).text
 
 
 def test_the_log_says_why_no_index_was_written_at_the_end(
