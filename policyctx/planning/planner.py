@@ -56,9 +56,9 @@ class Planner:
         self.waiting = [step for step in others if step.waits_for is not None]
         """Those that run behind a `compact` step that made no summary."""
         self._growing = [self.candidates[step.name] for step in others]
-        conversation.watch(self)
+        conversation.watch(self._changed)
 
-    def changed(self, position: int, fate: Decision) -> None:
+    def _changed(self, position: int, fate: Decision) -> None:
         """Tell the candidates of each step that an item has a new fate."""
         for candidates in self._growing:
             candidates.note(position, fate)

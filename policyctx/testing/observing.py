@@ -410,7 +410,7 @@ class _StepSides:
         treatment = self._candidates.treatment(position)
         if verdict.taken:
             yield from self._ready(item, treatment)
-            split = self._candidates.split_by(position, self._plan.at, self._plan.fates.get)
+            split = self._candidates.recency.split_by(position, self._plan.at, self._plan.fates.get)
             if split is not None:
                 yield (*split, "batches"), "split"
         else:
@@ -458,7 +458,7 @@ class _StepSides:
         if code in _RECENT:
             if not self._candidates.stays_when_old(position):
                 yield verdict.rule, "recent"
-                if self._candidates.is_recent_by_candidates(position, self._plan.at):
+                if self._candidates.recency.is_recent_by_candidates(position, self._plan.at):
                     yield (*verdict.rule, "of"), "older"
                 if code == "batch_recent":
                     yield (*verdict.rule, "batches"), "together"
