@@ -532,7 +532,7 @@ def test_of_an_answer_of_a_thousand_sentences_the_ends_stay_and_the_gap_is_marke
     found = group(summary_of(*talk, max_words=9_000), Group.AGENT)
     assert found[0] == f"- {parts[0]}"
     assert found[-1] == f" {parts[-1]}"
-    assert [line for line in found if "…" in line] == [f" … {parts[875]}"]
+    assert sum(line.startswith(" … ") for line in found) == 1
 
 
 def test_rows_of_a_table_of_an_earlier_answer_leave_first() -> None:
