@@ -11,14 +11,17 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
+    GAP,
     NAME,
+    Piece,
     one_line,
     pieces_of,
     shortened,
@@ -34,8 +37,8 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# Characters of the beginning of an earlier answer, and of its end.
-_BEGINNING, _END = 300, 500
+# Characters of the beginning of an earlier answer, and of its end; pieces that are kept of either.
+_BEGINNING, _END, _MOST_PIECES = 300, 500, 125
 _TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
@@ -93,12 +96,23 @@ def quotes_in(
         author = history.author_of(item)
         if item.kind == "assistant_message":
             last, works = after.get(item.message, 0), item.message in working
-            for one in pieces_of(item.text, of_agent=True):
+            pieces = pieces_of(item.text, of_agent=True)
+            for one in pieces if last else _ends_of(pieces):
                 yield Quote(
                     one.text, item.message, user=False, last=last, working=works, depth=one.depth
                 )
             continue
         yield from _not_agents(item, author, reading, position)
+
+
+def _ends_of(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Yield the first and the last pieces of a text, with a mark where others are left out."""
+    yield from islice(pieces, _MOST_PIECES)
+    rest = deque(pieces, _MOST_PIECES + 1)
+    if len(rest) > _MOST_PIECES:
+        rest.popleft()
+        rest[0] = rest[0]._replace(text=GAP + rest[0].text)
+    yield from rest
 
 
 def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
