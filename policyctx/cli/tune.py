@@ -41,8 +41,8 @@ from policyctx.policy.loading import resolved
 from policyctx.policy.sources import made_source
 from policyctx.policy.writing import resolved_yaml
 from policyctx.pricing.rows import prices_source
-from policyctx.replay.executing.executor import Executor
-from policyctx.replay.executing.processes import executor
+from policyctx.replay.cluster import executor
+from policyctx.replay.executing import Executor
 from policyctx.replay.report.page import check_writable, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf

@@ -19,7 +19,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import made_source
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Executor, Here, Job, LostJob
+from policyctx.replay.executing import Executor, Here, Job, LostJob
 from policyctx.replay.places import RecordingOrigin, WorkPart
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import FailedRecording, LoadedPolicy, compiled
