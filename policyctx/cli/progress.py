@@ -26,7 +26,7 @@ from policyctx.cli.output import console, counted, table
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
-from policyctx.replay.executing.executor import Executor
+from policyctx.replay.executing import Executor
 from policyctx.replay.inventory import AgentFiles
 from policyctx.replay.places import (
     RecordingFile,

@@ -464,8 +464,7 @@ def _costs(
                 anchored.of(prompt, prefixes, ttl)
                 if layout == "auto"
                 else breakpoints_of(layout, prompt, session.layout, ttl),
-                language_model=model,
-                ended=call.at,
+                at=call.at,
                 factor=scale.factor,
             )
             simulator = caches[model, rules, layout]

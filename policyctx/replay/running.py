@@ -16,7 +16,7 @@ from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingErr
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Step
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Executor, Here, Job, LostJob, unexpected
+from policyctx.replay.executing import Executor, Here, Job, LostJob, unexpected
 from policyctx.replay.places import PART_BYTES, RecordingFile, WorkPart, parts, told_apart
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulated import SimulatedSession

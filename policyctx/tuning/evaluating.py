@@ -8,7 +8,7 @@ The sessions of a study are the recordings that have prices under the incumbent.
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePath
 from typing import NamedTuple, Protocol, TypeAlias
@@ -19,7 +19,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import made_source
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Executor, Here, Job, LostJob
+from policyctx.replay.executing import Executor, Here, Job, LostJob
 from policyctx.replay.places import RecordingOrigin, WorkPart
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import FailedRecording, LoadedPolicy, compiled
@@ -29,16 +29,16 @@ from policyctx.tuning.outcomes import SessionOutcome, Unpriced, outcome_of
 
 @dataclass(frozen=True, slots=True)
 class TunedSession:
-    """A recording of the study."""
+    """What a study asks of a recording beside its replays."""
 
-    number: int
-    """Its place among the sessions of the study."""
     name: str
     path: str
     format: str
     project: str
     calls: int
     tools: frozenset[str]
+    number: int = 0
+    """Its place among the recordings of the study."""
 
 
 class Progress(Protocol):
@@ -295,31 +295,7 @@ def project_of(recording: Recording, path: str, by: ProjectBy = ProjectBy.RECORD
     return str(folder / start) if start and separator else str(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What a study asks of a recording beside its replays."""
-
-    name: str
-    format: str
-    calls: int
-    path: str
-    project: str
-    tools: frozenset[str]
-
-    def session(self, number: int) -> TunedSession:
-        """Return it as a session of a study."""
-        return TunedSession(
-            number=number,
-            name=self.name,
-            path=self.path,
-            format=self.format,
-            project=self.project,
-            calls=self.calls,
-            tools=self.tools,
-        )
-
-
-def read(recording: Recording, path: str, *, by: ProjectBy) -> Read:
+def read(recording: Recording, path: str, *, by: ProjectBy) -> TunedSession:
     """Return what a study asks of a recording of the file at `path`; work of `worked`."""
     tools = {
         item.tool
@@ -327,14 +303,9 @@ def read(recording: Recording, path: str, *, by: ProjectBy) -> Read:
         for item in items_of(call.new)
         if item.kind == "tool_call" and item.tool is not None
     }
-    return Read(
-        name=recording.name,
-        format=recording.format,
-        calls=len(recording.calls),
-        path=path,
-        project=project_of(recording, path, by),
-        tools=frozenset(tools),
-    )
+    project = project_of(recording, path, by)
+    calls = len(recording.calls)
+    return TunedSession(recording.name, path, recording.format, project, calls, frozenset(tools))
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +322,7 @@ class Priced:
     """Sessions without prices."""
 
 
-def priced(recordings: Sequence[Read], evaluator: Evaluator, incumbent: Tried) -> Priced:
+def priced(recordings: Sequence[TunedSession], evaluator: Evaluator, incumbent: Tried) -> Priced:
     """Replay every recording under the incumbent, and take those that have prices."""
     numbers = range(len(recordings))
     evaluator.evaluate([incumbent], numbers)
@@ -367,5 +338,5 @@ def priced(recordings: Sequence[Read], evaluator: Evaluator, incumbent: Tried) -
             without_price += 1
             unpriced.update(outcome.models)
         else:
-            sessions.append(one.session(number))
+            sessions.append(replace(one, number=number))
     return Priced(tuple(sessions), tuple(failures), dict(unpriced), without_price)
