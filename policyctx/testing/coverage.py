@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from pydantic import TypeAdapter
 
 from policyctx.definitions.items import HostObject
 from policyctx.errors import PolicyError, StoreError, visible
@@ -43,9 +44,7 @@ class PolicyCoverage:
             known = self.rules.setdefault(rule.path, rule)
             if known.sides != rule.sides:
                 sides = dict.fromkeys((*known.sides, *rule.sides))
-                self.rules[rule.path] = observing.CoverageRule(
-                    known.path, known.file, known.line, known.value, tuple(sides)
-                )
+                self.rules[rule.path] = replace(known, sides=tuple(sides))
 
     def add(self, sides: Iterable[observing.Side], scenario: str) -> None:
         """Note the sides that a scenario made decide."""
@@ -85,30 +84,6 @@ class PolicyCoverage:
             for side in rule.sides:
                 if not self.of_side(rule.path, side):
                     yield rule, side
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values, from which `of_plain` makes it anew."""
-        return {
-            "name": self.name,
-            "file": self.file,
-            "rules": [asdict(rule) for rule in self.rules.values()],
-            "scenarios": list(self.scenarios),
-            "seen": [[list(path), side, list(ids)] for (path, side), ids in self.seen.items()],
-        }
-
-    @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> PolicyCoverage:
-        """Make it from plain values, as JSON or another process hands them over."""
-        made = cls(plain["name"], plain["file"], scenarios=dict.fromkeys(plain["scenarios"]))
-        made.add_rules(
-            observing.CoverageRule(
-                tuple(r["path"]), r["file"], r["line"], r["value"], tuple(r["sides"])
-            )
-            for r in plain["rules"]
-        )
-        for path, side, ids in plain["seen"]:
-            made.seen[tuple(path), side] = dict.fromkeys(ids)
-        return made
 
 
 _COLUMNS = ("policy", "rules", "sides", "covered")
@@ -234,14 +209,14 @@ class RuleCoverage:
     def pytest_testnodedown(self, node: HostObject) -> None:
         """Take over what a process of pytest-xdist has seen."""
         for plain in getattr(node, "workeroutput", {}).get(_OUTPUT, ()):
-            self._merge(PolicyCoverage.of_plain(plain))
+            self._merge(TypeAdapter(PolicyCoverage).validate_python(plain))
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """Hand over what was seen, or judge it."""
         if self._is_worker:
             output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
-            output[_OUTPUT] = [policy.plain() for policy in self._coverage.values()]
+            output[_OUTPUT] = [asdict(policy) for policy in self._coverage.values()]
             return (yield)
         # After pytest-xdist has ended its processes, and before the report is shown.
         outcome = yield

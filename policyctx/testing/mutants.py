@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
@@ -39,20 +39,6 @@ class Change:
     def applied(self, root: Node) -> Node:
         """Return the tree with this change; places stay those of the file."""
         return self._at(root, self.path)
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values, from which `of_plain` makes it anew."""
-        return {
-            "path": list(self.path),
-            "action": self.action,
-            "before": self.before,
-            "value": self.value,
-        }
-
-    @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> Change:
-        """Make it from plain values, as JSON hands them over."""
-        return cls(tuple(plain["path"]), plain["action"], plain["before"], plain["value"])
 
     def _at(self, node: Node, path: Path) -> Node:
         first, *rest = path
