@@ -171,7 +171,7 @@ _MOST_BRANCHES = 16
 
 
 @dataclass(slots=True)
-class Sent:
+class SentBody:
     """What was sent in the last turn of a conversation."""
 
     body: Body
@@ -196,7 +196,7 @@ class ProxyConversation:
     """Whether the client names it; otherwise only its lists tell which it is."""
     lock: Lock = field(default_factory=Lock)
     session: Session | None = None
-    sent: Sent | None = None
+    sent: SentBody | None = None
     writer: ListWriter = field(default_factory=ListWriter)
     turn: int = 0
     used_at: float = 0.0

@@ -37,7 +37,7 @@ from policyctx.proxy.bodies import (
 from policyctx.proxy.conversations import (
     ProxyConversation,
     Registry,
-    Sent,
+    SentBody,
     header_identity,
     identity_of,
 )
@@ -400,7 +400,7 @@ class Turning:
             conversation.is_established or api.asked(body.fields, body.messages).has_reply()
         )
         if self._dry_run:
-            conversation.sent = Sent(body, body.messages, (), {}, body.raw)
+            conversation.sent = SentBody(body, body.messages, (), {}, body.raw)
             self._count("previewed")
             return Turned(None, conversation, conversation.turn)
         new = _new(self._put(conversation, api, body, result), body)
@@ -426,7 +426,7 @@ class Turning:
             fields=fields,
             writer=conversation.writer,
         )
-        conversation.sent = Sent(body, result.messages, result.source_ranges, fields, raw)
+        conversation.sent = SentBody(body, result.messages, result.source_ranges, fields, raw)
         return raw
 
     def _record(
@@ -547,7 +547,7 @@ def _fields(api: Api, result: Result) -> dict[str, object]:
     return {MARKER: REMOVED} | {n: value for n, value in found.items() if n and value is not None}
 
 
-def _again(last: Sent | None, body: Body) -> tuple[Sequence[Message], Sources] | None:
+def _again(last: SentBody | None, body: Body) -> tuple[Sequence[Message], Sources] | None:
     """Return a list as earlier turns sent it, and behind it what is new since then.
 
     Returns None if that cannot be told: the list does not continue the last one, and a summary
