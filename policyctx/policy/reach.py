@@ -22,8 +22,17 @@ from policyctx.definitions.items import (
     PlainValue,
 )
 from policyctx.errors import Diagnostic
-from policyctx.policy.lookup import Level, RulePath, lineage, nearest_given, type_levels, why_never
+from policyctx.policy.lookup import (
+    Level,
+    RulePath,
+    compaction_of,
+    lineage,
+    nearest_given,
+    type_levels,
+    why_never,
+)
 from policyctx.policy.models import Policy, Step
+from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.rules import Match
 from policyctx.policy.nodes import Node, Path, words
 from policyctx.policy.values import Share, byte_size, duration, ratio, share
@@ -200,12 +209,17 @@ class Checked:
         )
 
     @property
-    def compact(self) -> tuple[Path, Step] | None:
-        """The step that compacts, with its path."""
-        found = (
-            (("steps", i), s) for i, s in enumerate(self.policy.steps) if s.action.takes_messages
-        )
-        return next(found, None)
+    def compact(self) -> tuple[Path, Step, Compaction] | None:
+        """The step that compacts, with its path and its settings."""
+        for i, step in enumerate(self.policy.steps):
+            if step.action.takes_messages:
+                return ("steps", i), step, compaction_of(self.policy, step)
+        return None
+
+    def compaction_key(self, step: Path, *keys: str) -> Path | None:
+        """Return where the file gives a key of a step's `compaction`; None if it does not."""
+        paths: tuple[Path, ...] = (*step, "compaction", *keys), ("compaction", *keys)
+        return next(filter(self.is_written, paths), None)
 
     @property
     def own_types(self) -> list[str]:

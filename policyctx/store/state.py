@@ -25,8 +25,6 @@ from policyctx.store.read import adopted_entries
 from policyctx.store.snapshot import IndexSnapshot, Snapshots, recalled_records
 
 _LOCK = "lock"
-# A journal names this many of the journals that it replaces.
-_REMEMBERED_JOURNALS = 8
 _NOTHING: Mapping[str, Iterable[str]] = MappingProxyType({})
 # A journal is shortened when that saves this many bytes.
 _LEAST_SHORTENED = 64 * 1024
@@ -146,14 +144,9 @@ class State:
     ) -> None:
         """Append to the journal, all or nothing, then apply it; only while `writing`."""
         assert self._position is not None  # noqa: S101 - `writing` saw to it
-        roots = [] if str(self._root) in self.index.roots else [str(self._root)]
         held, entries = len(self._held), [*self._still_held(backend), *entries]
-        lines: list[dict[str, JSON]] = [{"root": root} for root in roots]
-        lines += [{"in_flight": announcement(*batch)} for batch in in_flight.items()]
-        lines += [{"saved": entry.as_json()} for entry in entries]
-        lines += [{"record": record} for record in records]
-        lines += [{"removed": dict(one)} for one in removed]
-        lines += [{"packed": dict(one)} for one in packed]
+        lines = [{"in_flight": announcement(*batch)} for batch in in_flight.items()]
+        lines = self._lines_of(entries, records, removed, packed, before=lines)
         raw = journal.numbered(lines, self._position.number)
         self._position = journal.append_lines(
             self._opened_log(backend), raw, self._position, torn=self._torn, flush=flush
@@ -161,7 +154,7 @@ class State:
         self._torn = 0
         self._standing.clear()
         del self._held[:held]
-        self.index.roots += roots
+        self.index.apply({"root": str(self._root)})
         for batch, paths in in_flight.items():
             self.index.in_flight.announce(batch, paths)
         if in_flight:
@@ -173,6 +166,24 @@ class State:
             self.index.remove(str(one["path"]))
         if entries or records or removed or packed:
             self._fold(backend, len(entries) + len(removed))
+
+    def _lines_of(
+        self,
+        entries: Iterable[IndexEntry],
+        records: Iterable[dict[str, JSON]],
+        removed: Iterable[dict[str, JSON]],
+        packed: Iterable[dict[str, JSON]],
+        before: Iterable[dict[str, JSON]] = (),
+    ) -> list[dict[str, JSON]]:
+        """Return the lines to append, the root of the store first where the journal lacks it."""
+        is_new = str(self._root) not in self.index.roots
+        lines: list[dict[str, JSON]] = [{"root": str(self._root)}] if is_new else []
+        lines += before
+        lines += [{"saved": entry.as_json()} for entry in entries]
+        lines += [{"record": record} for record in records]
+        lines += [{"removed": dict(one)} for one in removed]
+        lines += [{"packed": dict(one)} for one in packed]
+        return lines
 
     def hold(self, entries: Iterable[IndexEntry]) -> None:
         """Add entries of files in flight, whose lines are appended with the records that follow.
@@ -307,8 +318,7 @@ class State:
 
     def write_anew(self, backend: Backend) -> None:
         """Replace the journal by one that contains just the index; only while `writing`."""
-        known = journal.head_ids(self._position.head) if self._position else ()
-        head = journal.new_head(known[:_REMEMBERED_JOURNALS])
+        head = journal.new_head(self._position)
         for entry in self._still_held(backend):
             self.index.add(entry)
         raw = journal.numbered(self.index.lines())
