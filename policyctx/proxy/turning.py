@@ -351,7 +351,11 @@ class Turning:
             return turned
 
     def _after(
-        self, error: Exception, conversation: ProxyConversation, body: Body, last: Sent | None
+        self,
+        error: Exception,
+        conversation: ProxyConversation,
+        body: Body,
+        last: SentBody | None,
     ) -> Turned | None:
         """Return a request after an error, with the earlier decisions; None if there are none.
 
