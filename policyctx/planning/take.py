@@ -273,10 +273,6 @@ class Taking:
         self.took: dict[int, ItemVerdict] = {}
         """What the step took and why, by position, without what went along with it."""
 
-    def is_out(self, position: int) -> bool:
-        """Return whether nothing of the item is left for this step to take."""
-        return self._outlook.is_out_for(position, self._step)
-
     def take(self, position: int, treatment: Treatment, verdict: ItemVerdict, draft: Draft) -> None:
         """Decide that the item leaves, with what has to leave with it; or note why it stays."""
         if self._step.action.leaves_nothing:
@@ -381,7 +377,8 @@ class Taking:
         """Empty the input of a call whose result was taken, or replace its long strings."""
         item, policy = self._in.items[call], self._in.policy
         is_own = item.kind == "tool_call"  # what the provider runs keeps its bytes
-        if self.is_out(call) or not (is_own and policy.goes_along(item.type, item.tool)):
+        is_out = self._outlook.is_out_for(call, self._step)
+        if is_out or not (is_own and policy.goes_along(item.type, item.tool)):
             return
         if empties:
             self._empty(call, unit)

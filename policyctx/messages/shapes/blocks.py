@@ -11,7 +11,15 @@ from types import NoneType
 from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of, joined
-from policyctx.messages.json_text import Text, as_mapping, compact_json, json_text, stringified
+from policyctx.messages.json_text import (
+    JSON,
+    Text,
+    as_mapping,
+    compact_json,
+    json_text,
+    stringified,
+    without_none,
+)
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.block_texts import (
     DOCUMENTS,
@@ -30,6 +38,7 @@ from policyctx.messages.shapes.shape import (
     RESULT_ROLES,
     SPEAKING_ROLES,
     Part,
+    Shape,
     kind_of_text,
 )
 
@@ -206,6 +215,25 @@ def _medium(path: Path, block: Mapping[str, Any]) -> Part:
 def word(value: object) -> str | None:
     """Return a value if it is a string, otherwise None."""
     return value if isinstance(value, str) else None
+
+
+class DictShape(Shape):
+    """What the shapes of the APIs' dicts have in common."""
+
+    def plain(self, message: Message) -> JSON:
+        """Return the message without the fields that are None."""
+        plain: JSON = without_none(message)
+        return plain
+
+    def block(self, message: Message, path: Path) -> JSON:
+        """Return the innermost list element around the path, or else the message."""
+        plain: JSON = plain_block(message, path)
+        return plain
+
+
+def wrong_with_message(message: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the role, the content or a block of a message, None if nothing."""
+    return wrong_with_role(message) or wrong_with_content(message) or wrong_with_blocks(message)
 
 
 def wrong_with_content(message: Mapping[str, Any]) -> str | None:
