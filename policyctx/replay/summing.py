@@ -11,11 +11,10 @@ from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 from policyctx.errors import present
-from policyctx.pricing.dollars import CallPrices, Dollars, Rates, dollars
+from policyctx.pricing.dollars import CallPrices, Dollars, dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import (
     BilledCall,
-    Cost,
     Costs,
     UneditedCosts,
     billed_calls,
@@ -114,7 +113,7 @@ def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
     """Return the net of one session, whose calls are `billed`; without prices it has no $."""
     costs = costs_of(billed)
     without, edited = (
-        Charge(len(billed), cost.prompt, 0, _of_input(cost))
+        Charge(len(billed), cost.prompt, 0, replace(cost.dollars, output=0.0))
         for cost in (costs.unedited, costs.edited)
     )
     is_priced = all(call.call.terms.prices is not None for call in billed)
@@ -124,10 +123,6 @@ def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
     reads = ReReads(session, billed, factors, is_priced=is_priced)
     re_reads = (charge for _, charge in reads.charges(session.regrets))
     return Net(without, edited, sum(summaries, Charge()), sum(re_reads, Charge()))
-
-
-def _of_input(cost: Cost) -> Dollars:
-    return replace(cost.dollars, output=0.0)
 
 
 def _summary(call: SummaryCall, factors: Sequence[float], *, is_priced: bool) -> Charge:
@@ -182,7 +177,7 @@ class ReReads:
         self._session, self._billed, self._factors = session, billed, factors
         self._is_priced = is_priced
         # What a token of a range costs to read from the call with this index on, until the end.
-        read = [self._read_price(call) for call in billed]
+        read = [self._paid(call, 1, 0, 0).prompt if is_priced else 0.0 for call in billed]
         self._read_from = [*accumulate(reversed(read), initial=0.0)][::-1]
 
     def charges(self, regrets: Iterable[Regret]) -> Iterator[tuple[int, Charge]]:
@@ -209,8 +204,8 @@ class ReReads:
 
     def _paid(self, billed: BilledCall, read: int, written: int, output: int) -> Dollars:
         """Return what is paid at the rates of a call; a model without a cache takes input."""
-        rates = self._rates(billed)
         terms = billed.call.terms
+        rates = present(terms.prices).rates(billed.edited)
         usage = Usage(
             0,
             cache_read=read,
@@ -223,15 +218,6 @@ class ReReads:
         elif not terms.cache.bills_writes:
             usage = Usage(written, cache_read=read, output=output)
         return dollars(usage, CallPrices(rates))
-
-    def _rates(self, billed: BilledCall) -> Rates:
-        prices = billed.call.terms.prices
-        prices = present(prices)
-        return prices.rates(billed.edited)
-
-    def _read_price(self, billed: BilledCall) -> float:
-        """Return the $ for one token that a call reads from the cache."""
-        return self._paid(billed, 1, 0, 0).prompt if self._is_priced else 0.0
 
 
 T = TypeVar("T")

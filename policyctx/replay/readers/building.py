@@ -213,7 +213,10 @@ class RecordingBuilder:
     def recording(self, name: str, format_: str) -> Recording:
         """Return what was gathered."""
         not_prompt = Counter(self.not_prompt)
-        not_prompt["message that no call was made with"] = len(self._unsent())
+        sent = {id(message) for message in self._new}
+        sent.update(id(message) for call in self._calls for message in call.new)
+        unsent = {id(message) for message in self._left} - sent
+        not_prompt["message that no call was made with"] = len(unsent)
         return Recording(
             name,
             format_,
@@ -227,10 +230,6 @@ class RecordingBuilder:
             unread=self.unread,
             project=self.project,
         )
-
-    def _unsent(self) -> set[int]:
-        sent = {id(message) for call in self._calls for message in call.new}
-        return set(map(id, self._left)) - sent - set(map(id, self._new))
 
 
 class RecordingNames:
