@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePath
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.messages.reading import items_of
@@ -233,22 +233,25 @@ def _bundles(
         by_part.setdefault(key, []).append(number)
     found: dict[int, Bundle] = {}
     for numbers in by_part.values():
-        for share in _shares({number: calls[number] for number in numbers}, workers):
+        for share in balanced({number: 1 + calls[number] for number in numbers}, workers):
             part = origins[share[0]].part
             bundle = Bundle(part, tuple(sorted(origins[number].index for number in share)))
             found |= dict.fromkeys(share, bundle)
     return [found[number] for number in range(len(origins))]
 
 
-def _shares(calls: dict[int, int], workers: int) -> list[list[int]]:
-    """Share the numbers of sessions so that each share has about as many calls."""
-    shares: list[list[int]] = [[] for _ in range(max(1, min(workers, len(calls))))]
-    loads = [0] * len(shares)
-    for number in sorted(calls, key=lambda number: (-calls[number], number)):
+K = TypeVar("K")
+
+
+def balanced(sizes: Mapping[K, int], count: int) -> list[list[K]]:
+    """Return the keys in so many groups of about the same size, no more groups than keys."""
+    groups: list[list[K]] = [[] for _ in range(min(count, len(sizes)))]
+    loads = [0] * len(groups)
+    for key in sorted(sizes, key=lambda key: -sizes[key]):
         least = loads.index(min(loads))
-        shares[least].append(number)
-        loads[least] += max(1, calls[number])
-    return shares
+        groups[least].append(key)
+        loads[least] += sizes[key]
+    return groups
 
 
 def tried(text: str) -> Tried | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
-from policyctx.tuning.evaluating import TunedSession
+from policyctx.tuning.evaluating import TunedSession, balanced
 from policyctx.tuning.outcomes import SessionOutcome, layers, standard_error, sums
 from policyctx.tuning.settings import Setting, Space, Value
 
@@ -276,16 +276,10 @@ def folds(sessions: Sequence[TunedSession], count: int, *, seed: int) -> list[St
     projects = [*by_project]  # by their first sessions; a name may be a path of this machine
     chance.shuffle(projects)
     calls = {name: sum(1 + one.calls for one in by_project[name]) for name in projects}
-    groups: list[list[str]] = [[] for _ in range(min(count, len(projects)))]
-    loads = [0] * len(groups)
-    for project in sorted(projects, key=lambda name: -calls[name]):
-        least = loads.index(min(loads))
-        groups[least].append(project)
-        loads[least] += calls[project]
     return [
         StudyFold(
             tuple(one.number for one in sessions if one.project not in group),
             tuple(one.number for one in sessions if one.project in group),
         )
-        for group in groups
+        for group in balanced(calls, count)
     ]

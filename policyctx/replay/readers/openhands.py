@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import RecordingBuilder, function_call, usage
+from policyctx.replay.readers.building import RecordingBuilder, function_call, tool_message, usage
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
@@ -88,12 +88,9 @@ class Events:
         kind = word(event.get("observation")) or "null"
         origin = mapping(event.get("tool_call_metadata"))
         if origin:
-            self._builder.add({
-                "role": "tool",
-                "tool_call_id": word(origin.get("tool_call_id")),
-                "name": word(origin.get("function_name")),
-                "content": self._shown(event),
-            } | ({"is_error": True} if kind == "error" else {}))  # fmt: skip
+            name, text = word(origin.get("function_name")), self._shown(event)
+            call_id, failed = origin.get("tool_call_id"), kind == "error"
+            self._builder.add(tool_message(call_id, text, name=name, is_error=failed))
         elif kind in NOT_PROMPT:
             self._builder.pass_over(kind)
         else:
@@ -282,10 +279,9 @@ def _result(event: Record, kind: str) -> Message:
         content = [_part(part) for part in objects(content)]
     elif not isinstance(content, str):
         content = compact_json(observation)
-    message: Message = {"role": "tool", "tool_call_id": word(event.get("tool_call_id"))}
-    message |= {"name": word(event.get("tool_name")), "content": content}
+    call_id, name = event.get("tool_call_id"), word(event.get("tool_name"))
     failed = kind == "AgentErrorEvent" or observation.get("is_error") is True
-    return message | ({"is_error": True} if failed else {})
+    return tool_message(call_id, content, name=name, is_error=failed)
 
 
 # How the program carries an action out, which the model did not write.
@@ -405,9 +401,8 @@ class _BareEvents:
         same = (one for one in self._open if one["function"]["name"] == kind)
         call = next(same, self._open[0])
         self._open.remove(call)
-        result: Message = {"role": "tool", "tool_call_id": call["id"]}
-        result |= {"name": call["function"]["name"], "content": text}
-        self._builder.add(result | ({"is_error": True} if kind == "error" else {}))
+        name, failed = call["function"]["name"], kind == "error"
+        self._builder.add(tool_message(call["id"], text, name=name, is_error=failed))
 
 
 def _args(event: Record) -> Record:
