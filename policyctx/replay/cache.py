@@ -390,11 +390,11 @@ _KINDS: Mapping[CacheKind, Callable[[CacheRules], CacheSimulator]] = {
 }
 
 
-def simulator_of(rules: CacheRules) -> CacheSimulator:
-    """Return an empty cache that works as the rules say."""
+def simulator_of(rules: CacheRules, layout: LayoutName = "recorded") -> CacheSimulator:
+    """Return an empty cache that works as the rules say.
+
+    For the layout `ideal` it works as if a request had a breakpoint at every block.
+    """
+    if layout == "ideal":
+        return PrefixCache(rules, by_breakpoint=rules.kind == "anthropic")
     return _KINDS[rules.kind](rules)
-
-
-def ideal_simulator_of(rules: CacheRules) -> CacheSimulator:
-    """Return an empty cache that works as if a request had a breakpoint at every block."""
-    return PrefixCache(rules, by_breakpoint=rules.kind == "anthropic")

@@ -63,6 +63,7 @@ def terms_of(
 ) -> list[CallTerms]:
     """Return the terms of the calls of one session, in their order; `model` is the policy's."""
     written = None if model.price is None else prices_of(model.price)
+    is_set = "context_window" in model.model_fields_set
     last: dict[str, int] = {}
     terms = []
     for call in calls:
@@ -79,7 +80,7 @@ def terms_of(
             CallTerms(
                 language_model=name or UNNAMED,
                 window=called_window(call, model, name, at),
-                window_is_assumed=_is_assumed(call, model, row),
+                window_is_assumed=row is None and call.window is None and not is_set,
                 cache=cache,
                 ttl=ttl,
                 ttl_is_assumed=is_assumed,
@@ -96,10 +97,6 @@ def called_window(call: ModelCall, model: Model, name: str | None, at: float | N
     if call.window is None or "context_window" in model.model_fields_set:
         return window_of(model, name, at=at)
     return call.window
-
-
-def _is_assumed(call: ModelCall, model: Model, row: ModelRow | None) -> bool:
-    return row is None and call.window is None and "context_window" not in model.model_fields_set
 
 
 def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePath
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.messages.reading import items_of
@@ -42,23 +42,13 @@ class TunedSession:
 
 
 class Progress(Protocol):
-    """Who is told how far the work is; sizes are model calls to replay."""
+    """Shows how far the work is; sizes are model calls to replay."""
 
     def begin(self, calls: int) -> None:
         """Hear how much work a batch is."""
 
     def advance(self, calls: int) -> None:
         """Hear how much of it was done."""
-
-
-class Silent:
-    """Takes no notice."""
-
-    def begin(self, calls: int) -> None:
-        """Do nothing."""
-
-    def advance(self, calls: int) -> None:
-        """Do nothing."""
 
 
 class Trial(NamedTuple):
@@ -187,7 +177,7 @@ class Evaluator:
         self._origins = [*origins]
         self._executor = executor or Here()
         self._prices: PricesOf = prices
-        self._progress: Progress = progress or Silent()
+        self._progress = progress
         self.replays = 0
         """How many sessions were replayed so far, each under one policy."""
         self._bundles = _bundles(self._origins, self._calls, self._executor.workers)
@@ -204,17 +194,25 @@ class Evaluator:
             for digest in texts
             if (task := Trial(digest, number)) not in self._known
         ]
-        self._progress.begin(sum(self._calls[task.session] for task in missing))
+        if self._progress is not None:
+            self._progress.begin(sum(self._calls[task.session] for task in missing))
         asked = {task.digest for task in missing}
-        tried_ = {key: LoadedPolicy(compiled_text(texts[key])) for key in texts if key in asked}
-        jobs = [self._job(task, tried_[task.digest]) for task in missing]
+        loaded_policies = {
+            key: LoadedPolicy(compiled_text(texts[key])) for key in texts if key in asked
+        }
+        jobs = []
+        for task in missing:
+            bundle, index = self._bundles[task.session], self._origins[task.session].index
+            trial = _Trial(task, loaded_policies[task.digest], bundle, index, self._prices)
+            jobs.append(Job(trial, bundle.key))
         for job, outcome in self._executor.results(_found, jobs):
             if isinstance(outcome, LostJob):
                 raise ReplayError(f"{outcome.why}; try fewer --jobs")
             task = job.argument.task
             self._known[task] = outcome
             self.replays += 1
-            self._progress.advance(self._calls[task.session])
+            if self._progress is not None:
+                self._progress.advance(self._calls[task.session])
 
     def outcome(self, digest: str, session: int) -> Found:
         """Return a known outcome; raises `KeyError` for what was not evaluated."""
@@ -223,11 +221,6 @@ class Evaluator:
     def knows(self, digest: str, sessions: Iterable[int]) -> bool:
         """Return whether a policy was evaluated in each of the sessions."""
         return all(Trial(digest, session) in self._known for session in sessions)
-
-    def _job(self, task: Trial, policy: LoadedPolicy) -> Job[_Trial]:
-        bundle = self._bundles[task.session]
-        index = self._origins[task.session].index
-        return Job(_Trial(task, policy, bundle, index, self._prices), bundle.key)
 
 
 def _bundles(
@@ -240,22 +233,25 @@ def _bundles(
         by_part.setdefault(key, []).append(number)
     found: dict[int, Bundle] = {}
     for numbers in by_part.values():
-        for share in _shares({number: calls[number] for number in numbers}, workers):
+        for share in balanced({number: 1 + calls[number] for number in numbers}, workers):
             part = origins[share[0]].part
             bundle = Bundle(part, tuple(sorted(origins[number].index for number in share)))
             found |= dict.fromkeys(share, bundle)
     return [found[number] for number in range(len(origins))]
 
 
-def _shares(calls: dict[int, int], workers: int) -> list[list[int]]:
-    """Share the numbers of sessions so that each share has about as many calls."""
-    shares: list[list[int]] = [[] for _ in range(max(1, min(workers, len(calls))))]
-    loads = [0] * len(shares)
-    for number in sorted(calls, key=lambda number: (-calls[number], number)):
+K = TypeVar("K")
+
+
+def balanced(sizes: Mapping[K, int], count: int) -> list[list[K]]:
+    """Return the keys in so many groups of about the same size, no more groups than keys."""
+    groups: list[list[K]] = [[] for _ in range(min(count, len(sizes)))]
+    loads = [0] * len(groups)
+    for key in sorted(sizes, key=lambda key: -sizes[key]):
         least = loads.index(min(loads))
-        shares[least].append(number)
-        loads[least] += max(1, calls[number])
-    return shares
+        groups[least].append(key)
+        loads[least] += sizes[key]
+    return groups
 
 
 def tried(text: str) -> Tried | None:

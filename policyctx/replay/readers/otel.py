@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from policyctx.definitions.items import Message, PlainValue
 from policyctx.messages.shapes.built_in import RESPONSES
-from policyctx.replay.readers.building import function_call
+from policyctx.replay.readers.building import function_call, tool_message
 from policyctx.replay.readers.chat import is_chat_message
 from policyctx.replay.readers.request_log import Exchange, Thread, digest, exchange_of
 from policyctx.replay.readers.source import Source, parsed
@@ -341,7 +341,7 @@ def _messages(record: Record) -> Iterator[Message]:
             calls.append(function_call(part.get("id"), part.get("name"), part.get("arguments")))
         elif kind == "tool_call_response":
             shown = as_text(part.get("response", part.get("result")))
-            yield {"role": "tool", "tool_call_id": word(part.get("id")), "content": shown}
+            yield tool_message(part.get("id"), shown)
         elif kind != "reasoning":
             content.append(_part(part))
     role = "assistant" if record.get("role") == "model" else record.get("role")
