@@ -122,7 +122,7 @@ class State:
             try:
                 was_torn, self._torn = self._torn, self._read(backend, writing=True)
                 if self._torn and not was_torn:  # it stays so while nothing can be written
-                    self._notice("the last line of the journal was torn by a crash; it is left out")
+                    self.report("the last line of the journal was torn by a crash; it is left out")
                 if self._position is None or self._is_damaged:
                     self.write_anew(backend)
                 yield self.index
@@ -277,7 +277,11 @@ class State:
 
     def report(self, notice: str) -> None:
         """Add a notice, and log it as a warning."""
-        self._notice(notice)
+        sentence = f"{self._root}/{self.folder}: {notice}"
+        self.notices.append(sentence)
+        import logging  # noqa: PLC0415 - slow to import, and only for damage
+
+        logging.getLogger("policyctx.store").warning("%s", sentence)
 
     def written_at(self, backend: Backend) -> float:
         """Return when the journal was last written, in seconds since 1970; 0.0 for none."""
@@ -405,11 +409,15 @@ class State:
             backend, self.index, present(self._position), self._journal(backend), changed=changed
         )
         if problem:
-            self._notice(problem)
+            self.report(problem)
 
     def _read(self, backend: Backend, *, writing: bool = False) -> int:
         """Read what is new in the journal; return the bytes of an incomplete line at its end."""
-        copy = None if self._is_loaded else self._second_copy(backend)
+        copy = None
+        if not self._is_loaded:
+            copy, problem = self._snapshots.read(backend)
+            if problem:
+                self.report(problem)
         self._is_loaded, was_loaded = True, self._is_loaded
         try:
             self._log = journal.open_journal(backend, self.folder, writing=writing)
@@ -490,19 +498,6 @@ class State:
         but = set(self._place.snapshots)
         return adopted_entries(backend, self.index, self._place.format, but=but)
 
-    def _second_copy(self, backend: Backend) -> IndexSnapshot | None:
-        found, problem = self._snapshots.read(backend)
-        if problem:
-            self._notice(problem)
-        return found
-
     def _report_damage(self, notice: str) -> None:
         self._is_damaged = True
-        self._notice(notice)
-
-    def _notice(self, notice: str) -> None:
-        sentence = f"{self._root}/{self.folder}: {notice}"
-        self.notices.append(sentence)
-        import logging  # noqa: PLC0415 - slow to import, and only for damage
-
-        logging.getLogger("policyctx.store").warning("%s", sentence)
+        self.report(notice)
