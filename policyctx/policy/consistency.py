@@ -24,7 +24,7 @@ from policyctx.definitions.names import (
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint, not_one_of, word
-from policyctx.policy.lookup import RulePath, compaction_of
+from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.rules import KeepRecent, Placeholder
@@ -391,39 +391,31 @@ def _splits(keep: KeepRecent | None) -> bool:
 
 def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:
     """Yield an error for each summary whose keys need a model, and that names none."""
-    for i, step in enumerate(policy.steps):
-        if step.action.takes_messages:
-            summary = compaction_of(policy, step).summary
-            needs = _why_model_is_needed(summary, policy)
-            if needs is None:
-                continue
+    checked = reach.Checked(root, policy)
+    for step, _, settings in checked.compactions:
+        needs = _why_model_is_needed(settings.summary, policy)
+        if needs is not None:
             key, sentence, help_ = needs
-            keys = ("compaction", "summary", key)
-            found = (root.deepest(path) for path in (("steps", i, *keys), keys))
-            node = next((node for path, node in found if path[-1:] == (key,)), root)
-            yield Diagnostic(node.named_at, "PC102", sentence, help_)
+            path = checked.compaction_key(step, "summary", key) or ()
+            yield Diagnostic(checked.place(path), "PC102", sentence, help_)
 
 
 def wordings_of_no_summary(root: Node, policy: Policy) -> Iterator[Diagnostic]:
     """Yield an error for a compaction without a summary whose wording shows one, or is empty."""
-    for i, step in enumerate(policy.steps):
-        if not step.action.takes_messages:
-            continue
-        settings = compaction_of(policy, step)
+    checked = reach.Checked(root, policy)
+    for step, _, settings in checked.compactions:
         if settings.summary.by != NONE:
             continue
         text = settings.wording.summary
         is_shown = "summary" in parsed_template(text, SUMMARY_FIELDS).fields
         if not is_shown and text.strip():
             continue
-        keys = ("compaction", "wording", "summary"), ("compaction", "summary", "by")
-        paths = [(*above, *key) for key in keys for above in (("steps", i), ())]
-        nodes = [(path, *root.deepest(path)) for path in paths]
-        places = (node.named_at for path, found, node in nodes if found == path)
+        path = checked.compaction_key(step, "wording", "summary")
+        path = path or checked.compaction_key(step, "summary", "by") or ()
         what = "the wording shows one" if is_shown else "the wording is empty"
         sentence = f"`by: none` makes no summary, and {what}"
         help_ = "give a text: `wording: {summary: '[Earlier messages: {archive_path}]'}`"
-        yield Diagnostic(next(places), "PC107", sentence, help_)
+        yield Diagnostic(checked.place(path), "PC107", sentence, help_)
 
 
 def _why_model_is_needed(summary: Summary, policy: Policy) -> tuple[str, str, str] | None:

@@ -21,7 +21,7 @@ from policyctx.definitions.items import (
     WITHOUT_TOOL,
     PlainValue,
 )
-from policyctx.errors import Diagnostic
+from policyctx.errors import Diagnostic, Location
 from policyctx.policy.lookup import (
     Level,
     RulePath,
@@ -154,9 +154,12 @@ class Checked:
 
         A value that comes from the environment is replaced by its expression.
         """
-        _, node = self.root.deepest(path)
         texts = self.without_values(sentence), self.without_values(hint)
-        return Diagnostic(node.named_at, code, *texts, "warning")
+        return Diagnostic(self.place(path), code, *texts, "warning")
+
+    def place(self, path: Path) -> Location:
+        """Return where the key at `path` is, or what of it the tree has."""
+        return self.root.deepest(path)[1].named_at
 
     def without_values(self, text: str) -> str:
         """Return a text with each value from the environment replaced by its expression."""
@@ -209,12 +212,16 @@ class Checked:
         )
 
     @property
-    def compact(self) -> tuple[Path, Step, Compaction] | None:
-        """The step that compacts, with its path and its settings."""
+    def compactions(self) -> Iterator[tuple[Path, Step, Compaction]]:
+        """The steps that compact, each with its path and its settings."""
         for i, step in enumerate(self.policy.steps):
             if step.action.takes_messages:
-                return ("steps", i), step, compaction_of(self.policy, step)
-        return None
+                yield ("steps", i), step, compaction_of(self.policy, step)
+
+    @property
+    def compact(self) -> tuple[Path, Step, Compaction] | None:
+        """The first step that compacts."""
+        return next(self.compactions, None)
 
     def compaction_key(self, step: Path, *keys: str) -> Path | None:
         """Return where the file gives a key of a step's `compaction`; None if it does not."""

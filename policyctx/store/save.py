@@ -234,8 +234,7 @@ class SuffixSave:
             check_inside(one.wanted, self._backend)
         if self._backend.is_spilling:
             return self._place_by_content(batch, one)
-        exactly = self._rules.on_conflict == "error"
-        path, occupant = (self._names.take_exactly if exactly else self._names.take)(one)
+        path, occupant = self._names.take(one, exactly=self._rules.on_conflict == "error")
         if occupant == "itself" or (occupant == "itself packed" and one.is_packed):
             batch.expect(one.stored_path(path))
             return _Placed(one, path, reused=True)
@@ -303,8 +302,7 @@ class SuffixSave:
     def _elsewhere(self, placed: _Placed) -> _Placed:
         """Take the next name, as another writer was faster, or its file if it has this content."""
         self._names.give_up(placed.path)
-        exactly = self._rules.on_conflict == "error"
-        path, occupant = (self._names.take_exactly if exactly else self._names.take)(placed.one)
+        path, occupant = self._names.take(placed.one, exactly=self._rules.on_conflict == "error")
         return replace(placed, path=path, reused=occupant == "itself")
 
 
@@ -362,8 +360,13 @@ class PathAllocator:
         self._trusts = trusts
         self._given_up: set[str] = set()
 
-    def take(self, one: Prepared) -> tuple[str, Occupant]:
-        """Allocate the first path that is free or holds this content; return what is there."""
+    def take(self, one: Prepared, *, exactly: bool) -> tuple[str, Occupant]:
+        """Allocate the first path that is free or holds this content; return what is there.
+
+        With `exactly`, only the expected path. Raises `StoreError` when another content has that.
+        """
+        if exactly:
+            return self._take_exactly(one)
         for path in self._candidates(one):
             if path not in self._given:
                 occupant = "nothing" if self._is_trusted(path) else self.occupant(path, one)
@@ -372,8 +375,7 @@ class PathAllocator:
                     return path, occupant
         raise AssertionError  # numbers do not end
 
-    def take_exactly(self, one: Prepared) -> tuple[str, Occupant]:
-        """Allocate the expected path. Raises `StoreError` when another content has it."""
+    def _take_exactly(self, one: Prepared) -> tuple[str, Occupant]:
         path = one.content.relative_path
         occupant = "another" if path in self._given else self.occupant(path, one)
         if occupant == "another":

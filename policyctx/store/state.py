@@ -280,7 +280,11 @@ class State:
 
     def report(self, notice: str) -> None:
         """Add a notice, and log it as a warning."""
-        self._notice(notice)
+        sentence = f"{self._root}/{self.folder}: {notice}"
+        self.notices.append(sentence)
+        import logging  # noqa: PLC0415 - slow to import, and only for damage
+
+        logging.getLogger("policyctx.store").warning("%s", sentence)
 
     def written_at(self, backend: Backend) -> float:
         """Return when the journal was last written, in seconds since 1970; 0.0 for none."""
@@ -413,7 +417,11 @@ class State:
 
     def _read(self, backend: Backend, *, writing: bool = False) -> int:
         """Read what is new in the journal; return the bytes of an incomplete line at its end."""
-        copy = None if self._is_loaded else self._second_copy(backend)
+        copy = None
+        if not self._is_loaded:
+            copy, problem = self._snapshots.read(backend)
+            if problem:
+                self._notice(problem)
         self._is_loaded, was_loaded = True, self._is_loaded
         try:
             self._log = journal.open_journal(backend, self.folder, writing=writing)
@@ -494,22 +502,12 @@ class State:
         but = set(self._place.snapshots)
         return adopted_entries(backend, self.index, self._place.format, but=but)
 
-    def _second_copy(self, backend: Backend) -> IndexSnapshot | None:
-        found, problem = self._snapshots.read(backend)
-        if problem:
-            self._notice(problem)
-        return found
-
     def _report_damage(self, notice: str) -> None:
         self._is_damaged = True
         self._notice(notice)
 
     def _notice(self, notice: str) -> None:
-        sentence = f"{self._root}/{self.folder}: {notice}"
-        if sentence in self._standing:
-            return
-        self._standing.add(sentence)
-        self.notices.append(sentence)
-        import logging  # noqa: PLC0415 - slow to import, and only for damage
-
-        logging.getLogger("policyctx.store").warning("%s", sentence)
+        """Report what is so until the journal is written again, once."""
+        if notice not in self._standing:
+            self._standing.add(notice)
+            self.report(notice)
