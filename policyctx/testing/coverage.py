@@ -112,39 +112,31 @@ def missing_lines(policy: PolicyCoverage, base: Path) -> Iterator[str]:
         yield f"{key} · {', '.join(sides)}"
 
 
-def below_bound(policies: Sequence[PolicyCoverage], bound: float) -> Iterator[str]:
-    """Yield a sentence for each policy of whose sides less than `bound` percent are covered."""
-    for policy in policies:
-        if policy.percent < bound:
-            share = f"{policy.name}: {_floored(policy.percent)} % of the sides are covered"
-            yield f"{share}, and {bound:g} % are required"
-
-
 def report(policies: Sequence[PolicyCoverage]) -> dict[str, Any]:
     """Return the coverage of the policies as plain values, for a JSON file."""
-    return {"policies": [_policy_report(policy) for policy in policies]}
-
-
-def _policy_report(policy: PolicyCoverage) -> dict[str, Any]:
-    return {
-        "name": policy.name,
-        "file": policy.file,
-        "sides": policy.side_count,
-        "covered": policy.covered_count,
-        "percent": round(policy.percent, 2),
-        "scenarios": list(policy.scenarios),
-        "rules": [
-            {
-                "rule": ".".join(rule.path),
-                "path": list(rule.path),
-                "file": rule.file,
-                "line": rule.line,
-                "value": rule.value,
-                "sides": {side: list(policy.of_side(rule.path, side)) for side in rule.sides},
-            }
-            for rule in policy.rules.values()
-        ],
-    }
+    found = [
+        {
+            "name": policy.name,
+            "file": policy.file,
+            "sides": policy.side_count,
+            "covered": policy.covered_count,
+            "percent": round(policy.percent, 2),
+            "scenarios": list(policy.scenarios),
+            "rules": [
+                {
+                    "rule": ".".join(rule.path),
+                    "path": list(rule.path),
+                    "file": rule.file,
+                    "line": rule.line,
+                    "value": rule.value,
+                    "sides": {side: list(policy.of_side(rule.path, side)) for side in rule.sides},
+                }
+                for rule in policy.rules.values()
+            ],
+        }
+        for policy in policies
+    ]
+    return {"policies": found}
 
 
 def _row(policy: PolicyCoverage) -> tuple[str, ...]:
@@ -195,15 +187,12 @@ class RuleCoverage:
         known.add_rules(observing.rules_of(policy.tree))
         known.add(self._sides(turn, policy, scenario), scenario)
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note which scenarios fail."""
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Note which scenarios fail, and which features are broken."""
         if report.failed:
             self._failed[report.nodeid] = None
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note which features are broken."""
-        if report.failed:
-            self._failed[report.nodeid] = None
+    pytest_collectreport = pytest_runtest_logreport
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: HostObject) -> None:
@@ -264,7 +253,11 @@ class RuleCoverage:
         return not (source.path or "").endswith(".feature")
 
     def _below_bound(self) -> Iterator[str]:
-        return below_bound(self._policies, 0 if self._bound is None else self._bound)
+        """Yield a sentence for each policy of whose sides too small a share is covered."""
+        for policy in self._policies:
+            if self._bound is not None and policy.percent < self._bound:
+                share = f"{policy.name}: {_floored(policy.percent)} % of the sides are covered"
+                yield f"{share}, and {self._bound:g} % are required"
 
     def _merge(self, other: PolicyCoverage) -> None:
         known = self._coverage.get(other.file)

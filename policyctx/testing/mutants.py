@@ -203,9 +203,9 @@ def mutants_of(tree: Node) -> Mutants:
 
 
 def _changes(node: Node, path: Path, annotation: PlainValue) -> Iterator[Change]:
-    if path[-1:] and path[-1] in _NAMES and not _is_user_named(path):
-        return
-    if path in _REPLACED:
+    # A type or tool may be called anything.
+    is_name = bool(path) and path[-1] in _NAMES and path[:-1] not in {("items",), ("tools",)}
+    if is_name or path in _REPLACED:
         return
     yield from _removals(node, path)
     if isinstance(node.value, dict):
@@ -213,7 +213,7 @@ def _changes(node: Node, path: Path, annotation: PlainValue) -> Iterator[Change]
     elif isinstance(node.value, list):
         parts = list(enumerate(node.value))
     else:
-        if not _is_entry(path):
+        if not isinstance(path[-1], int):  # an entry of a list is taken out
             for value in neighbours(node.value, annotation):
                 yield Change(path, "set", node.value, value)
         return
@@ -234,16 +234,6 @@ def _removals(node: Node, path: Path) -> Iterator[Change]:
             yield Change(path, "remove", node.value)
         case ("steps", int(), "when", *_, comparison) if comparison in COMPARISONS:
             yield Change(path, "rename", node.value, _NEIGHBOURS[str(comparison)])
-
-
-def _is_entry(path: Path) -> bool:
-    """Is it one of the names of a list; those are taken out."""
-    return isinstance(path[-1], int)
-
-
-def _is_user_named(path: Path) -> bool:
-    """Is the last part the name of a type or tool, which may be called anything."""
-    return path[:-1] in {("items",), ("tools",)}
 
 
 def _mutant(tree: Node, change: Change) -> Mutant:
