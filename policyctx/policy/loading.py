@@ -29,19 +29,19 @@ def substituted(node: Node, environment: Mapping[str, str]) -> Node:
     A variable is the whole of a scalar. Blanks around its value are removed, and an empty one
     counts as unset. What it holds is typed like a plain scalar, and is not searched for variables.
     """
-    if isinstance(node.value, dict):
-        return replace(node, value={k: substituted(v, environment) for k, v in node.value.items()})
-    if isinstance(node.value, list):
-        return replace(node, value=[substituted(v, environment) for v in node.value])
-    match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
-    if match is None:
-        return node
-    name, default = match.groups()
-    given = environment.get(name, "").strip()
-    raw = given or default
-    if raw is None:
-        return node
-    return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
+
+    def changed(_: Path, node: Node) -> Node:
+        match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
+        if match is None:
+            return node
+        name, default = match.groups()
+        given = environment.get(name, "").strip()
+        raw = given or default
+        if raw is None:
+            return node
+        return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
+
+    return node.mapped(changed)
 
 
 def unset(root: Node) -> list[Diagnostic]:
@@ -479,15 +479,12 @@ def validated(root: Node) -> Policy:
 
 
 def _mistakes(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
-    policy, problems = _modelled(root)
-    return policy, in_order([*problems, *consistency.inconsistencies(root)])
-
-
-def _modelled(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
+    policy, problems = None, []
     try:
-        return Policy.model_validate(root.plain()), []
+        policy = Policy.model_validate(root.plain())
     except ValidationError as error:
-        return None, diagnostics(root, error.errors())
+        problems = diagnostics(root, error.errors())
+    return policy, in_order([*problems, *consistency.inconsistencies(root)])
 
 
 def _as_wanted(root: Node) -> Node:
@@ -502,18 +499,9 @@ def _as_wanted(root: Node) -> Node:
         refused = [root.deepest(e["loc"]) for e in of_type]
         typed = [(path, node) for path, node in refused if not isinstance(node.value, str)]
         paths = {path for path, node in typed if node.raw is not None}
-        return _as_written(root, paths, ()) if paths else root
+
+        def as_text(path: Path, node: Node) -> Node:
+            return replace(node, value=node.raw, raw=None) if path in paths else node
+
+        return root.mapped(as_text) if paths else root
     return root
-
-
-def _as_written(node: Node, paths: set[Path], path: Path) -> Node:
-    """The tree with the scalars at these paths as the text that they came from."""
-    if path in paths:
-        return replace(node, value=node.raw, raw=None)
-    if isinstance(node.value, dict):
-        parts = {k: _as_written(v, paths, (*path, k)) for k, v in node.value.items()}
-        return replace(node, value=parts)
-    if isinstance(node.value, list):
-        parts_ = [_as_written(v, paths, (*path, i)) for i, v in enumerate(node.value)]
-        return replace(node, value=parts_)
-    return node

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin
 
@@ -49,21 +49,27 @@ class Node:
         """Where a person looks for it: a map or a list at its key, a scalar itself."""
         return (self.key if isinstance(self.value, dict | list) else None) or self.place
 
-    def plain(self) -> PlainValue:
-        """Return the value without its places."""
+    def plain(self, *, is_shown: bool = False) -> PlainValue:
+        """Return the value without its places; see `as_written` for one that is shown."""
         if isinstance(self.value, dict):
-            return {key: child.plain() for key, child in self.value.items()}
+            return {key: child.plain(is_shown=is_shown) for key, child in self.value.items()}
         if isinstance(self.value, list):
-            return [child.plain() for child in self.value]
-        return self.value
+            return [child.plain(is_shown=is_shown) for child in self.value]
+        return self.variable if is_shown and self.variable is not None else self.value
 
     def as_written(self) -> PlainValue:
         """Return the value without its places; the expression where the environment gave it."""
+        return self.plain(is_shown=True)
+
+    def mapped(self, change: Callable[[Path, Node], Node], path: Path = ()) -> Node:
+        """Return the tree with each scalar changed, which is given with its path."""
         if isinstance(self.value, dict):
-            return {key: child.as_written() for key, child in self.value.items()}
+            parts = {k: node.mapped(change, (*path, k)) for k, node in self.value.items()}
+            return replace(self, value=parts)
         if isinstance(self.value, list):
-            return [child.as_written() for child in self.value]
-        return self.value if self.variable is None else self.variable
+            elements = [node.mapped(change, (*path, i)) for i, node in enumerate(self.value)]
+            return replace(self, value=elements)
+        return change(path, self)
 
     @property
     def named_at(self) -> Location:
