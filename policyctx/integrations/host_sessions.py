@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -59,11 +60,15 @@ T = TypeVar("T")
 
 def at_once(awaited: Awaitable[T]) -> T:
     """Return what is awaited, by code that waits in this thread and never for an event loop."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)  # an event loop would close the streams that begin in it
     try:
         next(iter(awaited.__await__()))
     except StopIteration as stop:
         result: T = stop.value
         return result
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
     raise RuntimeError("a synchronous host cannot wait for an event loop")
 
 
@@ -91,10 +96,13 @@ async def _asynchronous(events: Generator[Any]) -> AsyncGenerator[Any]:
 
 
 def _synchronous(events: AsyncGenerator[Any]) -> Generator[Any]:
+    async def following() -> object:
+        return await anext(events)
+
     try:
         with suppress(StopAsyncIteration):
             while True:
-                yield at_once(anext(events))
+                yield at_once(following())
     finally:
         at_once(events.aclose())
 

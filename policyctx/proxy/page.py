@@ -21,7 +21,7 @@ from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_
 from policyctx.proxy.metrics import metrics
 from policyctx.proxy.turning import Counts, Turning
 from policyctx.store.opening import stores_in
-from policyctx.turns.memory import Memory
+from policyctx.turns.memory import Memory, counted
 from policyctx.turns.money import Spent
 
 SECURITY = (
@@ -173,8 +173,8 @@ def _of_net(spent: Spent, *, is_dry: bool) -> str:
     told = f"billed {_dollars(spent.billed + spent.summaries)}"
     told += f", about {_dollars(spent.without)} without the policy"
     unpriced = spent.calls - spent.priced
-    told += f"; {_number(unpriced, 'call')} without a known price" if unpriced else ""
-    tiered = _number(spent.tiered, "call")
+    told += f"; {counted(unpriced, 'call')} without a known price" if unpriced else ""
+    tiered = counted(spent.tiered, "call")
     return told + (f"; {tiered} of another service tier at standard prices" if spent.tiered else "")
 
 
@@ -184,12 +184,12 @@ def _health(shown: Overview) -> Iterator[str]:
         "sent unchanged, since the policy failed": counts.requests["failed_open"],
         "sent with earlier decisions, since the policy failed": counts.requests["reapplied"],
     }
-    found = [f"{_number(n, 'request')} {what}" for what, n in failed.items() if n]
+    found = [f"{counted(n, 'request')} {what}" for what, n in failed.items() if n]
     found += [
-        f"{_number(n, 'internal error')}: {name}" for name, n in sorted(counts.errors.items())
+        f"{counted(n, 'internal error')}: {name}" for name, n in sorted(counts.errors.items())
     ]
     found += [
-        f"{_number(n, 'response')} of {upstream}: {_status(status)}"
+        f"{counted(n, 'response')} of {upstream}: {_status(status)}"
         for (upstream, status), n in sorted(counts.responses.items())
         if not status.isdigit() or int(status) >= _FIRST_ERROR
     ]
@@ -198,13 +198,13 @@ def _health(shown: Overview) -> Iterator[str]:
         f"offloading has stopped in session {name}: {why}" for name, why in shown.stopped.items()
     ]
     passed = [
-        f"{_number(counts.requests[name], 'request')} {what}"
+        f"{counted(counts.requests[name], 'request')} {what}"
         for name, what in _PASSED.items()
         if counts.requests[name]
     ]
     passed += [f"no cache markers in session {name}: {why}" for name, why in shown.unmarked.items()]
     if shown.reloads:
-        passed.append(f"{_number(shown.reloads, 'reading')} of the policies on SIGHUP")
+        passed.append(f"{counted(shown.reloads, 'reading')} of the policies on SIGHUP")
     yield '<section aria-labelledby="health"><h2 id="health">Health</h2>\n<ul class="health">'
     if not found:
         yield "<li>No failures, and no errors of the upstreams.</li>"
@@ -362,10 +362,6 @@ def _time(at: float) -> str:
 
 def _dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:,.4f}"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 _HEADERS = {

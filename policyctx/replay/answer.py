@@ -12,6 +12,7 @@ from policyctx.definitions.actions import Action
 from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.replay.simulated import Regret, SimulatedSession
 from policyctx.replay.summing import Figures, Net, contradicting
+from policyctx.turns.memory import counted
 
 About: TypeAlias = Literal[
     "contradiction", "breakpoints", "baseline", "dearer", "regret", "window", "untouched"
@@ -138,7 +139,7 @@ def _regret_sentence(taken: _Taken, regrets: Sequence[Regret], tokens: int, whol
         if taken.action.takes_messages
         else f"Keep more of the newest {what} (`keep_recent`), or raise their `min_tokens`"
     )
-    within = "at once" if after < 1 else f"within {_counted(round(after), 'call')}"
+    within = "at once" if after < 1 else f"within {counted(round(after), 'call')}"
     return (
         f"{change}: {len(regrets):,} of them were needed after step {taken.step} had"
         f" {taken.action.past} them, {tokens:,} of {whole.regretted_tokens:,} tokens to read again;"
@@ -149,7 +150,7 @@ def _regret_sentence(taken: _Taken, regrets: Sequence[Regret], tokens: int, whol
 def _window(whole: Figures) -> Iterator[Advice]:
     over = whole.edited.over_window
     if over:
-        of = f"{_counted(over, 'call')} of {whole.calls:,}"
+        of = f"{counted(over, 'call')} of {whole.calls:,}"
         yield Advice(
             "window",
             f"Let a step act earlier: with the policy {of} would still be larger than the window.",
@@ -165,13 +166,9 @@ def _untouched(whole: Figures) -> Iterator[Advice]:
     why, number = min(whole.untouched.items(), key=lambda one: (-one[1], one[0]))
     yield Advice(
         "untouched",
-        f"The policy never acted in {sessions:,} of {_counted(whole.sessions, 'session')}; the most"
+        f"The policy never acted in {sessions:,} of {counted(whole.sessions, 'session')}; the most"
         f" frequent reason ({number:,}): {why}.",
     )
-
-
-def _counted(number: int, one: str) -> str:
-    return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 
 _SESSIONS, _REGRETS = 5, 5
@@ -298,7 +295,7 @@ def verdict(policy: str, whole: Figures, sessions: str = "") -> str:
 
     `sessions` says which ones, such as `20 newest sessions`.
     """
-    where = f"in the {sessions or _counted(whole.sessions, 'session')}"
+    where = f"in the {sessions or counted(whole.sessions, 'session')}"
     acted, net = whole.sessions - sum(whole.untouched.values()), whole.net
     if not acted:
         return f"{policy} would have changed nothing {where}"

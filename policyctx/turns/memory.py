@@ -77,7 +77,7 @@ class Totals:
 
     def __str__(self) -> str:
         """Return them as a line for people; what is 0 is left out."""
-        calls = _number(self.calls, "call")
+        calls = counted(self.calls, "call")
         if self.estimated_calls:
             calls += f" ({self.estimated_calls:,} without usage, estimated)"
         if self.calls:
@@ -89,21 +89,22 @@ class Totals:
             instead = f"about ${self.dollars_without:,.2f}"
             paid = f"${self.dollars:,.2f} in place of {instead} for prompts"
         done = [f"{number:,} {action}" for action, number in self.items.items()]
-        done += [_number(self.compactions, "compaction")] if self.compactions else []
-        failed = [_number(self.failed_writes, "write")] if self.failed_writes else []
-        failed += [_number(self.unrecorded, "recorded call")] if self.unrecorded else []
+        done += [counted(self.compactions, "compaction")] if self.compactions else []
+        failed = [counted(self.failed_writes, "write")] if self.failed_writes else []
+        failed += [counted(self.unrecorded, "recorded call")] if self.unrecorded else []
         parts = (
             calls,
             paid,
             ", ".join(done) or "nothing has left the context",
-            _number(self.files, "file") if self.files else "",
+            counted(self.files, "file") if self.files else "",
             f"failed: {', '.join(failed)}" if failed else "",
         )
         return "; ".join(filter(None, parts))
 
 
-def _number(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+def counted(number: int, word: str) -> str:
+    """Return a number with its word, such as `1 call` and `2 calls`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 @dataclass(slots=True)

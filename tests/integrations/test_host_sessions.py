@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +119,28 @@ def test_each_session_of_a_host_is_recorded_where_the_option_says(tmp_path: Path
         ("a.jsonl", "gpt-x"), ("b.jsonl", "gpt-x"),
     ]  # fmt: skip
     assert [one.calls[0].usage and one.calls[0].usage.prompt for one in recordings] == [7, 7]
+
+
+def test_a_stream_of_a_synchronous_host_outlives_the_event_loop_in_which_it_began(
+    tmp_path: Path,
+) -> None:
+    session = Session("context-offload", root=tmp_path, session_id="s")
+    turn = Turn(session, Asked(None, session_of("x")), blocks=True)
+    closed = []
+
+    def numbers() -> Generator[int]:
+        try:
+            yield from range(4)
+        finally:
+            closed.append(True)
+
+    stream = turn.handed_out(turn.read(numbers()))
+
+    async def first() -> int:
+        found: int = next(stream)
+        return found
+
+    assert (asyncio.run(first()), closed) == (0, [])
+    assert (next(stream), next(stream)) == (1, 2)
+    stream.close()
+    assert closed == [True]
