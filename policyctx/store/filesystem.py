@@ -37,8 +37,11 @@ from policyctx.store.read import (
     verify_entries,
 )
 from policyctx.store.remote.backend import RemoteBackend
+from policyctx.store.remote.spill import Spill
+from policyctx.store.remote.state import RemoteState
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.state import Rebuilt, State
+from policyctx.store.transfer import copy_session, export_session, import_session
 
 __all__ = ["Content", "ContextFileSystem"]
 
@@ -395,8 +398,6 @@ class ContextFileSystem:
 
         Raises `StoreError`, and `CorruptContentError` when a content is not what was saved.
         """
-        from policyctx.store.transfer import export_session  # noqa: PLC0415 - seldom needed
-
         path = Path(target)
         with self._backend("exported") as backend:
             reader, index = self._reader(backend), self._index(backend)
@@ -410,8 +411,6 @@ class ContextFileSystem:
         This store must be empty. Raises `StoreError`; then no session is there yet. Contents that
         were copied from a store stay, and the next call with it uses them again.
         """
-        from policyctx.store.transfer import import_session  # noqa: PLC0415 - seldom needed
-
         if self._state is None:
             raise StoreError("a store without state cannot take a session up", path=str(self.root))
         with self._backend("imported", making=True) as backend:
@@ -428,8 +427,6 @@ class ContextFileSystem:
 
     def _copied(self, target: Backend, progress: Progress) -> Index:
         """Copy every content to another store, and return its index."""
-        from policyctx.store.transfer import copy_session  # noqa: PLC0415 - seldom needed
-
         with self._backend("read") as backend:
             reader, index = self._reader(backend), self._index(backend)
             return copy_session(index, reader, target, progress)
@@ -559,18 +556,12 @@ class ContextFileSystem:
 
 
 def _state_at(root: Root, place: StateFolder) -> State:
-    if isinstance(root, Path):
-        return State(root, place)
-    from policyctx.store.remote.state import RemoteState  # noqa: PLC0415 - only for a URL
-
-    return RemoteState(root, place)
+    return State(root, place) if isinstance(root, Path) else RemoteState(root, place)
 
 
 def _remote_at(url: StoreUrl, timeout: float, spill_to: Path | None = None) -> RemoteBackend:
     if spill_to is None:
         return RemoteBackend(url, timeout=timeout)
-    from policyctx.store.remote.spill import Spill  # noqa: PLC0415 - only for such a store
-
     spill = Spill(spill_to, url, partial(LocalBackend, spill_to))
     return RemoteBackend(url, timeout=timeout, spill=spill)
 

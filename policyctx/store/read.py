@@ -6,6 +6,7 @@ Also the entries that the files themselves show, for contents that no index know
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,8 +130,6 @@ class ContentReader:
         """Return the text of each entry as `of` does; objects are read at the same time."""
         if not self._backend.is_remote or not entries:
             return [self.of(entry) for entry in entries]
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - seldom needed
-
         with ThreadPoolExecutor(min(len(entries), _READING_THREADS)) as threads:
             return [*threads.map(self.of, entries)]
 

@@ -11,6 +11,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic_core import from_json
+
 from policyctx.definitions.items import PlainValue
 from policyctx.messages.json_text import JSON, with_escaped_halves, with_halves
 from policyctx.store.backend import NOT_A_STORE_FILE, Backend
@@ -409,8 +411,6 @@ def _values(journal: bytes, kind: str, number: int) -> list[bytes] | None:
 _RECORD = line_start("record")
 _NO_RECORD = tuple(line_start(kind) for kind in sorted(KINDS - {"record"}))
 _NUMBER = b',"n":'
-# Bytes of JSON from which on it pays to load a faster reader.
-_LONG = 200_000
 _LINE_END_BYTES = len(b',"crc32":"00000000"}')
 
 
@@ -465,15 +465,13 @@ def _records_in(lines: Sequence[bytes], after: int) -> list[bytes] | None:
 def _parsed(records: Sequence[bytes]) -> list[dict[str, Any]] | None:
     text = b"[%b]" % b",".join(records)
     try:
-        found = json.loads(text) if len(text) < _LONG else _read_fast(text)
+        found = _read_fast(text)
     except (ValueError, RecursionError):
         return None
     return found if all(isinstance(record, dict) for record in found) else None
 
 
 def _read_fast(text: bytes) -> PlainValue:
-    from pydantic_core import from_json  # noqa: PLC0415 - it loads longer than short texts take
-
     try:
         return from_json(text, cache_strings="keys")
     except ValueError:  # such as a lone surrogate

@@ -5,6 +5,7 @@ the journal is damaged. If both are damaged, the index is rebuilt from the files
 only values that this store could have written are believed.
 """
 
+import logging
 import os
 import threading
 import weakref
@@ -282,8 +283,6 @@ class State:
         """Add a notice, and log it as a warning."""
         sentence = f"{self._root}/{self.folder}: {notice}"
         self.notices.append(sentence)
-        import logging  # noqa: PLC0415 - slow to import, and only for damage
-
         logging.getLogger("policyctx.store").warning("%s", sentence)
 
     def written_at(self, backend: Backend) -> float:

@@ -11,6 +11,7 @@ import os
 import stat
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -235,8 +236,6 @@ class Batch:
             if len(waiting) == 1:
                 flush_file(waiting[0].number)
             elif waiting:
-                from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - seldom needed
-
                 with ThreadPoolExecutor(min(_FLUSHING_THREADS, len(waiting))) as threads:
                     for _ in threads.map(flush_file, [opened.number for opened in waiting]):
                         pass
