@@ -220,7 +220,7 @@ def gathered(
         except KeyboardInterrupt:
             so_far.is_interrupted = True
     for file in found:
-        for part, done in sorted(by_file.get(file, ()), key=lambda one: one[0].start):
+        for part, done in sorted(by_file.get(file, ()), key=lambda one: one[0].number):
             so_far.add(part, done)
         if outcomes and file not in by_file:  # it was being worked on when Ctrl-C came
             so_far.add(WorkPart(file), kept(outcomes))

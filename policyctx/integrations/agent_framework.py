@@ -251,7 +251,7 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         if (turn := self._turn(context)) is None:
             await call_next()
             return
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         if sent.messages is not sent.given:
             context.messages = list(sent.messages)
 
@@ -267,7 +267,7 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
             try:
                 await call_next()
             except Exception as error:
-                if (again := await turn.again_async(error)) is None:
+                if (again := await turn.again(error)) is None:
                     raise
                 context.messages = list(again.messages)
                 await call_next()
@@ -316,7 +316,7 @@ async def _observe(turn: Turn, response: HostObject) -> None:
         whole -= read + written
     if whole + read + written:
         billed = Usage(whole, read, written, output)
-        await turn.observe_async(billed)
+        await turn.observe(billed)
 
 
 def _model(client: HostObject, options: Mapping[str, Any]) -> str | None:

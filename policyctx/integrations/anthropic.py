@@ -12,11 +12,10 @@ that has no middleware.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import aclosing, closing, suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from types import new_class
 from typing import Any, TypeAlias, get_origin
 
@@ -26,10 +25,11 @@ from policyctx.integrations.host_sessions import (
     HostSessions,
     SentTurn,
     Turn,
+    at_once,
     hands_out_body,
+    settled,
     usage_in,
     watch,
-    watch_async,
 )
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.markers import MARKER
@@ -66,51 +66,41 @@ class PolicyMiddleware(anthropic.Middleware):
 
     def handle(self, request: APIRequest, call_next: Next) -> APIResponse[Any]:
         """Send a request of the synchronous client with the edited list."""
-        if (turn := self._turn(request)) is None:
-            return call_next(request)
-        if _path(request) == _COUNT:
-            return call_next(_edited(request, turn.asked, turn.preview()))
-        observe = partial(_observed, turn)
-        edited = _sent(request, turn.asked, turn.apply())
-        response = call_next(_with_stream(edited, observe))
-        if turn.retries and _is_refused(response):
-            response.http_response.read()
-            if (again := turn.again(response.http_response.text)) is not None:
-                edited = _sent(request, turn.asked, again)
-                response = call_next(_with_stream(edited, observe))
-        if _is_success(response):
-            turn.finish()
-            if hands_out_body(response):
-                watch(response, turn.observe)
-            elif not request.stream:
-                turn.observe(usage_in(response.http_response))
-        return response
+        return at_once(self._answered(request, call_next, blocks=True))
 
     async def handle_async(
         self, request: APIRequest, call_next: AsyncNext
     ) -> AsyncAPIResponse[Any]:
         """Send a request of the asynchronous client with the edited list."""
-        if (turn := self._turn(request)) is None:
-            return await call_next(request)
+        response: AsyncAPIResponse[Any] = await self._answered(request, call_next)
+        return response
+
+    async def _answered(
+        self, request: APIRequest, call_next: Callable[[APIRequest], Any], *, blocks: bool = False
+    ) -> HostObject:
+        if (turn := self._turn(request, blocks=blocks)) is None:
+            return await settled(call_next(request))
         if _path(request) == _COUNT:
-            return await call_next(_edited(request, turn.asked, await turn.preview_async()))
-        observe = partial(_observed_async, turn)
-        edited = _sent(request, turn.asked, await turn.apply_async())
-        response = await call_next(_with_stream(edited, observe))
+            return await settled(call_next(_edited(request, turn.asked, await turn.preview())))
+
+        async def sending(sent: SentTurn) -> HostObject:
+            return await settled(call_next(_with_stream(_sent(request, turn.asked, sent), turn)))
+
+        response = await sending(await turn.apply())
         if turn.retries and _is_refused(response):
-            await response.http_response.aread()
-            if (again := await turn.again_async(response.http_response.text)) is not None:
-                edited = _sent(request, turn.asked, again)
-                response = await call_next(_with_stream(edited, observe))
+            http = response.http_response
+            await settled(http.read() if blocks else http.aread())
+            if (again := await turn.again(http.text)) is not None:
+                response = await sending(again)
         if _is_success(response):
             turn.finish()
             if hands_out_body(response):
-                watch_async(response, turn.observe_async)
+                watch(response, turn)
             elif not request.stream:
-                await turn.observe_async(usage_in(response.http_response))
+                await turn.observe(usage_in(response.http_response))
         return response
 
-    def _turn(self, request: APIRequest) -> Turn | None:
+    def _turn(self, request: APIRequest, *, blocks: bool) -> Turn | None:
         """Return the turn that a request is; None if it passes unchanged."""
         body = request.json
         if _path(request) not in {_CREATE, _COUNT} or not isinstance(body, dict):
@@ -129,7 +119,7 @@ class PolicyMiddleware(anthropic.Middleware):
         model = model_name(fields.get("model"))
         system, tools = body.get("system"), body.get("tools")
         asked = Asked(key, messages, system, tools, model=model, takes_markers=True)
-        return self._sessions.turn(self._sessions.chosen(request), asked)
+        return self._sessions.turn(self._sessions.chosen(request), asked, blocks=blocks)
 
 
 def _path(request: APIRequest) -> str:
@@ -158,8 +148,8 @@ def _sent(request: APIRequest, asked: Asked, sent: SentTurn) -> APIRequest:
     return request if is_same else request.copy(body=new)
 
 
-def _with_stream(request: APIRequest, observe: Callable[[Any], object]) -> APIRequest:
-    """Return the request with a class of streams whose events `observe` passes on.
+def _with_stream(request: APIRequest, turn: Turn) -> APIRequest:
+    """Return the request with a class of streams whose usage the turn observes.
 
     A response is not touched for it: the SDK makes the stream when the caller asks for it.
     """
@@ -167,11 +157,14 @@ def _with_stream(request: APIRequest, observe: Callable[[Any], object]) -> APIRe
         return request
     origin: Any = get_origin(request.stream_cls) or request.stream_cls
 
-    def fill(namespace: dict[str, Any]) -> None:
-        namespace["__stream__"] = lambda stream: observe(origin.__stream__(stream))
+    def streamed(stream: HostObject) -> HostObject:
+        return turn.handed_out(_observed(turn, turn.read(origin.__stream__(stream))))
 
     new = copy(request)
-    new.stream_cls = new_class("ObservedStream", (request.stream_cls,), exec_body=fill)
+    fill = {"__stream__": streamed}
+    new.stream_cls = new_class(
+        "ObservedStream", (request.stream_cls,), exec_body=lambda space: space.update(fill)
+    )
     return new
 
 
@@ -223,29 +216,15 @@ class _MessageStreamUsage:
         return begun
 
 
-def _observed(turn: Turn, events: Generator[Any]) -> Generator[Any]:
+async def _observed(turn: Turn, events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
     """Yield the events of a stream, and observe its usage when it comes by."""
-    found = _MessageStreamUsage()
-    with closing(events):
-        try:
-            for event in events:
-                if (usage := found.of(event)) is not None:
-                    turn.observe(usage)
-                yield event
-        finally:
-            if (usage := found.rest()) is not None:
-                turn.observe(usage)
-
-
-async def _observed_async(turn: Turn, events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
-    """Yield the events of a stream as `_observed` does."""
     found = _MessageStreamUsage()
     async with aclosing(events):
         try:
             async for event in events:
                 if (usage := found.of(event)) is not None:
-                    await turn.observe_async(usage)
+                    await turn.observe(usage)
                 yield event
         finally:
             if (usage := found.rest()) is not None:
-                await turn.observe_async(usage)
+                await turn.observe(usage)

@@ -118,7 +118,7 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         asked = Asked(None, messages, system, tools, model=model, takes_markers=takes)
         if (turn := self._sessions.turn(session, asked)) is None:
             return data
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         if (call_id := data.get("litellm_call_id")) is not None:
             self._turns.put(str(call_id), turn)
         _edit(data, kind, sent)
@@ -134,7 +134,7 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         """Observe the usage of a response, which the proxy reports when it has ended."""
         turn = self._turns.pop(str(kwargs.get("litellm_call_id")), None)
         if turn is not None:
-            await turn.observe_async(_usage(response_obj))
+            await turn.observe(_usage(response_obj))
 
     def _session_id(self, user: HostObject, data: Mapping[str, Any]) -> str | None:
         if (session_id := session_id_of(data)) is not None:

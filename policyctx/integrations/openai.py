@@ -13,18 +13,9 @@ version that is too old.
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Generator,
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from contextlib import aclosing, closing
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial, wraps
-from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from policyctx.definitions.items import HostObject, Message
@@ -32,10 +23,11 @@ from policyctx.errors import required
 from policyctx.integrations.host_sessions import (
     HostSessions,
     Turn,
+    form_of,
     hands_out_body,
+    settled,
     usage_in,
     watch,
-    watch_async,
 )
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
@@ -49,6 +41,7 @@ with required("the wrapper for OpenAI's SDK", "openai", needs="openai>=2.2", ext
 SessionOf: TypeAlias = Callable[[Mapping[str, Any]], Session | None]
 Client = TypeVar("Client", bound=openai.OpenAI | openai.AsyncOpenAI)
 
+_STREAMS = (openai.Stream, openai.AsyncStream)
 # The last event of a stream of the Responses API, which has the usage.
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 # The events before the first one that says something.
@@ -77,7 +70,7 @@ def with_policy(client: Client, session: Session | SessionOf) -> Client:
 
 def _wrapped(client: Client, policy: _Policy) -> Client:
     """Wrap the methods of a client that no one else has."""
-    wrapped = policy.wrapped_async if isinstance(client, openai.AsyncOpenAI) else policy.wrapped
+    blocks = isinstance(client, openai.OpenAI)
     resources: list[tuple[Any, _Kind]] = [
         (client.chat.completions, _CHAT),
         (client.responses, _RESPONSES),
@@ -89,7 +82,8 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
     for resource, kind in resources:
         for name in ("create", "parse"):
             if hasattr(resource, name):
-                setattr(resource, name, wrapped(getattr(resource, name), kind))
+                method = getattr(resource, name)
+                setattr(resource, name, policy.wrapped(method, kind, blocks=blocks))
     copy: Any = client.copy
 
     @wraps(copy)
@@ -131,52 +125,31 @@ class _Policy:
     def __init__(self, session: Session | SessionOf) -> None:
         self._sessions = HostSessions(session)
 
-    def wrapped(self, send: Callable[..., Any], kind: _Kind) -> Callable[..., Any]:
-        """Return a method of the synchronous client that sends the edited list."""
-
-        @wraps(send)
-        def sending(*args: HostObject, **given: HostObject) -> HostObject:
-            given = _with_list(kind, given)
-            if (call := self._call(kind, given)) is None:
-                return send(*args, **given)
-            response = _answered(call, partial(send, *args, **given))
-            if given.get("stream") is True:
-                stream: Any = response if isinstance(response, openai.Stream) else response.parse()
-                stream._iterator = self._watched(call, stream._iterator)  # noqa: SLF001
-            elif not hands_out_body(response):
-                call.turn.observe(_usage(response))
-            if hands_out_body(response):
-                watch(response, call.turn.observe)
-            return response
-
-        return sending
-
-    def wrapped_async(
-        self, send: Callable[..., Awaitable[Any]], kind: _Kind
-    ) -> Callable[..., Awaitable[Any]]:
-        """Return a method of the asynchronous client that sends the edited list."""
+    def wrapped(self, send: Callable[..., Any], kind: _Kind, *, blocks: bool) -> Callable[..., Any]:
+        """Return a method of the client that sends the edited list."""
 
         @wraps(send)
         async def sending(*args: HostObject, **given: HostObject) -> HostObject:
             given = _with_list(kind, given)
-            if (call := self._call(kind, given)) is None:
-                return await send(*args, **given)
-            response = await _answered_async(call, partial(send, *args, **given))
+            if (call := self._call(kind, given, blocks=blocks)) is None:
+                return await settled(send(*args, **given))
+            turn, response = call.turn, await _answered(call, partial(send, *args, **given))
             if given.get("stream") is True:
-                stream: Any = response
-                if not isinstance(response, openai.AsyncStream):
-                    stream = response.parse()
-                    stream = await stream if isawaitable(stream) else stream
-                stream._iterator = self._watched_async(call, stream._iterator)  # noqa: SLF001
+                is_stream = isinstance(response, _STREAMS)
+                stream: Any = response if is_stream else await settled(response.parse())
+                events = turn.read(stream._iterator)  # noqa: SLF001
+                stream._iterator = turn.handed_out(self._watched(call, events))  # noqa: SLF001
             elif not hands_out_body(response):
-                await call.turn.observe_async(_usage(response))
+                await turn.observe(_usage(response))
             if hands_out_body(response):
-                watch_async(response, call.turn.observe_async)
+                watch(response, turn)
             return response
 
-        return sending
+        return form_of(sending, blocks=blocks)
 
-    def _call(self, kind: _Kind, given: Mapping[str, Any]) -> _EditedRequest | None:
+    def _call(
+        self, kind: _Kind, given: Mapping[str, Any], *, blocks: bool
+    ) -> _EditedRequest | None:
         """Return what to do for a request; None if it passes unchanged."""
         messages = given.get(kind.messages)
         if isinstance(messages, str):
@@ -196,28 +169,18 @@ class _Policy:
         system = given.get(kind.system) or None
         # The SDK makes its attempts inside of the method.
         asked = Asked(None, messages, system, tools, model=model, takes_markers=False)
-        turn = self._sessions.turn(self._sessions.chosen(given), asked)
+        turn = self._sessions.turn(self._sessions.chosen(given), asked, blocks=blocks)
         return None if turn is None else _EditedRequest(turn, kind)
 
-    def _watched(self, call: _EditedRequest, events: Generator[Any]) -> Generator[Any]:
-        """Yield the events of a stream, and observe its usage when it comes by."""
-        found = _StreamUsage()
-        with closing(events):
-            for event in events:
-                if (usage := found.of(event)) is not None:
-                    call.turn.observe(usage)
-                yield event
-        self._check_stream(call, found)
-
-    async def _watched_async(
+    async def _watched(
         self, call: _EditedRequest, events: AsyncGenerator[Any]
     ) -> AsyncGenerator[Any]:
-        """Yield the events of a stream as `_watched` does."""
+        """Yield the events of a stream, and observe its usage when it comes by."""
         found = _StreamUsage()
         async with aclosing(events):
             async for event in events:
                 if (usage := found.of(event)) is not None:
-                    await call.turn.observe_async(usage)
+                    await call.turn.observe(usage)
                 yield event
         self._check_stream(call, found)
 
@@ -231,63 +194,30 @@ class _Policy:
             )
 
 
-def _answered(call: _EditedRequest, send: Callable[..., Any]) -> HostObject:
+async def _answered(call: _EditedRequest, send: Callable[..., Any]) -> HostObject:
     """Send an edited request, and once more if it is refused as too long."""
-    sent, refused = call.turn.apply(), None
+    turn = call.turn
+    sent, refused = await turn.apply(), None
     try:
-        response = send(**call.edited(sent.messages))
-        if call.turn.retries and isinstance(response, openai.Stream):
-            refused = _refused(response)
+        response = await settled(send(**call.edited(sent.messages)))
+        if turn.retries and isinstance(response, _STREAMS):
+            refused = await _refused(turn, response)
     except openai.APIError as error:
-        if (again := call.turn.again(error)) is None:
+        if (again := await turn.again(error)) is None:
             raise
-        return send(**call.edited(again.messages))
-    if refused is None or (again := call.turn.again(refused)) is None:
+        return await settled(send(**call.edited(again.messages)))
+    if refused is None or (again := await turn.again(refused)) is None:
         return response
-    response.close()
-    return send(**call.edited(again.messages))
+    await settled(response.close())
+    return await settled(send(**call.edited(again.messages)))
 
 
-async def _answered_async(call: _EditedRequest, send: Callable[..., Awaitable[Any]]) -> HostObject:
-    """Send an edited request as `_answered` does."""
-    sent, refused = await call.turn.apply_async(), None
-    try:
-        response = await send(**call.edited(sent.messages))
-        if call.turn.retries and isinstance(response, openai.AsyncStream):
-            refused = await _refused_async(response)
-    except openai.APIError as error:
-        if (again := await call.turn.again_async(error)) is None:
-            raise
-        return await send(**call.edited(again.messages))
-    if refused is None or (again := await call.turn.again_async(refused)) is None:
-        return response
-    await response.close()
-    return await send(**call.edited(again.messages))
-
-
-def _refused(stream: HostObject) -> object:
+async def _refused(turn: Turn, stream: HostObject) -> object:
     """Return the error with which a stream begins, None for another stream.
 
     Its events are read up to the first that says something, and come again.
     """
-    events, head = stream._iterator, []  # noqa: SLF001
-    for event in events:
-        head.append(event)
-        if not _is_opening(event):
-            break
-
-    def every() -> Generator[Any]:
-        with closing(events):
-            yield from head
-            yield from events
-
-    stream._iterator = every()  # noqa: SLF001
-    return _error_of(head[-1]) if head else None
-
-
-async def _refused_async(stream: HostObject) -> object:
-    """Return the error with which a stream begins, as `_refused` does."""
-    events, head = stream._iterator, []  # noqa: SLF001
+    events, head = turn.read(stream._iterator), []  # noqa: SLF001
     async for event in events:
         head.append(event)
         if not _is_opening(event):
@@ -300,7 +230,7 @@ async def _refused_async(stream: HostObject) -> object:
             async for event in events:
                 yield event
 
-    stream._iterator = every()  # noqa: SLF001
+    stream._iterator = turn.handed_out(every())  # noqa: SLF001
     return _error_of(head[-1]) if head else None
 
 

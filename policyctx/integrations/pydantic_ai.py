@@ -340,7 +340,7 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
         )
         if (turn := self._sessions.turn(session, self._asked(request_context))) is None:
             return request_context
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         self._awaited.put((ctx.run_id, ctx.run_step), turn)
         if sent.messages is not sent.given:
             request_context.messages = list(sent.messages)
@@ -361,7 +361,7 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
             read = min(usage.cache_read_tokens, whole)
             written = min(usage.cache_write_tokens, whole - read)
             billed = Usage(whole - read - written, read, written, usage.output_tokens)
-            await turn.observe_async(billed)
+            await turn.observe(billed)
         return response
 
     async def on_model_request_error(
@@ -369,7 +369,7 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
     ) -> ModelResponse:
         """Send a request that was refused as too long once more; raise any other error."""
         turn = self._awaited.get((ctx.run_id, ctx.run_step))
-        sent = None if turn is None else await turn.again_async(error)
+        sent = None if turn is None else await turn.again(error)
         if sent is None:
             raise error
         request_context.messages = list(sent.messages)

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import required
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn, at_once
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.shape import Part, Shape
@@ -278,11 +278,11 @@ class PolicyCallback:
         system = agent.memory.system_prompt.system_prompt
         model = model_name(getattr(agent.model, "model_id", None))
         asked = Asked(None, given, system, _tools(agent), agent.name, _compared, model)
-        if (turn := self._sessions.turn(session, asked)) is None:
+        if (turn := self._sessions.turn(session, asked, blocks=True)) is None:
             return
         if (last := self._turns.get(session.session_id)) is not None:
-            last.observe(_usage(step))
-        sent = turn.apply()
+            at_once(last.observe(_usage(step)))
+        sent = at_once(turn.apply())
         self._turns.put(session.session_id, turn)
         if sent.messages is not given:
             put_back(steps, step, given, sent.messages)

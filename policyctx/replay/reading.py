@@ -1,4 +1,4 @@
-"""From files and ranges of lines to recordings: which reader knows a file, by what is in it."""
+"""From files to recordings: which reader knows a file, by what is in it."""
 
 from __future__ import annotations
 
@@ -6,35 +6,20 @@ import errno
 import io
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from policyctx.errors import (
-    MissingExtraError,
-    PolicyctxError,
-    ReaderError,
-    UnreadableRecordingError,
-)
+from policyctx.errors import MissingExtraError, PolicyctxError, UnreadableRecordingError
 from policyctx.replay.executing.executor import unexpected
 from policyctx.replay.objects import ObjectUrl, Opener
 from policyctx.replay.readers.appearance import PAGE, appearance
-from policyctx.replay.readers.building import RecordingNames
 from policyctx.replay.readers.registered import LISTS, Reader, readers
-from policyctx.replay.readers.source import BOM, JsonLines, Opened, Source, source_of
+from policyctx.replay.readers.source import Opened, Source, source_of
 from policyctx.replay.recording import NOTHING_UNREAD, Recording, Unread
 from policyctx.resources import open_file
-
-
-@dataclass(frozen=True, slots=True)
-class ByteRange:
-    """Bytes of a file, from `start` to before `end`, and the format of the file."""
-
-    format: str
-    start: int
-    end: int
 
 
 @dataclass(slots=True)
@@ -45,8 +30,8 @@ class Understanding:
     not_understood: Counter[str] = field(default_factory=Counter)
     unread: Unread = NOTHING_UNREAD
 
-    def add(self, other: Recording | Source | Understanding) -> None:
-        """Add what one of the recordings, the file itself, or another range of it says."""
+    def add(self, other: Recording | Source) -> None:
+        """Add what one of the recordings, or the file itself, says."""
         missed = Counter(other.not_understood)
         self.records += missed.total() if isinstance(other, Source) else other.records
         self.not_understood += missed
@@ -74,152 +59,6 @@ def unread_in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} × {what}" for what, number in most)
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What was found in a range."""
-
-    names: tuple[str | None, ...]
-    """For each recording what follows `#` in its name; None for its number in the file."""
-    missed: Counter[str]
-    """What was found that is not a record, as `Source.not_understood`."""
-    understanding: Understanding
-    stand_alone: bool
-    """Whether each record is a recording by itself, or part of none."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedRange:
-    """A range whose recordings have their names."""
-
-    range: ByteRange
-    names: tuple[str, ...]
-    missed: Mapping[str, int] | None = None
-    """What the last recording of the file tells of all ranges; None for other ranges."""
-
-
-class LineRange(JsonLines):
-    """The lines that begin in a range."""
-
-    def __init__(self, name: str, opened: Opened, of: ByteRange, names: RecordingNames) -> None:
-        super().__init__(name, opened)
-        self._of = of
-        self._names = names
-
-    def names(self) -> RecordingNames:
-        """Return the names that were given."""
-        return self._names
-
-    def _lines(self, file: BinaryIO) -> Iterator[bytes]:
-        position = file.seek(max(0, self._of.start - 1))
-        if self._of.start:
-            # What remains of the line that began before; one that ends right there has no rest.
-            position += len(file.readline())
-        while position < self._of.end and (line := file.readline()):
-            yield line.removeprefix(BOM) if position == 0 else line
-            position += len(line)
-
-
-def surveyed(name: str, opened: Opened, of: ByteRange, reader: Reader) -> Survey:
-    """Read a range and keep no recording. Raises `OSError`."""
-    noted = _NotedNames()
-    source = _SurveyedLines(name, opened, of, noted)
-    source.stands_alone = getattr(reader, "stands_alone", None)
-    found = Understanding()
-    for recording in reader.recordings(source):
-        found.add(recording)
-        if not source.stand_alone:
-            break
-    found.add(source)
-    return Survey(tuple(noted.noted), source.not_understood, found, source.stand_alone)
-
-
-def named_ranges(
-    name: str, ranges: Sequence[ByteRange], surveys: Sequence[Survey], *, partial: bool = False
-) -> list[NamedRange] | None:
-    """Return the ranges that have recordings, named as in the whole file.
-
-    None if the file cannot be read in ranges, or has no recordings, or is not understood enough.
-    """
-    found_in_all = Understanding()
-    for survey in surveys:
-        found_in_all.add(survey.understanding)
-    size = max((of.end for of in ranges), default=0)
-    if not all(survey.stand_alone for survey in surveys):
-        return None
-    if not partial and not found_in_all.is_enough(size):
-        return None
-    names, missed = RecordingNames(name), Counter[str]()
-    found: list[NamedRange] = []
-    for of, survey in zip(ranges, surveys, strict=True):
-        missed += survey.missed
-        given = tuple(
-            names.numbered() if said is None else names.after(said) for said in survey.names
-        )
-        if given:
-            found.append(NamedRange(of, given))
-    if not found:
-        return None
-    last = found[-1]
-    return [*found[:-1], NamedRange(last.range, last.names, dict(missed))]
-
-
-class GivenNames(RecordingNames):
-    """Names that are known. Raises `OSError` when the file has more recordings than names."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._left = list(reversed(names))
-
-    def after(self, said: str) -> str:
-        """Return the next name."""
-        del said
-        if not self._left:
-            raise changed()
-        return self._left.pop()
-
-    def numbered(self) -> str:
-        """Return the next name."""
-        return self.after("")
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether each name is taken."""
-        return not self._left
-
-
-def changed() -> OSError:
-    """Return the error for a file that is not what it was when it was surveyed."""
-    return OSError(errno.EIO, "it has changed since it was surveyed")
-
-
-class _NotedNames(RecordingNames):
-    """Notes what the names are made of."""
-
-    def __init__(self) -> None:
-        self.noted: list[str | None] = []
-
-    def after(self, said: str) -> str:
-        self.noted.append(said)
-        return ""
-
-    def numbered(self) -> str:
-        self.noted.append(None)
-        return ""
-
-
-class _SurveyedLines(LineRange):
-    """Looks whether each record stands alone."""
-
-    stands_alone: Callable[[object], bool] | None = None
-    stand_alone = True
-
-    def records(self) -> Iterator[Any]:
-        for record in super().records():
-            if self.stands_alone is None or not self.stands_alone(record):
-                self.stand_alone = False
-                return
-            yield record
-
-
 PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
 
 
@@ -244,42 +83,6 @@ def recordings_in(
     part. A file with many recordings may yield some of them before.
     """
     yield from _recordings(str(path), name or path.name, _opener(path), partial=partial)
-
-
-def recordings_in_range(path: Path | ObjectUrl, of: NamedRange) -> Iterator[Recording]:
-    """Yield the recordings of a surveyed range of a file, as `recordings_in` does of the whole.
-
-    Raises `UnreadableRecordingError`, also for a file that has changed since the survey.
-    """
-    names = GivenNames(of.names)
-    source = LineRange(path.name, _opener(path), of.range, names)
-    last: Recording | None = None
-    try:
-        for recording in _reader_of(of.range.format).recordings(source):
-            if last is not None:
-                yield last
-            last = recording
-        if last is None or not names.is_complete:
-            raise changed()
-    except OSError as error:
-        raise UnreadableRecordingError(str(path), error.strerror or str(error)) from error
-    yield last if of.missed is None else _with_missed(last, Counter(of.missed))
-
-
-def format_in_lines(path: Path | ObjectUrl) -> str | None:
-    """Return the format of a file whose lines may each be a recording by itself; else None."""
-    opened = _opener(path)
-    try:
-        source = _source(str(path), path.name, opened)
-        reader = next(_recognising(source), None) if isinstance(source, JsonLines) else None
-    except (OSError, UnreadableRecordingError):
-        return None  # reading it as a whole says why
-    return None if reader is None or not hasattr(reader, "stands_alone") else reader.FORMAT
-
-
-def survey(path: Path | ObjectUrl, of: ByteRange) -> Survey:
-    """Return what the recordings of later ranges depend on; raises `OSError`."""
-    return surveyed(path.name, _opener(path), of, _reader_of(of.format))
 
 
 def recordings_of(
@@ -403,14 +206,6 @@ def _recognising(source: Source) -> Iterator[Reader]:
             else:
                 yield reader
     yield from lists
-
-
-def _reader_of(format_: str) -> Reader:
-    """Return the reader of a format that was recognised, perhaps in another process."""
-    for reader in readers():
-        if format_ == reader.FORMAT:
-            return reader
-    raise ReaderError(format_, "is not installed where its files are read")
 
 
 def _unknown(source: Source, looks: str) -> str:

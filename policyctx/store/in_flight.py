@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from policyctx.messages.json_text import JSON
-from policyctx.store.backend import Backend, ExclusiveLock, random_name
+from policyctx.store.backend import Backend, random_name
 from policyctx.store.content import PACKED, is_inside
 
 # The writer, and the number of its batch.
@@ -87,7 +87,7 @@ class OpenBatches:
         self._paths: dict[str, frozenset[str]] = {}
         self._writer = random_name()
         self._opened = 0
-        self._lock: ExclusiveLock | None = None
+        self._lock: contextlib.ExitStack | None = None
 
     def open(self, backend: Backend, paths: Iterable[str]) -> str:
         """Open a batch and return its id; only while the session's lock is held.
@@ -95,12 +95,12 @@ class OpenBatches:
         Raises `OSError`, and `StoreError` when another process keeps the lock of this writer.
         """
         if not self._opened:
-            remove_dead_locks(
-                backend, self._folder
-            )  # of processes that ended without closing their store
+            # Of processes that ended without closing their store.
+            remove_dead_locks(backend, self._folder)
         if self._lock is None:
-            lock = backend.lock(self._lock_file())
-            lock.acquire()  # `collect` holds it for a moment to look for living writers
+            lock = contextlib.ExitStack()
+            # `collect` holds it for a moment to look for living writers.
+            lock.enter_context(backend.lock(self._lock_file()))
             self._lock = lock
         self._opened += 1
         batch = f"{self._writer}-{self._opened}"
@@ -162,7 +162,7 @@ class OpenBatches:
         self._paths.clear()
         lock, self._lock = self._lock, None
         if lock is not None:
-            lock.release()
+            lock.close()
 
     def _lock_file(self) -> str:
         return f"{self._folder}/{_LOCK}{self._writer}"
@@ -170,11 +170,7 @@ class OpenBatches:
 
 def is_living(backend: Backend, folder: str, batch: str) -> bool:
     """Whether a process holds the lock of the writer of a batch. Raises `OSError`."""
-    return backend.is_locked(f"{folder}/{_LOCK}{_writer_of(batch)}")
-
-
-def _writer_of(batch: str) -> str:
-    return batch.partition("-")[0]
+    return backend.is_locked(f"{folder}/{_LOCK}{batch.partition('-')[0]}")
 
 
 def remove_dead_locks(backend: Backend, folder: str) -> None:

@@ -9,18 +9,19 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from policyctx.errors import StoreError, present
 from policyctx.messages.json_text import JSON
 from policyctx.store import journal
-from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, ExclusiveLock, Root
+from policyctx.store.backend import NOT_A_STORE_FILE, AppendLog, Backend, Root
 from policyctx.store.files import is_stored
 from policyctx.store.in_flight import OpenBatches, announcement, is_living, remove_dead_locks
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import StateFolder, lines_in
+from policyctx.store.read import adopted_entries
 from policyctx.store.snapshot import IndexSnapshot, Snapshots, recalled_records
 
 _LOCK = "lock"
@@ -372,7 +373,7 @@ class State:
             weakref.finalize(self, batches.abandon).atexit = False
         return batches
 
-    def _lock(self, backend: Backend) -> ExclusiveLock:
+    def _lock(self, backend: Backend) -> AbstractContextManager[None]:
         return backend.lock(f"{self.folder}/{_LOCK}")
 
     def _opened_log(self, backend: Backend) -> AppendLog:
@@ -476,8 +477,6 @@ class State:
             )
 
     def _adopted(self, backend: Backend) -> Iterator[IndexEntry]:
-        from policyctx.store.rebuild import adopted_entries  # noqa: PLC0415 - only for damage
-
         but = set(self._place.snapshots)
         return adopted_entries(backend, self.index, self._place.format, but=but)
 

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
@@ -114,28 +114,39 @@ _FIXTURE = f"{StepNamePrefix.step_def.value}_policyctx"
 
 
 def given(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a Given; the function's docstring is what the page says of it."""
-    return _defined("given", sentence, examples)
+    """Define a Given; the function's docstring is what the page says of it.
+
+    Without examples the sentence is one.
+    """
+    return _defined(("given",), sentence, examples)
 
 
 def when(sentence: str, *examples: str) -> Callable[[Function], Function]:
     """Define a When; see `given`."""
-    return _defined("when", sentence, examples)
+    return _defined(("when",), sentence, examples)
 
 
 def then(sentence: str, *examples: str) -> Callable[[Function], Function]:
     """Define a Then; see `given`."""
-    return _defined("then", sentence, examples)
+    return _defined(("then",), sentence, examples)
+
+
+def given_or_when(sentence: str, *examples: str) -> Callable[[Function], Function]:
+    """Define a step that is a Given as well as a When; see `given`."""
+    return _defined(("when", "given"), sentence, examples)
 
 
 def _defined(
-    type_: StepType, sentence: str, examples: tuple[str, ...]
+    types: Sequence[StepType], sentence: str, examples: tuple[str, ...]
 ) -> Callable[[Function], Function]:
+    shown = examples or (sentence,)
+
     def define(function: Function) -> Function:
         meaning = " ".join((function.__doc__ or "").split())
         room = function.__module__.rpartition(".")[2]
-        LIBRARY.append(Definition(type_, sentence, examples, meaning, room, function))
-        _register(function, StepFunctionContext(type_, function, StepSentence(sentence, examples)))
+        for type_ in types:
+            LIBRARY.append(Definition(type_, sentence, shown, meaning, room, function))
+            _register(function, StepFunctionContext(type_, function, StepSentence(sentence, shown)))
         return function
 
     return define

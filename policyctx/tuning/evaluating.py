@@ -102,7 +102,7 @@ class Bundle:
     @property
     def key(self) -> tuple[str, int, int]:
         """What tells it from the other bundles of a study."""
-        return str(self.part.file.path), self.part.start, self.indices[0]
+        return str(self.part.file.path), self.part.number, self.indices[0]
 
     @property
     def bytes(self) -> int:
@@ -236,7 +236,7 @@ def _bundles(
     """Return the bundle of each session: those of a part in one for each worker, alike in calls."""
     by_part: dict[tuple[str, int], list[int]] = {}
     for number, origin in enumerate(origins):
-        key = str(origin.part.file.path), origin.part.start
+        key = str(origin.part.file.path), origin.part.number
         by_part.setdefault(key, []).append(number)
     found: dict[int, Bundle] = {}
     for numbers in by_part.values():

@@ -22,7 +22,7 @@ from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.in_flight import OpenBatches
 from policyctx.store.local import folder
-from policyctx.store.local.write import Batch
+from policyctx.store.local.backend import Batch
 from policyctx.store.save import PathAllocator
 from policyctx.store.state import State
 from tests.store.contents import DAY, HOUR, Clock, ids, names_below, refer, result

@@ -34,12 +34,6 @@ def recognises(record: object) -> bool:
     return word(fields.get("schema_version")).startswith("ATIF-v1.") and "steps" in fields
 
 
-def stands_alone(record: object) -> bool:
-    """Return True: a line is a trajectory, or nothing of one."""
-    del record
-    return True
-
-
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield each trajectory, and behind it those of its sub-agents."""
     names = source.names()

@@ -443,11 +443,6 @@ def recognises(record: object) -> bool:
     return _is_event(record)
 
 
-def stands_alone(record: object) -> bool:
-    """Is this a whole conversation, or nothing of one."""
-    return not _is_event(record)
-
-
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each instance, or the one session that the events are of."""
     names = source.names()

@@ -212,7 +212,7 @@ def by_part(found: Any) -> dict[Any, list[Any]]:
     of_part: list[Any] = []
     for outcome in found:
         if isinstance(outcome, Done):
-            of_file.setdefault(outcome.part.file.path, []).append((outcome.part.start, of_part))
+            of_file.setdefault(outcome.part.file.path, []).append((outcome.part.number, of_part))
             of_part = []
         else:
             of_part.append(outcome)
