@@ -11,9 +11,9 @@ from policyctx.definitions.items import Item, Message
 from policyctx.messages.reading import items_of, listed
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.superseded import (
     PATCHED,
-    FileTools,
     ShownLines,
     lines_read,
     path_in,
@@ -57,7 +57,7 @@ class FileAccess:
 
 def accesses(
     messages: Sequence[Message],
-    tools: FileTools,
+    policy: OffloadPolicy,
     restored: Callable[[Message], str | None],
     shapes: Shapes = BUILT_IN,
     sources: Sequence[FileSource] = ("read",),
@@ -77,7 +77,7 @@ def accesses(
             [FileAccess(path, lines_shown(shapes.text(message) or ""))]
             if path
             else [
-                one for call in _calls(message, shapes) for one in _accessed(call, tools, sources)
+                one for call in _calls(message, shapes) for one in _accessed(call, policy, sources)
             ]
         )
         for access in reversed(here):
@@ -95,18 +95,20 @@ def _calls(message: Message, shapes: Shapes) -> Iterator[Item]:
         yield from (item for item in items_of((message,), shapes) if item.kind == "tool_call")
 
 
-def _accessed(call: Item, tools: FileTools, sources: Sequence[FileSource]) -> Iterator[FileAccess]:
+def _accessed(
+    call: Item, policy: OffloadPolicy, sources: Sequence[FileSource]
+) -> Iterator[FileAccess]:
     """Yield the files that a call accessed; it does one thing, the first of `sources` that fits."""
     if call.tool is None:
         return
     given: dict[str, Any] | None = None
     for source in sources:
-        fields = tools.path_fields(call.tool, source)
+        fields = policy.path_fields(call.tool, source)
         if not fields:
             continue
         given = call.input if given is None else given
         if value := path_in(given, fields):
-            seen = tuple(_seen(given, value, source, tools.line_fields(call.tool)))
+            seen = tuple(_seen(given, value, source, policy.line_fields(call.tool)))
             yield from (FileAccess(path, seen) for path in paths_in(value))
             return
 
@@ -138,7 +140,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def unknown_readers(
-    messages: Sequence[Message], tools: FileTools, shapes: Shapes = BUILT_IN
+    messages: Sequence[Message], policy: OffloadPolicy, shapes: Shapes = BUILT_IN
 ) -> dict[str, str]:
     """Return the tools that may read files although nothing says so, with the field of the path.
 
@@ -150,7 +152,7 @@ def unknown_readers(
     for item in (call for message in listed(messages) for call in _calls(message, shapes)):
         if not item.tool or item.tool in found or item.tool in _BUILT_IN_TOOLS:
             continue
-        if not any(tools.path_fields(item.tool, source) for source in get_args(FileSource)):
+        if not any(policy.path_fields(item.tool, source) for source in get_args(FileSource)):
             given = item.input
             found.update((item.tool, name) for name in given if _is_path(name, given[name]))
     return dict(sorted(found.items(), key=lambda pair: not _READS.search(pair[0])))

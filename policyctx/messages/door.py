@@ -230,8 +230,7 @@ class _Round:
     ) -> None:
         self._placed, self._shapes = placed, shapes
         self._begins_list, self._ends_list = begins_list, ends_list
-        self._in = Reading(shapes)
-        self._in.extend([message for _, message in placed])
+        self._in = Reading(shapes, [message for _, message in placed])
         self.faults: list[Fault] = []
 
     def repaired(self) -> list[_Placed]:

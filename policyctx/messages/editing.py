@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import (
+    MEDIA_TYPES,
     UNKNOWN,
     Item,
     Medium,
@@ -31,7 +32,6 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shaped, Shapes
 from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT, OUTPUT_TYPES
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, head_of
 
-_MEDIA = frozenset({"image", "document"})
 # A string in a JSON text, and whether it is a key.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<is_key>\s*:)?')
 
@@ -135,7 +135,7 @@ def keep_structure(items: Iterable[Item], edits: Sequence[Edit]) -> bool:
     """
     for edit in edits:
         text, item = edit.text, edit.item
-        if not text or text.isspace() or (item.kind in _MEDIA and not item.number):
+        if not text or text.isspace() or (item.kind in MEDIA_TYPES and not item.number):
             return False
     return all(item.kind != "thinking" for item in items)
 

@@ -38,7 +38,7 @@ class Reading:
     of another shape that has thinking of its own.
     """
 
-    def __init__(self, shapes: Shapes = BUILT_IN) -> None:
+    def __init__(self, shapes: Shapes = BUILT_IN, messages: Sequence[Message] = ()) -> None:
         self.shapes = shapes
         self.items: list[Item] = []
         """In the order in which a model reads them; only ever appended to."""
@@ -72,6 +72,8 @@ class Reading:
         self._replaced: dict[object, list[int]] = {}  # calls whose id came again before an answer
         self._bonds: dict[int, list[int]] = {}  # by item, what it is bound to beside its partner
         self._shapes: list[Shape] = []  # by message
+        if messages:
+            self.extend(messages)
 
     def shaped(self, message: int, given: Message) -> Shaped:
         """Return a message of the list, or what an edit left of it, with its shape.
@@ -405,9 +407,7 @@ def items_of(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> tuple[It
 
     Raises `MessagesError` like `checked_messages`. `Reading` says how results and calls are paired.
     """
-    reading = Reading(shapes)
-    reading.extend(messages)
-    return tuple(reading.items)
+    return tuple(Reading(shapes, messages).items)
 
 
 def _parts(shape: Shape, message: Message, index: int) -> Sequence[Part]:

@@ -388,8 +388,4 @@ class _Around:
         if place < 0 or (place == i - 1 and place not in self._changed):
             return False
         message = self._after[place]
-        return message is not None and self._role(message) == "assistant"
-
-    def _role(self, given: Message) -> str:
-        shape, message = self._shapes.shaped(given)
-        return shape.role(message)
+        return message is not None and self._shapes.role(message) == "assistant"

@@ -339,8 +339,7 @@ def identified(
     shapes: Shapes = BUILT_IN,
 ) -> tuple[Reading, Identities]:
     """Read a list from which the items with these keys are gone; return it with its keys."""
-    reading = Reading(shapes)
-    reading.extend(messages)
+    reading = Reading(shapes, messages)
     as_json = policy.store.blocks == "json"
     items = [ledger.as_decided(item, as_json=as_json) for item in reading.items]
     return reading, Identities(items, ledger, gone)

@@ -13,9 +13,10 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from posixpath import normpath
-from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from policyctx.definitions.items import Item
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.placeholders import content_hash, line_count
 from policyctx.policy.models.compaction import FileSource
 from policyctx.policy.models.rules import LineFields
@@ -28,18 +29,6 @@ PATCHED = re.compile(
     r"^(?:\*\*\* (?:Add|Update) File:|\+\+\+ (?:b/)?)\s*(?P<path>[^\s/][^\r\n\t]*|/[^\r\n\t]+)",
     re.MULTILINE,
 )
-
-
-class FileTools(Protocol):
-    """What the tools of an agent do with files; `OffloadPolicy` implements it."""
-
-    def path_fields(self, tool: str, source: FileSource = "read") -> tuple[str, ...]:
-        """Return the input fields that may hold the path of the file that a tool works on."""
-        ...
-
-    def line_fields(self, tool: str) -> LineFields | None:
-        """Return the input fields that say which lines of a file a tool reads."""
-        ...
 
 
 class ShownLines(NamedTuple):
@@ -110,9 +99,9 @@ class Superseded:
     """The results that a later one shows again, in a list that grows."""
 
     def __init__(
-        self, tools: FileTools, items: Sequence[Item], partners: Mapping[int, int]
+        self, policy: OffloadPolicy, items: Sequence[Item], partners: Mapping[int, int]
     ) -> None:
-        self._tools, self._items, self._partners = tools, items, partners
+        self._policy, self._items, self._partners = policy, items, partners
         self.found: list[int] = []
         """Their positions, in the order in which they were found."""
         self.replaces: defaultdict[int, list[int]] = defaultdict(list)
@@ -160,10 +149,10 @@ class Superseded:
         if (earlier := self._same.get(same)) is not None:
             self._supersede(earlier, position)
         self._same[same] = position
-        fields = self._tools.path_fields(asked.tool or "")
+        fields = self._policy.path_fields(asked.tool or "")
         path = path_in(asked.input, fields) if fields and not result.error else None
         if path is not None:
-            lines = lines_read(asked.input, self._tools.line_fields(asked.tool or ""))
+            lines = lines_read(asked.input, self._policy.line_fields(asked.tool or ""))
             self._note_read(normpath(path), _Read.of(position, lines, result.text))
 
     def _note_read(self, path: str, new: _Read) -> None:
@@ -192,7 +181,7 @@ class Superseded:
         """Note that a call changes files, with it and with its result."""
         given: dict[str, Any] | None = None
         for source in get_args(FileSource):
-            fields = () if source == "read" else self._tools.path_fields(call.tool or "", source)
+            fields = () if source == "read" else self._policy.path_fields(call.tool or "", source)
             if fields:
                 given = call.input if given is None else given
                 for path in paths_in(path_in(given, fields) or ""):

@@ -81,8 +81,7 @@ class Replacements:
         self._used.add(len(self.made))
         self.made.append(replacement)
         self.back -= {*replacement.gone}
-        reading = Reading(self.shapes)
-        reading.extend(made.messages)
+        reading = Reading(self.shapes, made.messages)
         self._replaced = self._with_late_results(made, reading, Ledger())
         return self._replaced
 
@@ -316,11 +315,10 @@ class Replacements:
         thinking that led to its rest. A result whose call was replaced becomes a text of the user.
         The same object comes back if nothing changes.
         """
-        left, whole = Reading(self.shapes), Reading(self.shapes)
         places = indices(replaced.sources)
         begun: set[int] = set()
         try:
-            left.extend(replaced.messages)
+            left = Reading(self.shapes, replaced.messages)
             alone = [
                 (place, item)
                 for i, item in enumerate(left.items)
@@ -330,7 +328,7 @@ class Replacements:
             parted = [*self._parted(places, given)]
             if not (alone or parted):
                 return self._with_late_results(replaced, left, ledger)
-            whole.extend(given)
+            whole = Reading(self.shapes, given)
             lone = {place for place, item in alone if item.is_answer and item.kind == UNKNOWN}
             calls = {(place, item.path) for place, item in alone if item.is_call}
             # Of the calls only those with a result in the given list: others wait for theirs.
@@ -357,8 +355,8 @@ class Replacements:
                 found.append((place, message))
         found += [(i, given[i]) for i in back]
         sources = joined(None if i is None else range(i, i + 1) for i, _ in found)
-        replaced, left = Replaced([message for _, message in found], sources), Reading(self.shapes)
-        left.extend(replaced.messages)
+        replaced = Replaced([message for _, message in found], sources)
+        left = Reading(self.shapes, replaced.messages)
         return self._with_late_results(replaced, left, ledger)
 
     def _with_late_results(self, replaced: Replaced, reading: Reading, ledger: Ledger) -> Replaced:
@@ -399,8 +397,7 @@ class Replacements:
         self, replaced: Replaced, reading: Reading, ledger: Ledger
     ) -> tuple[Replaced, Reading]:
         """Return the list in which results without a call have what is left of their media."""
-        items = [*map(ledger.as_decided, reading.items)]
-        decided, edits = Identities(items, ledger, self.gone), defaultdict[int, list[Edit]](list)
+        decided, edits = self._identities(reading, ledger), defaultdict[int, list[Edit]](list)
         for result in self._late(reading, replaced, ledger):
             for i in reading.items_of(reading.items[result].message):
                 entry = decided.entry(i) if reading.items[i].inside == result else None
@@ -410,11 +407,10 @@ class Replacements:
                     )
         if not edits:
             return replaced, reading
-        messages, reading = list(replaced.messages), Reading(self.shapes)
+        messages = list(replaced.messages)
         for i, found in edits.items():
             messages[i] = edited_message(messages[i], found, self.shapes)
-        reading.extend(messages)
-        return replace(replaced, messages=messages), reading
+        return replace(replaced, messages=messages), Reading(self.shapes, messages)
 
     def _late_results(
         self, replaced: Replaced, reading: Reading, ledger: Ledger
@@ -424,8 +420,7 @@ class Replacements:
         That is a text, empty for one that was dropped, or a message with its media.
         """
         late: dict[int, list[tuple[Item, str | list[Message]]]] = {}
-        items = [*map(ledger.as_decided, reading.items)]
-        decided = Identities(items, ledger, self.gone)
+        decided = self._identities(reading, ledger)
         for i in self._late(reading, replaced, ledger):
             item, entry = reading.items[i], decided.entry(i)
             head = f"{RESULT_OF}{item.tool_use_id}:"
@@ -460,13 +455,14 @@ class Replacements:
         }
         if not second:
             return lone
-        decided = Identities([*map(ledger.as_decided, reading.items)], ledger, self.gone)
+        decided = self._identities(reading, ledger)
         left = {i for i in second if not ledger.is_dropped(decided.key(i))}
 
-        def are_dropped(bound: set[int]) -> bool:
-            return all(ledger.is_dropped(decided.key(i)) for i in bound - left)
+        gone = (i for i in left if all(ledger.is_dropped(decided.key(k)) for k in second[i] - left))
+        return sorted([*lone, *gone])
 
-        return sorted([*lone, *(i for i in left if are_dropped(second[i]))])
+    def _identities(self, reading: Reading, ledger: Ledger) -> Identities:
+        return Identities([*map(ledger.as_decided, reading.items)], ledger, self.gone)
 
     def _said(self, said: Sequence[str | list[Message]], beside: Message) -> Iterator[Message]:
         """Yield the messages of the user that say this: texts that follow each other are one."""
