@@ -46,7 +46,7 @@ def forty_lines(
     paths = [one.path for one in files_of((), calls, history.reads_file)] + paths
 
     def fits(lines: Sequence[str], share: float) -> bool:
-        return all(limit.sizes(["\n".join(lines)])[0] <= limit.most * share for limit in limits)
+        return all(limit.size("\n".join(lines)) <= limit.most * share for limit in limits)
 
     def taken(texts: Sequence[str], mark: str, kept: list[str], share: float) -> list[str]:
         found: list[str] = []

@@ -62,17 +62,11 @@ _HEADING = "## Pinned"
 _BETWEEN = "\n\n"
 
 
-def pinned_section(texts: Sequence[str], summary: str = "") -> str:
-    """Return the section with those of the texts that the summary does not hold; "" for none."""
-    missing = dict.fromkeys(text for text in texts if text not in summary)
-    return _BETWEEN.join(
-        [f"{_HEADING}\n{next(iter(missing))}", *list(missing)[1:]] if missing else []
-    )
-
-
 def with_pinned(summary: str, texts: Sequence[str]) -> str:
     """Return the summary with a section for those of the pinned texts that it does not hold."""
-    return _BETWEEN.join(part for part in (summary, pinned_section(texts, summary)) if part)
+    missing = dict.fromkeys(text for text in texts if text not in summary)
+    section = f"{_HEADING}\n{_BETWEEN.join(missing)}" if missing else ""
+    return _BETWEEN.join(filter(None, (summary, section)))
 
 
 def without_pinned(summary: str, texts: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ _EXIT = re.compile(r"exit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}[1-9]", re.I
 _SAID = re.compile(
     r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false|\w+ verification failed)', re.IGNORECASE
 )
-_BEFORE_WORDS = re.compile(r"(?:\W|<[\w-]+>)*")
+_BEFORE_WORDS = re.compile(r"^(?:\W|<[\w-]+>)*")
 EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
 # How programs sum up a failure.
 REPORTED = re.compile(
@@ -136,20 +136,16 @@ def _printed(text: str) -> str:
 
 
 def _failed(text: str, cues: Cues) -> bool:
+    """Whether a result begins or ends as a failure does, or begins with an exception."""
     start, end = text[:_LOOKED_AT], text[-_LOOKED_AT:]
-    said = begins_failure(start, cues) or _SAID.match(start)
-    return bool(said or _EXIT.search(start) or _EXIT.search(end))
-
-
-def begins_failure(line: str, cues: Cues) -> bool:
-    """Whether a line begins with a failure, or with an exception as it is printed."""
-    begins = _BEFORE_WORDS.match(line)
-    at = begins.end() if begins else 0
-    folded = line[:_LOOKED_AT].casefold()
+    words = _BEFORE_WORDS.sub("", start, count=1)
     return bool(
-        cues.failures.words.match(folded, at)
-        or cues.failures.parts.match(folded, at)
-        or EXCEPTION.match(line, at)
+        cues.failures.words.match(words.casefold())
+        or cues.failures.parts.match(words.casefold())
+        or EXCEPTION.match(words)
+        or _SAID.match(start)
+        or _EXIT.search(start)
+        or _EXIT.search(end)
     )
 
 

@@ -7,7 +7,7 @@ shortened, and only a long one: half of a short sentence says something else tha
 from __future__ import annotations
 
 import re
-from bisect import bisect, bisect_left
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -27,7 +27,6 @@ from policyctx.compaction.extractive.writing import (
     LeftOut,
     written,
 )
-from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.encoders import CJK, words_in
 
 
@@ -89,8 +88,10 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     order: list[tuple[float, int, Unit]] = []
     for (_, rate), units in streams.items():
         size = _ABOVE
-        for unit in sorted(units, key=_by_weight):
-            size += size_of(unit.text) + _AROUND
+        for unit in sorted(units, key=lambda one: (-one.weight, -one.place)):
+            # About how many tokens it has; a character beyond ASCII is one.
+            ascii_chars = len(unit.text.encode("ascii", "ignore"))
+            size += ascii_chars / _CHARS_PER_TOKEN + len(unit.text) - ascii_chars + _AROUND
             order.append((size / rate, unit.place, unit))
     streams.clear()
     order.sort()
@@ -116,40 +117,23 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
 
     A title or a lead comes with the first unit that is under it.
     """
-    units = sorted(order, key=lambda unit: unit.place)
-    over: dict[int, tuple[int, ...]] = {}
-    opened: list[int] = []
-    for at, unit in enumerate(units):
-        if at and (units[at - 1].group, units[at - 1].message) != (unit.group, unit.message):
-            opened.clear()
-        is_title = _TITLE.match(unit.text)
-        while opened and (
-            units[opened[-1]].depth >= unit.depth
-            or (is_title and not _TITLE.match(units[opened[-1]].text))
-        ):
-            opened.pop()
+    over: dict[int, list[Unit]] = {}
+    opened: list[Unit] = []
+    for unit in sorted(order, key=lambda one: one.place):
+        same = (one for one in opened if (one.group, one.message) == (unit.group, unit.message))
+        above = (one for one in same if one.depth < unit.depth)
+        opened = [one for one in above if _TITLE.match(one.text) or not _TITLE.match(unit.text)]
         if opened:
-            over[at] = tuple(opened)
-        opened.append(at)
-    leads = {at for places in over.values() for at in places}
+            over[unit.place] = [*opened]
+        opened.append(unit)
+    leads = {one.place for above in over.values() for one in above}
     given: set[int] = set()
     for unit in order:
-        last = bisect_left(units, unit.place, key=lambda one: one.place)
-        if last not in leads:
-            above = [at for at in over.get(last, ()) if at not in given]
-            given.update(above)
-            yield from (units[at]._replace(leads=True) for at in above)
+        if unit.place not in leads:
+            left = [one for one in over.get(unit.place, ()) if one.place not in given]
+            given.update(one.place for one in left)
+            yield from (one._replace(leads=True) for one in left)
             yield unit
-
-
-def size_of(text: str) -> float:
-    """Return about how many tokens a text has; a character beyond ASCII is one."""
-    ascii_chars = len(text.encode("ascii", "ignore"))
-    return ascii_chars / _CHARS_PER_TOKEN + len(text) - ascii_chars
-
-
-def _by_weight(unit: Unit) -> tuple[float, int]:
-    return -unit.weight, -unit.place
 
 
 def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> tuple[float, Unit]:
@@ -207,33 +191,17 @@ class Limit(NamedTuple):
     """A number of words, tokens or characters that a summary may have at most."""
 
     most: int
-    sizes: Callable[[Sequence[str]], list[int]]
-    """The size of each text."""
+    size: Callable[[str], int]
     start: Callable[[str, int], str]
     """The start of a text that has at most this size."""
 
     def without(self, text: str) -> Limit:
         """Return what the text leaves of the limit, at least 1."""
-        return self._replace(most=max(1, self.most - self.sizes([text])[0])) if text else self
+        return self._replace(most=max(1, self.most - self.size(text))) if text else self
 
     def holds(self, text: str) -> bool:
         """Whether the text is within the limit."""
-        return self.sizes([text])[0] <= self.most
-
-
-def words_limit(most: int) -> Limit:
-    """Return a limit of words; a CJK character is one."""
-    return Limit(most, lambda texts: [words_in(text) for text in texts], first_words)
-
-
-def chars_limit(most: int) -> Limit:
-    """Return a limit of characters."""
-    return Limit(most, lambda texts: [len(text) for text in texts], lambda text, most: text[:most])
-
-
-def tokens_limit(most: int, counter: TokenCounter) -> Limit:
-    """Return a limit of tokens, as the counter counts them."""
-    return Limit(most, counter.count_many, counter.truncate)
+        return self.size(text) <= self.most
 
 
 def first_words(text: str, most: int) -> str:
@@ -325,7 +293,7 @@ def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]
     around = "\n".join(CUT if one.unit is unit else one.text for one in lines)
     text = line
     for limit in limits:
-        text = limit.start(text, max(0, limit.most - limit.sizes([around])[0]))
+        text = limit.start(text, max(0, limit.most - limit.size(around)))
     if len(text) < _LEAST_SHARE * len(line):
         return None
     if text != line:

@@ -313,34 +313,26 @@ class Presence(NamedTuple):
     words: re.Pattern[str]
     parts: re.Pattern[str]
 
+    def each_in(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield where they are in the folded text."""
+        folded = _folded(text)
+        yield from self.words.finditer(folded)
+        if not folded.isascii():
+            yield from self.parts.finditer(folded)
+
     def found_in(self, text: str) -> bool:
         """Whether the text has any of them."""
-        folded = _folded(text)
-        return bool(
-            self.words.search(folded) or (not folded.isascii() and self.parts.search(folded))
-        )
+        return next(self.each_in(text), None) is not None
 
     def found_outside(self, others: Presence, text: str) -> bool:
         """Whether the text has any of them that does not end in one of the others."""
-        spans = [*others.spans_in(text)]
-        return any(
-            not any(start < end <= last for start, last in spans) for _, end in self.spans_in(text)
-        )
-
-    def spans_in(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where they are in the folded text."""
-        folded = _folded(text)
-        for found in self.words.finditer(folded):
-            yield found.span()
-        if not folded.isascii():
-            for found in self.parts.finditer(folded):
-                yield found.span()
+        spans = [one.span() for one in others.each_in(text)]
+        ends = (one.end() for one in self.each_in(text))
+        return any(not any(start < end <= last for start, last in spans) for end in ends)
 
     def count_in(self, text: str) -> int:
         """Return how many different cues the text has."""
-        folded = _folded(text)
-        found = set(self.words.findall(folded))
-        return len(found if folded.isascii() else found | set(self.parts.findall(folded)))
+        return len({one[0] for one in self.each_in(text)})
 
     def removed_from(self, text: str) -> str:
         """Return the folded text without any of them."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
-from fractions import Fraction
 from itertools import chain, groupby, islice
 
 from policyctx.compaction.assembly import History
@@ -20,11 +19,9 @@ from policyctx.compaction.extractive.fitting import (
     Limit,
     SummaryLine,
     Unit,
-    chars_limit,
+    first_words,
     fitted,
     ranked,
-    tokens_limit,
-    words_limit,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import (
@@ -43,9 +40,10 @@ from policyctx.compaction.extractive.writing import (
     LeftOut,
     read_back,
 )
-from policyctx.messages.reading import Reading
+from policyctx.messages.reading import Reading, items_of
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
+from policyctx.tokens.encoders import words_in
 
 # How many of the agent's last messages are quoted while it is still working.
 _LAST_MESSAGES = 2
@@ -284,25 +282,18 @@ def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) ->
 
 def limits_of(history: History, settings: Summary, counter: TokenCounter | None) -> list[Limit]:
     """Return the limits of a summary, as the policy sets them."""
-    limits = [words_limit(settings.max_words)]
+    counter = counter_for(_TOKENIZER) if counter is None else counter
+    limits = [Limit(settings.max_words, words_in, first_words)]
     if settings.max_chars is not None:
-        limits.append(chars_limit(settings.max_chars))
-    most = settings.max_tokens
+        limits.append(Limit(settings.max_chars, len, lambda text, most: text[:most]))
+    if settings.max_tokens is not None:
+        limits.append(Limit(settings.max_tokens, counter.count, counter.truncate))
     if settings.max_share is not None:
-        counter = counter_for(_TOKENIZER) if counter is None else counter
-        share = _share_of(history, settings.max_share, counter)
-        most = share if most is None else min(most, share)
-    if most is not None:
-        limits.append(tokens_limit(most, counter_for(_TOKENIZER) if counter is None else counter))
+        items = items_of(history.messages, history.shapes)
+        new = [item.counted for item in items if item.message not in history.earlier]
+        # An earlier summary counts whole.
+        lines = [f"{line}\n" for text in history.earlier.values() for line in text.split("\n")]
+        share = int(settings.max_share * sum(counter.count_many(new)))
+        share += sum(counter.count_many(lines))
+        limits.append(Limit(max(1, share), counter.count, counter.truncate))
     return limits
-
-
-def _share_of(history: History, share: Fraction, counter: TokenCounter) -> int:
-    """Return the tokens that a share of a history has, in which an earlier summary counts whole."""
-    reading = Reading(history.shapes)
-    reading.extend(history.messages)
-    texts = [item.counted for item in reading.items if item.message not in history.earlier]
-    tokens = int(share * sum(counter.count_many(texts)))
-    # Line by line, as a limit of tokens is applied.
-    lines = [f"{line}\n" for text in history.earlier.values() for line in text.split("\n")]
-    return max(1, tokens + sum(counter.count_many(lines)))
