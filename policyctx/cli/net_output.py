@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from policyctx.cli.output import counted, percent, short, signed_dollars, table
+from policyctx.replay.plain_values import paid
 from policyctx.replay.running import SUMMARISE_ONLY
-from policyctx.replay.summing import Charge, Figures, Net, Worst
+from policyctx.replay.summing import Figures, Net
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _UNKNOWN = "-"
-_DIGITS = 6
 # Below this width, sentences are wrapped.
 _WIDE = 110
 _MEANINGS = (
@@ -101,82 +101,18 @@ def net_dollars(net: Net) -> str:
     return f"{signed_dollars(net.dollars, '$')} ({percent(net.share)})"
 
 
-def net_report(figures: Figures) -> dict[str, Any]:
-    """Return the net and what it is held against, as plain values."""
-    return {
-        "net": _net(figures),
-        "dearer_sessions": figures.dearer,
-        "sessions_never_acted": figures.idle,
-        "worst_session": _worst(figures.worst),
-        "untouched": dict(figures.untouched),
-        "baselines": {
-            name: {
-                "net": _net(one),
-                "dearer_sessions": one.dearer,
-                "worst_session": _worst(one.worst),
-                "tokens_with": one.edited.tokens,
-                "over_window_with": one.edited.over_window,
-                "compactions": one.compactions,
-                "regretted_tokens": one.regretted_tokens,
-            }
-            for name, one in figures.baselines.items()
-        },
-    }
-
-
-def _worst(worst: Worst | None) -> dict[str, Any] | None:
-    if worst is None:
-        return None
-    return {
-        "name": worst.name,
-        "path": worst.path,
-        "net_dollars": round(worst.dollars, _DIGITS),
-        "net_share": round(worst.share, _DIGITS),
-    }
-
-
 def net_row(figures: Figures) -> dict[str, Any]:
     """Return the net of a session as columns of a CSV file."""
     net, priced = figures.net, figures.priced > 0
     row: dict[str, Any] = {
         "net_tokens": net.tokens,
-        "net_dollars": _rounded(net.dollars, is_priced=priced),
-        "net_output_dollars": _rounded(net.output_dollars, is_priced=priced),
-        "net_summaries_dollars": _rounded(net.summaries.dollars.total, is_priced=priced),
-        "net_re_reads_dollars": _rounded(net.re_reads.dollars.total, is_priced=priced),
+        "net_dollars": paid(net.dollars, is_priced=priced),
+        "net_output_dollars": paid(net.output_dollars, is_priced=priced),
+        "net_summaries_dollars": paid(net.summaries.dollars.total, is_priced=priced),
+        "net_re_reads_dollars": paid(net.re_reads.dollars.total, is_priced=priced),
         "untouched": "; ".join(figures.untouched),
     }
     for name, one in figures.baselines.items():
         key = f"{name.replace('-', '_')}_net_dollars"
-        row[key] = _rounded(one.net.dollars, is_priced=one.priced > 0)
+        row[key] = paid(one.net.dollars, is_priced=one.priced > 0)
     return row
-
-
-def _net(figures: Figures) -> dict[str, Any]:
-    net, is_priced = figures.net, figures.priced > 0
-    return {
-        "tokens": net.tokens,
-        "dollars": _rounded(net.dollars, is_priced=is_priced),
-        "share": _rounded(net.share, is_priced=is_priced),
-        "output_tokens": net.output,
-        "output_dollars": _rounded(net.output_dollars, is_priced=is_priced),
-        "without": _charge(net.without, is_priced=is_priced),
-        "with": _charge(net.edited, is_priced=is_priced),
-        "summaries": _charge(net.summaries, is_priced=is_priced),
-        "re_reads": _charge(net.re_reads, is_priced=is_priced),
-    }
-
-
-def _charge(charge: Charge, *, is_priced: bool) -> dict[str, Any]:
-    paid = charge.dollars
-    return {
-        "calls": charge.number,
-        "tokens": charge.tokens,
-        "output_tokens": charge.output,
-        "dollars": _rounded(paid.prompt, is_priced=is_priced),
-        "output_dollars": _rounded(paid.output, is_priced=is_priced),
-    }
-
-
-def _rounded(amount: float, *, is_priced: bool) -> float | None:
-    return round(amount, _DIGITS) if is_priced else None

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policyctx.cli.net_output import net_lines, net_report, net_row, print_net
+from policyctx.cli.net_output import net_lines, net_row, print_net
 from policyctx.cli.output import (
     Grid,
     counted,
@@ -29,7 +29,8 @@ from policyctx.policy.models import Model
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
 from policyctx.replay.answer import answer_of, day_of, titles, verdict
-from policyctx.replay.cost import LAYOUT_MEANINGS, Cost
+from policyctx.replay.cost import LAYOUT_MEANINGS
+from policyctx.replay.plain_values import figures_report
 from policyctx.replay.running import FEW, ShownSessions
 from policyctx.replay.simulated import Need, Regret, SimulatedSession
 from policyctx.replay.summing import Figures, SummedSession, contradicting, figures_of, total
@@ -344,7 +345,6 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _FOUND_CHARS else f"{line[:_FOUND_CHARS]}…"
 
 
-_DIGITS = 6
 # What says nothing of a single session.
 _NOT_OF_ONE = frozenset({"sessions", "worst_session"})
 
@@ -394,62 +394,6 @@ def outcome_report(so_far: Progressed[Any]) -> dict[str, Any]:
     }
 
 
-def figures_report(figures: Figures) -> dict[str, Any]:
-    """Return figures as plain values."""
-    before, after = figures.unedited, figures.edited
-    return {
-        "sessions": figures.sessions,
-        "calls": figures.calls,
-        "calls_with_usage": figures.billed,
-        "calls_with_summed_usage": figures.summed,
-        "tokens_without": before.tokens,
-        "tokens_with": after.tokens,
-        "saved": round(figures.saved, _DIGITS),
-        "largest_without": before.largest,
-        "largest_with": after.largest,
-        "context_windows": list(figures.windows),
-        "over_window_without": before.over_window,
-        "over_window_with": after.over_window,
-        "steps": {name: asdict(use) for name, use in figures.steps.items()},
-        "types": {name: asdict(one) for name, one in figures.types.items()},
-        "files": figures.files,
-        "bytes": figures.bytes,
-        "compactions": figures.compactions,
-        "summarizers_not_asked": list(figures.not_asked),
-        "begun_anew": figures.begun_anew,
-        "compactions_of_recordings": figures.own_compactions,
-        "removed_items": figures.removed,
-        "removed_tokens": figures.removed_tokens,
-        "regretted_items": figures.regretted,
-        "regretted_tokens": figures.regretted_tokens,
-        "regretted_item_tokens": figures.regretted_item_tokens,
-        "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
-        "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
-        "layouts": {
-            name: {
-                "without": _cost(pair.unedited, is_priced=figures.priced > 0),
-                "with": _cost(pair.edited, is_priced=figures.priced > 0),
-            }
-            for name, pair in figures.costs.layouts.items()
-        },
-        **net_report(figures),
-        "billed_dollars": round(figures.bill.total, _DIGITS) if figures.priced else None,
-        "priced_sessions": figures.priced,
-        "calls_without_prices": dict(figures.unpriced),
-        "calls_with_assumed_ttl": figures.ttl_assumed,
-        "calls_with_tier": dict(figures.tiers),
-        "calls_with_assumed_window": dict(figures.assumed_windows),
-        "calls_without_markers": dict(figures.unmarked),
-        "contradictions": contradicting(figures),
-        "checks": {name: _check(figures.checks, name) for name in figures.checks.formats},
-        "records": figures.records,
-        "not_prompt": dict(figures.not_prompt),
-        "not_understood": dict(figures.not_understood),
-        "warnings": dict(figures.warnings),
-        "seconds": round(figures.seconds, _DIGITS),
-    }
-
-
 def replay_csv(sessions: Iterable[ShownSessions]) -> str:
     """Return a header, and a row for each session; only JSON has what holds several values."""
     text = io.StringIO()
@@ -479,34 +423,6 @@ def replay_csv(sessions: Iterable[ShownSessions]) -> str:
 def _no_formula(name: str) -> str:
     """Return a name that a spreadsheet takes for text; recordings choose their sessions' names."""
     return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
-
-
-def _cost(cost: Cost, *, is_priced: bool) -> dict[str, Any]:
-    """Return tokens by what is taken for them, and the $ of each kind and of all together."""
-    tokens = asdict(cost)
-    dollars = {"dollars": cost.dollars.total}
-    dollars |= {f"dollars_{kind}": paid for kind, paid in tokens.pop("dollars").items()}
-    return tokens | {k: round(v, _DIGITS) if is_priced else None for k, v in dollars.items()}
-
-
-def _check(checks: Checks, name: str) -> dict[str, Any]:
-    check = checks.together(name)
-    return {
-        "sessions": len(checks.formats[name]),
-        "calls": check.calls,
-        "tokens": check.tokens,
-        "tokens_off": check.off,
-        "tokens_unknown": check.unknown,
-        "error": _rounded(check.error),
-        "median_error": _rounded(checks.median(name)),
-        "bias": _rounded(check.bias),
-        "unknown": _rounded(check.unknown_share),
-        "causes": dict(check.causes),
-    }
-
-
-def _rounded(share: float | None) -> float | None:
-    return None if share is None else round(share, _DIGITS)
 
 
 def _regret(regret: Regret, *, details: bool) -> dict[str, Any]:

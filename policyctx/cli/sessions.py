@@ -33,7 +33,7 @@ from policyctx.cli.progress import (
     tell_left_out,
 )
 from policyctx.cli.replay import Agents, Jobs, Since
-from policyctx.cli.replay_output import figures_report, outcome_report, session_table, unknown
+from policyctx.cli.replay_output import outcome_report, session_table, unknown
 from policyctx.errors import visible
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.answer import verdict
@@ -53,6 +53,7 @@ from policyctx.replay.inventory import (
     used_sessions,
 )
 from policyctx.replay.places import RecordingFile, WorkPart
+from policyctx.replay.plain_values import figures_report
 from policyctx.replay.running import FailedRecording, ShownSessions, shown
 from policyctx.replay.summing import total
 

@@ -10,15 +10,15 @@ function headline(report) {
   const { policy, total } = report;
   if (!report.sessions.length) return `${policy}: no session was replayed`;
   const { net } = total;
-  if (!total.removed) return `${policy} removed nothing`;
+  if (!total.removed_items) return `${policy} removed nothing`;
   if (net.dollars === null) {
-    const [before, after] = [total.without.tokens, total.with.tokens];
+    const [before, after] = [total.tokens_without, total.tokens_with];
     if (before === after) return `${policy} sends as many tokens as before`;
     const share = change(before, after).replace(/^[−+]/, "");
     return `${policy} sends ${share} ${after < before ? "fewer" : "more"} tokens`;
   }
   const size = Math.abs(net.dollars);
-  const share = signedShare(net.dollars, net.lines.without.dollars).replace("−", "").replace(" ", "\u00a0");
+  const share = signedShare(net.dollars, net.without.dollars).replace("−", "").replace(" ", "\u00a0");
   if (size < CENT) return `${policy} saves nothing and costs nothing`;
   return `${policy} ${net.dollars < 0 ? "saves" : "costs"} ${dollars(size)}${net.dollars < 0 ? "" : " more"} (${share})`;
 }
@@ -30,16 +30,16 @@ function lead(report) {
   if (net.dollars === null) {
     return [
       "In dollars nothing is known: there are no prices for ",
-      `${total.unpriced.join(", ")}. Set model.price in the policy. `,
+      `${unpriced(total)}. Set model.price in the policy. `,
       howKnown(ESTIMATED),
     ];
   }
-  const left = report.sessions.length - total.priced;
+  const left = report.sessions.length - total.priced_sessions;
   const sentence =
-    `Net over ${counted(total.priced, "session")}: ${dollars(net.lines.without.dollars)} without the` +
+    `Net over ${counted(total.priced_sessions, "session")}: ${dollars(net.without.dollars)} without the` +
     ` policy, ${dollars(withPolicy(net))} with it, summary calls and re-reads included. `;
   const rest = left
-    ? ` ${counted(left, "session has", "sessions have")} no prices and ${left === 1 ? "is" : "are"} not in it (${total.unpriced.join(", ")}).`
+    ? ` ${counted(left, "session has", "sessions have")} no prices and ${left === 1 ? "is" : "are"} not in it (${unpriced(total)}).`
     : "";
   return [sentence, howKnown(ESTIMATED), rest];
 }
@@ -48,9 +48,11 @@ function lead(report) {
 const paidFor = (line) => line.dollars + line.output_dollars;
 
 // What all of it costs with the policy: the recorded calls, the summaries and the re-reads.
-function withPolicy({ lines }) {
-  return [lines.with, lines.summaries, lines.re_reads].map(paidFor).reduce((a, b) => a + b);
+function withPolicy(net) {
+  return [net.with, net.summaries, net.re_reads].map(paidFor).reduce((a, b) => a + b);
 }
+
+const unpriced = (total) => Object.keys(total.calls_without_prices).sort().join(", ");
 
 function kicker(report) {
   const days = report.sessions.map((one) => one.day).filter(Boolean).sort();
@@ -59,12 +61,24 @@ function kicker(report) {
   return `What ${report.policy} would have done: ${counted(report.sessions.length, "session")}, ${counted(report.total.calls, "call")} of a model${when}`;
 }
 
+function sentFigures(figures) {
+  const arrow = (title, before, after) => [
+    title,
+    `${short(before)} → ${short(after)}`,
+    change(before, after),
+  ];
+  return [
+    arrow("Tokens sent", figures.tokens_without, figures.tokens_with),
+    arrow("Largest context", figures.largest_without, figures.largest_with),
+  ];
+}
+
 function answerCards(report) {
   const { total } = report;
   const { net, baselines } = total;
   const cards = [];
   if (net.dollars !== null) {
-    const paid = net.lines.without.dollars;
+    const paid = net.without.dollars;
     cards.push([
       "Net cost",
       signedDollars(net.dollars),
@@ -72,31 +86,21 @@ function answerCards(report) {
     ]);
     cards.push([
       "Sessions that got dearer",
-      `${whole(total.dearer)} of ${whole(total.priced)}`,
-      `in ${whole(total.idle)} the policy never acted`,
+      `${whole(total.dearer_sessions)} of ${whole(total.priced_sessions)}`,
+      `in ${whole(total.sessions_never_acted)} the policy never acted`,
     ]);
   } else {
-    const { without, with: edited } = total;
-    cards.push([
-      "Tokens sent",
-      `${short(without.tokens)} → ${short(edited.tokens)}`,
-      change(without.tokens, edited.tokens),
-    ]);
-    cards.push([
-      "Largest context",
-      `${short(without.largest)} → ${short(edited.largest)}`,
-      change(without.largest, edited.largest),
-    ]);
+    cards.push(...sentFigures(total));
   }
-  const reread = net.dollars === null ? "" : `, ${dollars(paidFor(net.lines.re_reads))}`;
+  const reread = net.dollars === null ? "" : `, ${dollars(paidFor(net.re_reads))}`;
   cards.push([
     "Removed items needed again",
-    `${whole(total.regretted)} of ${whole(total.removed)}`,
+    `${whole(total.regretted_items)} of ${whole(total.removed_items)}`,
     `${short(total.regretted_tokens)} tokens to read again${reread}`,
   ]);
   for (const [name, one] of Object.entries(baselines)) {
     if (one.net.dollars === null) continue;
-    const note = `the policy's summaries alone; dearer in ${whole(one.dearer)}`;
+    const note = `the policy's summaries alone; dearer in ${whole(one.dearer_sessions)}`;
     cards.push([`For comparison: ${name}`, signedDollars(one.net.dollars), note]);
   }
   return figureList(cards);
@@ -122,9 +126,9 @@ function dearerList(report) {
       ),
     );
   });
-  const more = report.total.dearer - items.length;
+  const more = report.total.dearer_sessions - items.length;
   return answerBlock("Sessions that got dearer", items, {
-    none: report.total.priced ? "None." : "Not known without prices.",
+    none: report.total.priced_sessions ? "None." : "Not known without prices.",
     more: more > 0 ? `${whole(more)} more in the table of sessions.` : "",
   });
 }
@@ -152,9 +156,9 @@ function missedList(report) {
       ),
     );
   });
-  const more = report.total.regretted - items.length;
+  const more = report.total.regretted_items - items.length;
   return answerBlock("Worst regrets", items, {
-    none: report.total.removed
+    none: report.total.removed_items
       ? "Nothing that was removed was needed again."
       : "The policy removed nothing.",
     more: more > 0 ? `${whole(more)} more below, under Regret.` : "",
@@ -238,6 +242,7 @@ function firstChart(report) {
 function showKnown(report) {
   const { total } = report;
   const sections = [];
+  const checks = namedRows(total.checks, "format");
   if (report.sessions.length) {
     const rows = knownRows(total).map(([what, value, word, how]) =>
       element(
@@ -257,7 +262,7 @@ function showKnown(report) {
             " would have done otherwise is not known.",
         ),
         element("dl", { class: "knowns" }, ...rows),
-        ...(total.checks.length ? forecast(total.checks) : []),
+        ...(checks.length ? forecast(checks) : []),
       ),
     );
   }
@@ -279,13 +284,13 @@ function knownRows(total) {
   const rows = [
     [
       "Tokens without the policy",
-      short(total.without.tokens),
+      short(total.tokens_without),
       total.calls_with_usage === total.calls ? MEASURED : ESTIMATED,
       `Billed by the provider in ${whole(total.calls_with_usage)} of ${counted(total.calls, "call")}; the others are counted.`,
     ],
     [
       "Tokens with the policy",
-      short(total.with.tokens),
+      short(total.tokens_with),
       ESTIMATED,
       "What was billed, less what the policy took out, at the scale that the bills show.",
     ],
@@ -295,11 +300,11 @@ function knownRows(total) {
       "Billed",
       dollars(total.billed_dollars),
       MEASURED,
-      `The recorded usage at the price of each call, output included, of ${counted(total.priced, "session")} with prices.`,
+      `The recorded usage at the price of each call, output included, of ${counted(total.priced_sessions, "session")} with prices.`,
     ]);
     rows.push([
       "Cost without the policy",
-      dollars(total.net.lines.without.dollars),
+      dollars(total.net.without.dollars),
       ESTIMATED,
       "Input alone, by a simulation of the prompt cache; below it is held against the bills.",
     ]);
@@ -312,7 +317,7 @@ function knownRows(total) {
   }
   rows.push([
     "Needed again",
-    counted(total.regretted, "item"),
+    counted(total.regretted_items, "item"),
     ESTIMATED,
     "Found by comparing what the agent wrote with what had been removed; no model was asked.",
   ]);
@@ -344,14 +349,14 @@ function forecastTable(checks) {
       { title: "Format", of: (row) => row.format, words: true },
       { title: "Calls", of: (row) => row.calls, numeric: true },
       tokens("Tokens", (row) => row.tokens),
-      tokens("Billed otherwise", (row) => row.off),
+      tokens("Billed otherwise", (row) => row.tokens_off),
       {
         title: "Of the $",
         of: (row) => (row.error === null ? -1 : row.error),
         show: (row) => (row.error === null ? "–" : `${(100 * row.error).toFixed(1)} %`),
         numeric: true,
       },
-      tokens("Unknown", (row) => row.unknown),
+      tokens("Unknown", (row) => row.tokens_unknown),
     ],
   }).element;
 }

@@ -193,26 +193,26 @@ function sessionColumn(sessionOf = (row) => row, onPick = null) {
 }
 
 function sessionTable(sessions, { isPriced, onPick }) {
-  const arrow = (key, text) => (row) => `${text(row.without[key])} → ${text(row.with[key])}`;
+  const arrow = (key, text) => (row) => `${text(row[`${key}_without`])} → ${text(row[`${key}_with`])}`;
   const numeric = (title, of, show) => ({ title, of, show, numeric: true });
   const columns = [
     sessionColumn((row) => row, onPick),
     numeric("Calls", (row) => row.calls),
-    numeric("Tokens sent", (row) => row.without.tokens, arrow("tokens", short)),
+    numeric("Tokens sent", (row) => row.tokens_without, arrow("tokens", short)),
     numeric(
       "Change",
-      (row) => (row.with.tokens - row.without.tokens) / (row.without.tokens || 1),
-      (row) => change(row.without.tokens, row.with.tokens),
+      (row) => (row.tokens_with - row.tokens_without) / (row.tokens_without || 1),
+      (row) => change(row.tokens_without, row.tokens_with),
     ),
-    numeric("Largest context", (row) => row.without.largest, arrow("largest", short)),
-    numeric("Over the window", (row) => row.without.over_window, arrow("over_window", whole)),
-    numeric("Removed", (row) => row.removed),
-    numeric("Needed again", (row) => row.regretted),
+    numeric("Largest context", (row) => row.largest_without, arrow("largest", short)),
+    numeric("Over the window", (row) => row.over_window_without, arrow("over_window", whole)),
+    numeric("Removed", (row) => row.removed_items),
+    numeric("Needed again", (row) => row.regretted_items),
   ];
   if (isPriced) {
     // Those without prices come last when it is sorted from the largest on.
     const known = (row, of) => (row.net.dollars === null ? -Infinity : of(row));
-    const paid = (row) => row.net.lines.without.dollars;
+    const paid = (row) => row.net.without.dollars;
     const net = (row) => row.net.dollars;
     columns.push(
       numeric(

@@ -114,3 +114,8 @@ function figureList(figures) {
   );
   return element("dl", { class: "figures" }, ...groups);
 }
+
+// The values of an object as rows, each with its key.
+function namedRows(values, key) {
+  return Object.entries(values).map(([name, one]) => ({ [key]: name, ...one }));
+}

@@ -32,7 +32,7 @@ function picker(report, onPick) {
     const day = one.day ? `${dayText(one.day)}: ` : "";
     const saved =
       one.net.dollars === null
-        ? change(one.without.tokens, one.with.tokens)
+        ? change(one.tokens_without, one.tokens_with)
         : signedDollars(one.net.dollars);
     const text = `${day}${one.title} (${counted(one.calls, "call")}, ${saved})`;
     select.append(option(one.number, text, one.name));
@@ -61,7 +61,7 @@ function allSections(report) {
   return {
     sections: [
       section("All sessions", figureList(figuresOf(total)), arrows(), told(total)),
-      total.priced ? section("Net cost by session", netChart(sessions)) : "",
+      total.priced_sessions ? section("Net cost by session", netChart(sessions)) : "",
       section(
         "Sessions",
         sessionTable(sessions, {
@@ -109,7 +109,7 @@ function sessionSections(report, session) {
 function sharedSections(figures, decisions, context) {
   const regrets = regretsOf(decisions);
   const share =
-    `${counted(figures.regretted, "removed item was", "removed items were")} needed again,` +
+    `${counted(figures.regretted_items, "removed item was", "removed items were")} needed again,` +
     ` ${whole(figures.regretted_tokens)} tokens of these must be read again,` +
     ` of ${whole(figures.removed_tokens)} removed.`;
   return [
@@ -157,8 +157,8 @@ function showMessage(report, row) {
 }
 
 // What the answer says of all sessions, for one.
-function netCard({ net, regretted, regretted_tokens: tokens }) {
-  const paid = net.lines.without.dollars;
+function netCard({ net, regretted_items: regretted, regretted_tokens: tokens }) {
+  const paid = net.without.dollars;
   const cost =
     net.dollars === null
       ? ["Net cost", "not known", "no prices"]
@@ -181,24 +181,15 @@ function arrows() {
 }
 
 function figuresOf(figures) {
-  const { without, with: edited } = figures;
+  const over = `${whole(figures.over_window_without)} → ${whole(figures.over_window_with)}`;
   return [
-    [
-      "Tokens sent",
-      `${short(without.tokens)} → ${short(edited.tokens)}`,
-      change(without.tokens, edited.tokens),
-    ],
-    [
-      "Largest context",
-      `${short(without.largest)} → ${short(edited.largest)}`,
-      change(without.largest, edited.largest),
-    ],
-    ["Over the window", `${whole(without.over_window)} → ${whole(edited.over_window)}`, "calls"],
-    ["Removed", counted(figures.removed, "item"), `${short(figures.removed_tokens)} tokens`],
+    ...sentFigures(figures),
+    ["Over the window", over, "calls"],
+    ["Removed", counted(figures.removed_items, "item"), `${short(figures.removed_tokens)} tokens`],
     [
       "Compactions",
       whole(figures.compactions),
-      `${whole(figures.own_compactions)} of the recording's own`,
+      `${whole(figures.compactions_of_recordings)} of the recording's own`,
     ],
     ["Saved to", counted(figures.files, "file"), `${short(figures.bytes)} bytes`],
   ];
@@ -206,7 +197,7 @@ function figuresOf(figures) {
 
 // How often each step fired, and what could not be done or understood.
 function told(figures) {
-  const steps = figures.steps.map(
+  const steps = namedRows(figures.steps, "step").map(
     (one) =>
       `Step ${one.step} took ${counted(one.items, "item")} before ${counted(one.calls, "call")}.`,
   );

@@ -27,16 +27,14 @@ from policyctx.definitions.actions import Action
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import MissingExtraError, ReportError, visible
 from policyctx.pricing.rows import prices_source
-from policyctx.replay.accuracy import Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.audit import AuditedCompaction
-from policyctx.replay.cost import BilledCall, Cost, billed_calls
+from policyctx.replay.cost import BilledCall, billed_calls
+from policyctx.replay.plain_values import figures_report
 from policyctx.replay.simulated import KeptItem, Need, Removal, SeenItem, SimulatedSession
-from policyctx.replay.summing import Figures, Net, contradicting, figures_of, total
+from policyctx.replay.summing import Figures, contradicting, figures_of, total
 
 Values = dict[str, Any]
-# What a token may be taken for; the page stacks them, so none is in two of them.
-_KINDS = ("cache_read", "cache_write", "input", "output")
 
 
 def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str]) -> Values:
@@ -58,11 +56,12 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
                 "format": one.format,
                 "path": one.path,
                 "audited": [*map(_audited, one.audited)],
-                **_figures(its),
+                **figures_report(its),
+                "told": [*_sentences(its)],
             }
             for one, title, its in zip(sessions, titles(sessions), figures, strict=True)
         ],
-        "total": _figures(whole),
+        "total": {**figures_report(whole), "told": [*_sentences(whole)]},
     }
 
 
@@ -93,102 +92,23 @@ def said(session: SimulatedSession) -> list[Values]:
     return [_item(item) for item in session.items]
 
 
-def _figures(figures: Figures) -> Values:
-    asked = ", ".join(figures.not_asked)
-    return {
-        "calls": figures.calls,
-        "calls_with_usage": figures.billed,
-        "without": asdict(figures.unedited),
-        "with": asdict(figures.edited),
-        "removed": figures.removed,
-        "removed_tokens": figures.removed_tokens,
-        "regretted": figures.regretted,
-        "regretted_tokens": figures.regretted_tokens,
-        "regretted_item_tokens": figures.regretted_item_tokens,
-        "files": figures.files,
-        "bytes": figures.bytes,
-        "compactions": figures.compactions,
-        "begun_anew": figures.begun_anew,
-        "own_compactions": figures.own_compactions,
-        "seconds": figures.seconds,
-        "types": [{"type": name, **asdict(one)} for name, one in figures.types.items()],
-        "steps": [{"step": name, **asdict(use)} for name, use in figures.steps.items()],
-        "priced": figures.priced,
-        "billed_dollars": figures.bill.total if figures.priced else None,
-        "unpriced": sorted(figures.unpriced),
-        "cost_without": _cost(figures.costs.unedited, is_priced=figures.priced > 0),
-        "cost_with": _cost(figures.costs.edited, is_priced=figures.priced > 0),
-        "net": _net(figures.net, is_priced=figures.priced > 0),
-        "dearer": figures.dearer,
-        "idle": figures.idle,
-        "worst": None if figures.worst is None else figures.worst._asdict(),
-        "untouched": dict(figures.untouched),
-        "baselines": {
-            name: {
-                "net": _net(one.net, is_priced=one.priced > 0),
-                "dearer": one.dearer,
-                "worst": None if one.worst is None else one.worst._asdict(),
-                "regretted_tokens": one.regretted_tokens,
-            }
-            for name, one in figures.baselines.items()
-        },
-        "checks": list(_checks(figures.checks)),
-        "told": [
-            *([f"Summaries are made from the text alone, not by {asked}."] if asked else []),
-            *(f"The policy contradicts the recording: {one}." for one in contradicting(figures)),
-            *_told(figures.assumed_windows, "Window assumed"),
-            *_told(figures.tiers, "Standard prices taken for another service tier"),
-            *_told(figures.unmarked, "No cache marker would be set"),
-            *_told(figures.not_understood, "Not understood"),
-            *_told(figures.warnings, "Warning"),
-        ],
-    }
-
-
-_OF_CHECK = ("calls", "tokens", "off", "unknown", "error")
-
-
-def _checks(checks: Checks) -> Iterator[Values]:
-    for format_ in checks.formats:
-        check = checks.together(format_)
-        yield {"format": format_, **{name: getattr(check, name) for name in _OF_CHECK}}
+def _sentences(figures: Figures) -> Iterator[str]:
+    """Yield what could not be done or understood, and what is assumed."""
+    if figures.not_asked:
+        yield f"Summaries are made from the text alone, not by {', '.join(figures.not_asked)}."
+    for one in contradicting(figures):
+        yield f"The policy contradicts the recording: {one}."
+    yield from _told(figures.assumed_windows, "Window assumed")
+    yield from _told(figures.tiers, "Standard prices taken for another service tier")
+    yield from _told(figures.unmarked, "No cache marker would be set")
+    yield from _told(figures.not_understood, "Not understood")
+    yield from _told(figures.warnings, "Warning")
 
 
 def _told(numbers: Mapping[str, int], what: str) -> Iterator[str]:
     for text, number in sorted(numbers.items()):
         times = "once" if number == 1 else f"{number:,} times"
         yield f"{what} {times}: {text}"
-
-
-def _cost(cost: Cost, *, is_priced: bool) -> Values:
-    """Return tokens by what is taken for them, and the $ that each kind comes to, where known."""
-    tokens = {kind: getattr(cost, kind) for kind in _KINDS}
-    return {"tokens": tokens, "dollars": asdict(cost.dollars) if is_priced else None}
-
-
-def _net(net: Net, *, is_priced: bool) -> Values:
-    """Return the net and each of its lines; $ are None without prices."""
-    lines = {
-        "without": net.without,
-        "with": net.edited,
-        "summaries": net.summaries,
-        "re_reads": net.re_reads,
-    }
-    return {
-        "tokens": net.tokens,
-        "dollars": net.dollars if is_priced else None,
-        "output_dollars": net.output_dollars if is_priced else None,
-        "lines": {
-            name: {
-                "calls": one.number,
-                "tokens": one.tokens,
-                "output": one.output,
-                "dollars": one.dollars.prompt if is_priced else None,
-                "output_dollars": one.dollars.output if is_priced else None,
-            }
-            for name, one in lines.items()
-        },
-    }
 
 
 def _call(billed: BilledCall) -> Values:

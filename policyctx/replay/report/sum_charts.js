@@ -13,7 +13,7 @@ const RE_READS = { kind: "re_reads", name: "re-reads", look: "look-reread" };
 function netChart(sessions) {
   const priced = sessions.filter((one) => one.net.dollars !== null);
   const rows = [...priced].sort((one, other) => other.net.dollars - one.net.dollars);
-  const acted = rows.filter((one) => one.removed || Math.abs(one.net.dollars) >= CENT / 2);
+  const acted = rows.filter((one) => one.removed_items || Math.abs(one.net.dollars) >= CENT / 2);
   const drawn = extremes(acted, MOST_BARS);
   const saving = priced.filter((one) => one.net.dollars <= -CENT / 2);
   const losing = priced.filter((one) => one.net.dollars >= CENT / 2);
@@ -41,12 +41,12 @@ function netChart(sessions) {
       const prompts = promptChange(session.net);
       return {
         label: labelOf(session),
-        value: `${signedDollars(session.net.dollars)} (${signedShare(session.net.dollars, session.net.lines.without.dollars)})`,
+        value: `${signedDollars(session.net.dollars)} (${signedShare(session.net.dollars, session.net.without.dollars)})`,
         parts: {
           saved: Math.min(0, prompts),
           lost: Math.max(0, prompts),
-          summaries: paidFor(session.net.lines.summaries),
-          re_reads: paidFor(session.net.lines.re_reads),
+          summaries: paidFor(session.net.summaries),
+          re_reads: paidFor(session.net.re_reads),
         },
       };
     }),
@@ -54,8 +54,8 @@ function netChart(sessions) {
   });
 }
 
-function promptChange({ lines }) {
-  return lines.with.dollars - lines.without.dollars;
+function promptChange(net) {
+  return net.with.dollars - net.without.dollars;
 }
 
 // The first and the last of sorted rows, those with the larger size where they are too many.
@@ -77,10 +77,10 @@ function netTable(sessions) {
     descending: true,
     columns: [
       sessionColumn(),
-      plainly("Without", (row) => row.net.lines.without.dollars),
+      plainly("Without", (row) => row.net.without.dollars),
       paid("Prompts", (row) => promptChange(row.net)),
-      plainly("Summary calls", (row) => paidFor(row.net.lines.summaries)),
-      plainly("Re-reads", (row) => paidFor(row.net.lines.re_reads)),
+      plainly("Summary calls", (row) => paidFor(row.net.summaries)),
+      plainly("Re-reads", (row) => paidFor(row.net.re_reads)),
       paid("Net", (row) => row.net.dollars),
     ],
   };
@@ -92,13 +92,13 @@ function labelOf(session) {
 
 function sessionsChart(sessions) {
   const drawn = [...sessions]
-    .sort((one, other) => other.without.tokens - one.without.tokens)
+    .sort((one, other) => other.tokens_without - one.tokens_without)
     .slice(0, MOST_BARS);
-  const sum = (key) => sessions.reduce((total, session) => total + session[key].tokens, 0);
+  const sum = (key) => sessions.reduce((total, session) => total + session[`tokens_${key}`], 0);
   const shown =
     drawn.length < sessions.length ? ` Drawn are the ${drawn.length} that sent the most.` : "";
   const rows = drawn.map((session) => {
-    const [before, after] = [session.without.tokens, session.with.tokens];
+    const [before, after] = [session.tokens_without, session.tokens_with];
     return {
       label: labelOf(session),
       value: `${short(before)} → ${short(after)} (${change(before, after)})`,
@@ -127,14 +127,15 @@ function sessionsChart(sessions) {
       rows: sessions,
       columns: [
         sessionColumn(),
-        { title: "Without", of: (row) => row.without.tokens, numeric: true },
-        { title: "With", of: (row) => row.with.tokens, numeric: true },
+        { title: "Without", of: (row) => row.tokens_without, numeric: true },
+        { title: "With", of: (row) => row.tokens_with, numeric: true },
       ],
     },
   });
 }
 
-function typesChart(types) {
+function typesChart(byType) {
+  const types = namedRows(byType, "type");
   const drawn = [...types]
     .filter((one) => one.tokens)
     .sort((one, other) => other.tokens - one.tokens);
@@ -173,21 +174,23 @@ function typesChart(types) {
   });
 }
 
+const paidOf = (cost, kind) => cost[`dollars_${kind}`];
+
 // What prompts, summaries and re-reads come to, in the unit of the chart.
 function costsOf(figures) {
   const { net, cost_without: before, cost_with: after } = figures;
   const isPriced = net.dollars !== null;
-  const kinds = (cost) => {
-    const of = isPriced ? cost.dollars : cost.tokens;
-    return { cache_read: of.cache_read, cache_write: of.cache_write, input: of.input };
-  };
+  const kinds = (cost) =>
+    Object.fromEntries(
+      [READ, WRITTEN, PLAIN].map(({ kind }) => [kind, isPriced ? paidOf(cost, kind) : cost[kind]]),
+    );
   const more = (line) => (isPriced ? paidFor(line) : line.tokens);
   return {
     without: kinds(before),
     with: {
       ...kinds(after),
-      summaries: more(net.lines.summaries),
-      re_reads: more(net.lines.re_reads),
+      summaries: more(net.summaries),
+      re_reads: more(net.re_reads),
     },
   };
 }
@@ -206,13 +209,13 @@ function costSentence(figures, without, edited) {
   } else {
     told.push(
       `${dollars(without)} without the policy, ${dollars(edited)} with it: net` +
-        ` ${signedDollars(net.dollars)} (${signedShare(net.dollars, net.lines.without.dollars)}).`,
+        ` ${signedDollars(net.dollars)} (${signedShare(net.dollars, net.without.dollars)}).`,
     );
     if (net.output_dollars >= CENT / 2)
       told.push(`The output of summary calls and re-reads is in it, ${dollars(net.output_dollars)}.`);
-    if (before.dollars.output)
+    if (before.dollars_output)
       told.push(
-        `The output of the recorded calls is not: ${dollars(before.dollars.output)} in both cases.`,
+        `The output of the recorded calls is not: ${dollars(before.dollars_output)} in both cases.`,
       );
   }
   return told.join(" ");
@@ -243,13 +246,13 @@ function costTable(figures) {
   const isPriced = net.dollars !== null;
   const kinds = [READ, WRITTEN, PLAIN].map(({ kind, name }) => ({
     name,
-    tokens: [before.tokens[kind], after.tokens[kind]],
-    dollars: isPriced ? [before.dollars[kind], after.dollars[kind]] : null,
+    tokens: [before[kind], after[kind]],
+    dollars: isPriced ? [paidOf(before, kind), paidOf(after, kind)] : null,
   }));
   const more = [SUMMARIES, RE_READS].map(({ kind, name }) => ({
     name,
-    tokens: [0, net.lines[kind].tokens],
-    dollars: isPriced ? [0, paidFor(net.lines[kind])] : null,
+    tokens: [0, net[kind].tokens],
+    dollars: isPriced ? [0, paidFor(net[kind])] : null,
   }));
   const rows = [...kinds, ...more];
   const columns = [{ title: "Kind", of: (row) => row.name }];
