@@ -218,11 +218,6 @@ class Checked:
             if step.action.takes_messages:
                 yield ("steps", i), step, compaction_of(self.policy, step)
 
-    @property
-    def compact(self) -> tuple[Path, Step, Compaction] | None:
-        """The first step that compacts."""
-        return next(self.compactions, None)
-
     def compaction_key(self, step: Path, *keys: str) -> Path | None:
         """Return where the file gives a key of a step's `compaction`; None if it does not."""
         paths: tuple[Path, ...] = (*step, "compaction", *keys), ("compaction", *keys)

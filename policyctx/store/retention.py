@@ -11,7 +11,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeAlias
 
 from policyctx.errors import StoreError
 from policyctx.store.backend import StoreUrl, store_root
@@ -26,6 +27,9 @@ from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, silently
 from policyctx.store.opening import stores_in
 from policyctx.store.remote.backend import RemoteBackend
+
+# Opens the store of each session in a root.
+_Opened: TypeAlias = Callable[[str], dict[str, ContextFileSystem]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,13 @@ def collect_below(
     places = store_places(root)
     if not places:
         raise StoreError(f"{root} holds no store, and nothing below it does", path=str(root))
-    rules = _Rules(limits, idle, ended, compress, clock)
-    picked = _picked(places, rules) if limits.are_shared else None
+    terms = Terms(limits, packs=False, ended=ended, idle=idle)
+    opened = partial(stores_in, compress=compress, clock=clock)
+    picked = _picked(places, terms, opened, clock()) if limits.are_shared else None
     for done, place in enumerate(places):
         progress(done, len(places))
         paths = None if picked is None else picked.get(place, {})
-        yield _collected(place, rules, paths, dry_run=dry_run)
+        yield _collected(place, terms, opened, paths, dry_run=dry_run)
     progress(len(places), len(places))
 
 
@@ -91,29 +96,16 @@ def store_places(root: str | os.PathLike[str]) -> list[str]:
     return places
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """The arguments of `collect_below` that each store needs."""
-
-    limits: RetentionLimits
-    idle: float | None
-    ended: bool
-    compress: Literal["none", "zstd"]
-    clock: Callable[[], float]
-
-    def stores(self, place: str) -> dict[str, ContextFileSystem]:
-        """Return the store of each session in a root."""
-        return stores_in(place, compress=self.compress, clock=self.clock)
-
-
-def _picked(places: list[str], rules: _Rules) -> dict[str, dict[str, str]]:
+def _picked(
+    places: list[str], terms: Terms, opened: _Opened, now: float
+) -> dict[str, dict[str, str]]:
     """Return the paths to remove in each store, each with its rule, by what is in all of them."""
     every: list[StoredFile] = []
     where: dict[str, tuple[str, str]] = {}
     for place in places:
         try:
-            store = next(iter(rules.stores(place).values()))
-            files = store.stored_files(idle=rules.idle, ended=rules.ended)
+            store = next(iter(opened(place).values()))
+            files = store.stored_files(idle=terms.idle, ended=terms.ended)
         except StoreError:
             continue  # reported when its turn comes
         for file in files:
@@ -123,7 +115,7 @@ def _picked(places: list[str], rules: _Rules) -> dict[str, dict[str, str]]:
             entries = (replace(entry, origin=None, hollow=None) for entry in file.entries)
             every.append(replace(file, path=path, entries=tuple(entries)))
     every.sort(key=lambda file: file.saved_at)
-    plan = chosen(every, rules.clock(), Terms(rules.limits, packs=False, ended=rules.ended))
+    plan = chosen(every, now, terms)
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for file, why in plan.removed:
         place, path = where[file.path]
@@ -132,17 +124,21 @@ def _picked(places: list[str], rules: _Rules) -> dict[str, dict[str, str]]:
 
 
 def _collected(
-    place: str, rules: _Rules, picked: Mapping[str, str] | None, *, dry_run: bool
+    place: str,
+    terms: Terms,
+    opened: _Opened,
+    picked: Mapping[str, str] | None,
+    *,
+    dry_run: bool,
 ) -> StoreCollection:
     sessions: tuple[str, ...] = ()
     try:
-        stores = rules.stores(place)
+        stores = opened(place)
         sessions = tuple(stores)
-        limits = rules.limits
         report = next(iter(stores.values())).collect(
-            max_age=limits.max_age,
-            idle=rules.idle,
-            ended=rules.ended,
+            max_age=terms.limits.max_age,
+            idle=terms.idle,
+            ended=terms.ended,
             picked=picked,
             dry_run=dry_run,
         )

@@ -227,91 +227,86 @@ def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
     Only what is limited in tokens is added up: a tail given in tokens, and the restored files.
     The summary, the system prompt and the pins come on top.
     """
-    if checked.compact is None:
-        return
-    path, step, settings = checked.compact
-    tail = settings.keep_recent.tokens
-    kept = 0 if tail is None else checked.tokens(tail)
-    restored = _restored(checked, settings.restore)
-    if kept >= checked.policy.model.context_window:
-        return  # reported as PC324
-    for i, given in enumerate(step.when):
-        opening = lowest(checked, given.tokens)
-        is_alone = given.model_fields_set == {"tokens"}
-        if is_alone and opening is not None and kept + restored >= opening[0]:
-            sentence = (
-                f"`compact` may leave {kept} tokens that it keeps and {restored} that it restores, "
-                f"{kept + restored} with no word of the summary, and runs again from "
-                f"{opening[0]} on"
-            )
-            hint = "raise the gate, or lower `keep_recent` or `restore`"
-            yield checked.warning("PC304", (*path, "when", i, "tokens"), sentence, hint)
+    for path, step, settings in checked.compactions:
+        tail = settings.keep_recent.tokens
+        kept = 0 if tail is None else checked.tokens(tail)
+        restored = _restored(checked, settings.restore)
+        # A tail as large as the window is reported as PC324.
+        fits = kept < checked.policy.model.context_window
+        for i, given in enumerate(step.when if fits and step.on != "overflow" else ()):
+            opening = lowest(checked, given.tokens)
+            is_alone = given.model_fields_set == {"tokens"}
+            if is_alone and opening is not None and kept + restored >= opening[0]:
+                sentence = (
+                    f"`compact` may leave {kept} tokens that it keeps and {restored} that it "
+                    f"restores, {kept + restored} with no word of the summary, and runs again from "
+                    f"{opening[0]} on"
+                )
+                hint = "raise the gate, or lower `keep_recent` or `restore`"
+                yield checked.warning("PC304", (*path, "when", i, "tokens"), sentence, hint)
 
 
 def compactions_without_gate(checked: Checked) -> Iterator[Diagnostic]:
-    """PC327, for a `compact` without `when`, which summarises however short the list is."""
-    if checked.compact is None or checked.compact[1].when:
-        return
-    path, _, settings = checked.compact
-    share = float(100 * settings.min_new)
-    again = f"when {share:g}% of what it replaces is new" if share else "at every one after it"
-    sentence = (
-        f"`compact` has no gate: it summarises before the first model call, and again {again}"
-    )
-    hint = "add a gate, such as `when: {tokens: {at_least: 80%}}`"
-    yield checked.warning("PC327", (*path, "do"), sentence, hint)
+    """PC327, for a `compact` without `when`, which summarises however short the list is.
+
+    One that runs on overflow waits for a refused prompt.
+    """
+    for path, step, settings in checked.compactions:
+        if not step.when and step.on != "overflow":
+            share = float(100 * settings.min_new)
+            new = f"when {share:g}% of what it replaces is new"
+            sentence = (
+                "`compact` has no gate: it summarises before the first model call, and again "
+                f"{new if share else 'at every one after it'}"
+            )
+            hint = "add a gate, such as `when: {tokens: {at_least: 80%}}`"
+            yield checked.warning("PC327", (*path, "do"), sentence, hint)
 
 
 def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
     """PC307, for a `restore` that was written although no tool works on files."""
-    if checked.compact is None:
-        return
-    path, _, settings = checked.compact
-    restore, written = settings.restore, checked.compaction_key(path, "restore")
-    brings_any = restore.always or not restore.max_files or _uses_files(checked, restore)
-    if written is not None and not brings_any:
-        sentence = (
-            f"up to {restore.max_files} files are to be restored, but no tool says which file "
-            "it reads"
-        )
-        hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
-        yield checked.warning("PC307", written, sentence, hint)
+    for path, _, settings in checked.compactions:
+        restore, written = settings.restore, checked.compaction_key(path, "restore")
+        brings_any = restore.always or not restore.max_files or _uses_files(checked, restore)
+        if written is not None and not brings_any:
+            sentence = (
+                f"up to {restore.max_files} files are to be restored, but no tool says which file "
+                "it reads"
+            )
+            hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
+            yield checked.warning("PC307", written, sentence, hint)
 
 
 def unknown_summarizers(checked: Checked) -> Iterator[Diagnostic]:
     """PC330, for a `summary.by` that names no built-in summarizer; code may register one."""
-    if checked.compact is None:
-        return
-    path, _, settings = checked.compact
-    by, written = settings.summary.by, checked.compaction_key(path, "summary", "by")
-    if by in BUILT_IN_SUMMARIZERS or written is None:
-        return
-    sentence = (
-        f"no built-in summarizer is named {by!r}; without "
-        f"`policyctx.register_summarizer({by!r}, …)` no session can be made"
-    )
-    likely = hint(by, BUILT_IN_SUMMARIZERS) or f"built in: {', '.join(BUILT_IN_SUMMARIZERS)}"
-    yield checked.warning("PC330", written, sentence, likely)
+    for path, _, settings in checked.compactions:
+        by, written = settings.summary.by, checked.compaction_key(path, "summary", "by")
+        if by not in BUILT_IN_SUMMARIZERS and written is not None:
+            sentence = (
+                f"no built-in summarizer is named {by!r}; without "
+                f"`policyctx.register_summarizer({by!r}, …)` no session can be made"
+            )
+            built_in = f"built in: {', '.join(BUILT_IN_SUMMARIZERS)}"
+            likely = hint(by, BUILT_IN_SUMMARIZERS) or built_in
+            yield checked.warning("PC330", written, sentence, likely)
 
 
 def prompts_without_use(checked: Checked) -> Iterator[Diagnostic]:
     """PC332, for a `prompt` that no model reads, and for `rules` that are not in the prompt."""
-    if checked.compact is None:
-        return
-    path, _, settings = checked.compact
-    summary = settings.summary
-    if summary.prompt is None:
-        return
-    key, sentence, hint_ = "prompt", "", ""
-    if summary.by == "extractive":
-        sentence = "`prompt` does nothing: the summary is extractive, and no model is asked"
-        hint_ = f"name a summarizer that asks one, such as `by: {MODEL_SUMMARIZERS[0]}`"
-    elif summary.rules and "rules" not in parsed_template(summary.prompt, PROMPT_FIELDS).fields:
-        key, sentence = "rules", "`rules` do nothing: the `prompt` has no `{rules}`"
-        hint_ = "put it into the prompt, or remove the key"
-    written = checked.compaction_key(path, "summary", key)
-    if sentence and written is not None:
-        yield checked.warning("PC332", written, sentence, hint_)
+    for path, _, settings in checked.compactions:
+        summary = settings.summary
+        if summary.prompt is None:
+            continue
+        key, sentence, hint_ = "prompt", "", ""
+        if summary.by == "extractive":
+            sentence = "`prompt` does nothing: the summary is extractive, and no model is asked"
+            hint_ = f"name a summarizer that asks one, such as `by: {MODEL_SUMMARIZERS[0]}`"
+        elif summary.rules and "rules" not in parsed_template(summary.prompt, PROMPT_FIELDS).fields:
+            key, sentence = "rules", "`rules` do nothing: the `prompt` has no `{rules}`"
+            hint_ = "put it into the prompt, or remove the key"
+        written = checked.compaction_key(path, "summary", key)
+        if sentence and written is not None:
+            yield checked.warning("PC332", written, sentence, hint_)
 
 
 def _uses_files(checked: Checked, restore: Restore) -> bool:

@@ -109,7 +109,7 @@ def is_unused(checked: reach.Checked, name: str) -> bool:
     own, items = checked.own_types, checked.policy.items
     later = own[own.index(name) + 1 :]
     if (
-        checked.compact is not None
+        any(checked.compactions)
         or items[name].pin
         or parent(name, items) in (parent(other, items) for other in later)
     ):
