@@ -131,7 +131,7 @@ def asked(summarizer: Summarizer, request: SummaryRequest, timeout: float | None
         return _in_own_loop(answer, seconds) if inspect.isawaitable(answer) else answer
 
     try:
-        outcome = _started(called).result(seconds)
+        outcome = started(called).result(seconds)
     except TimeoutError:
         raise _too_slow(seconds) from None
     return _checked(outcome.answer(), request)
@@ -163,7 +163,7 @@ async def in_thread(function: Callable[[], object]) -> object:
 
     Raises `SummaryError` for what it raises.
     """
-    outcome = await asyncio.wrap_future(_started(function))
+    outcome = await asyncio.wrap_future(started(function))
     return outcome.answer()
 
 
@@ -175,7 +175,7 @@ async def _awaited(summarize: Summarize, request: SummaryRequest) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class Outcome:
     """What came of a call in a thread; a future would take no `StopIteration` over."""
 
     value: object = None
@@ -190,17 +190,17 @@ class _Outcome:
         return self.value
 
 
-def _started(function: Callable[[], object]) -> Future[_Outcome]:
+def started(function: Callable[[], object]) -> Future[Outcome]:
     """Call a function in a thread that nobody waits for when the process ends."""
-    future: Future[_Outcome] = Future()
+    future: Future[Outcome] = Future()
     future.set_running_or_notify_cancel()  # from now on it cannot be cancelled under the thread
     context = copy_context()
 
     def run() -> None:
         try:
-            outcome = _Outcome(context.run(function))
+            outcome = Outcome(context.run(function))
         except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            outcome = _Outcome(error=error)
+            outcome = Outcome(error=error)
         future.set_result(outcome)
 
     Thread(target=run, name="policyctx-summary", daemon=True).start()
