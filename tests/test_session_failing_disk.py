@@ -17,7 +17,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.errors import StoreError
-from policyctx.integrations.host_sessions import Turn
+from policyctx.integrations.host_sessions import Turn, at_once
 from policyctx.messages.asked import Asked
 from policyctx.testing.faults import refusing_writes
 from policyctx.turns.result import Result
@@ -238,7 +238,8 @@ def test_the_log_of_an_sdk_has_each_change_once(
     session = Session(policy(RETIRING), root=root, session_id="s")
     with caplog.at_level(logging.WARNING), refusing_writes(root, errno.ENOSPC):
         for n in range(3, 7):
-            Turn(session, Asked(str(n), session_of(*TEXTS[:n]))).apply()
+            turn = Turn(session, Asked(str(n), session_of(*TEXTS[:n])), blocks=True)
+            at_once(turn.apply())
     stopped = [one for one in caplog.messages if "offloading has stopped" in one]
     assert len(stopped) == 1
     assert stopped[0].startswith("session s: ")

@@ -15,8 +15,7 @@ from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry
 from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import at_causes, loaded
-from policyctx.policy.reference import explained
-from policyctx.policy.schema import policy_schema, schema_of
+from policyctx.policy.schema import explained, policy_schema, schema_of
 from policyctx.policy.writing import origins, resolved_yaml
 
 _Key = Annotated[

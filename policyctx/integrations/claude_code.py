@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import FileLines, PlainValue
-    from policyctx.integrations.arrival_bounds import Compaction
+    from policyctx.integrations.arrival_bounds import ClaimedCompaction
     from policyctx.planning.compiled import OffloadPolicy
 
 DEFAULT_POLICY = "claude-code"
@@ -79,7 +79,7 @@ def run_and_exit(arguments: Sequence[str]) -> NoReturn:
 def run(arguments: Sequence[str]) -> None:
     """Read an event from stdin, and print the output that replaces its result, if any does."""
     try:
-        delivered: list[Compaction] = []
+        delivered: list[ClaimedCompaction] = []
         answer = _answer(options_of(arguments), _read_all(0), delivered)
         if answer:
             said = answer if isinstance(answer, str) else json.dumps(answer)
@@ -105,7 +105,7 @@ def options_of(arguments: Sequence[str]) -> Options:
 
 
 def _answer(
-    options: Options, raw: bytes, delivered: list[Compaction]
+    options: Options, raw: bytes, delivered: list[ClaimedCompaction]
 ) -> dict[str, Any] | str | None:
     """Return what the hook prints for an event, None for nothing.
 
@@ -125,7 +125,7 @@ def _answer(
     return {"hookSpecificOutput": {"hookEventName": name, **said}} if said else None
 
 
-def _at_compaction(event: Event, options: Options, delivered: list[Compaction]) -> str:
+def _at_compaction(event: Event, options: Options, delivered: list[ClaimedCompaction]) -> str:
     """Return the text that an event adds around a compaction; a failure adds none.
 
     A sub-agent has none of it. Most events come without a compaction, which costs a look at a file.
@@ -142,7 +142,7 @@ def _at_compaction(event: Event, options: Options, delivered: list[Compaction]) 
     return text
 
 
-def _text_at_compaction(event: Event, options: Options, delivered: list[Compaction]) -> str:
+def _text_at_compaction(event: Event, options: Options, delivered: list[ClaimedCompaction]) -> str:
     made = None
     if event["hook_event_name"] in {"PostToolUse", "UserPromptSubmit"}:
         from policyctx.integrations.arrival_bounds import claimed_compaction  # noqa: PLC0415 - see above

@@ -66,9 +66,9 @@ def read_agents(source: PolicySource) -> AgentsFile:
         raise PolicyError(problems)
     version, agents = root.value["apiVersion"], root.value["agents"]
     entries = tuple(
-        AgentEntry(pattern, node.key or node.place, node) for pattern, node in agents.value.items()
+        AgentEntry(pattern, node.named_at, node) for pattern, node in agents.value.items()
     )
-    return AgentsFile(source, version, agents.key or agents.place, entries)
+    return AgentsFile(source, version, agents.named_at, entries)
 
 
 def policy_for(agent: str, file: AgentsFile) -> Policy:
@@ -123,7 +123,7 @@ def _policy_named_by(entry: AgentEntry, file: AgentsFile) -> Policy:
 def _wrong_keys(root: Node) -> Iterator[Diagnostic]:
     for key, node in root.value.items():
         if key not in _KEYS:
-            place = node.key or node.place
+            place = node.named_at
             yield Diagnostic(place, "PC101", f"unknown key {key!r}", hint(key, _KEYS))
     for key in _KEYS:
         if root.child(key) is None:
@@ -143,7 +143,7 @@ def _wrong_entries(agents: Node | None) -> Iterator[Diagnostic]:
     for pattern, node in agents.value.items():
         if not pattern:
             sentence = "expected an agent's name or a glob, got ''"
-            yield Diagnostic(node.key or node.place, "PC106", sentence)
+            yield Diagnostic(node.named_at, "PC106", sentence)
         yield from _wrong_entry(node)
 
 
@@ -153,7 +153,7 @@ def _wrong_entry(node: Node) -> Iterator[Diagnostic]:
         yield Diagnostic(node.place, "PC103", sentence)
     for key, sentence in _NOT_IN_AN_ENTRY.items():
         if child := node.child(key):
-            yield Diagnostic(child.key or child.place, "PC107", sentence)
+            yield Diagnostic(child.named_at, "PC107", sentence)
 
 
 def _no_entry(agent: str, file: AgentsFile) -> PolicyError:

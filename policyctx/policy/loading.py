@@ -12,13 +12,12 @@ from typing import NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy import consistency
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
-from policyctx.policy.nodes import Node, Path, read_policy_yaml, typed
+from policyctx.policy.nodes import Node, Path, action_of, read_policy_yaml, typed
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
@@ -30,19 +29,19 @@ def substituted(node: Node, environment: Mapping[str, str]) -> Node:
     A variable is the whole of a scalar. Blanks around its value are removed, and an empty one
     counts as unset. What it holds is typed like a plain scalar, and is not searched for variables.
     """
-    if isinstance(node.value, dict):
-        return replace(node, value={k: substituted(v, environment) for k, v in node.value.items()})
-    if isinstance(node.value, list):
-        return replace(node, value=[substituted(v, environment) for v in node.value])
-    match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
-    if match is None:
-        return node
-    name, default = match.groups()
-    given = environment.get(name, "").strip()
-    raw = given or default
-    if raw is None:
-        return node
-    return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
+
+    def changed(_: Path, node: Node) -> Node:
+        match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
+        if match is None:
+            return node
+        name, default = match.groups()
+        given = environment.get(name, "").strip()
+        raw = given or default
+        if raw is None:
+            return node
+        return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
+
+    return node.mapped(changed)
 
 
 def unset(root: Node) -> list[Diagnostic]:
@@ -245,27 +244,29 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
     }
     seen: set[object] = set()
     for step in own.value:
-        names = [_name(known) for known in steps]
-        before, remove = _text(step, "before"), step.child("remove")
+        names = [known.said("name") for known in steps]
+        name, before = step.said("name"), _text(step, "before")
         # A step that the file itself has twice is not replaced, but left to be told.
-        is_known = _name(step) in inherited and _name(step) in names and _name(step) not in seen
-        seen.add(_name(step) if isinstance(_name(step), str) else None)
+        is_known = name in inherited and name in names and name not in seen
+        if isinstance(name, str):
+            seen.add(name)
         # Any other value of these two stays, for the models to refuse.
-        is_off = remove is not None and remove.value is False
+        is_off = step.said("remove") is False
         bare = _without(step, *["before"] * (before is not None), *["remove"] * is_off)
         if before is not None and is_known:
-            name = word(step.value["name"])
-            sentence = f"{name} is replaced in place; `before` is for a new step"
-            problems.append(Diagnostic(before.key or before.place, "PC107", sentence))
+            sentence = (
+                f"{word(step.value['name'])} is replaced in place; `before` is for a new step"
+            )
+            problems.append(Diagnostic(before.named_at, "PC107", sentence))
         elif before is not None and before.value not in names:
             problems.append(_no_step(before, before, inherited))
-        if remove is not None and remove.value is True:
+        if step.said("remove") is True:
             if is_known:
-                del steps[names.index(_name(step))]
+                del steps[names.index(name)]
             else:
                 problems.append(_no_step(step.child("name") or step, step.child("name"), inherited))
         elif is_known:
-            at = names.index(_name(step))
+            at = names.index(name)
             steps[at] = replace(bare, lost=_lost(steps[at], bare))
         elif before is not None and before.value in names:
             steps.insert(names.index(before.value), bare)
@@ -283,25 +284,19 @@ def _lost(inherited: Node, own: Node) -> tuple[str, ...]:
 def _end(steps: list[Node], new: Node, inherited: Mapping[str, Node]) -> int:
     """Where a new step goes: to the end, but before an inherited `compact`, which must be last."""
     last = steps[-1] if steps else None
-    if last is None or _name(last) not in inherited or not _compacts(last) or _compacts(new):
+    if last is None or last.said("name") not in inherited or not _compacts(last) or _compacts(new):
         return len(steps)
     return len(steps) - 1
 
 
 def _compacts(step: Node) -> bool:
-    do = step.child("do")
-    action = STEP_ACTIONS.get(str(do.value)) if do is not None else None
+    action = action_of(step)
     return action is not None and action.takes_messages
 
 
 def _text(step: Node, key: str) -> Node | None:
     child = step.child(key)
     return child if child and isinstance(child.value, str) else None
-
-
-def _name(step: Node) -> object:
-    name = step.child("name")
-    return name.value if name else None
 
 
 def _without(step: Node, *keys: str) -> Node:
@@ -484,15 +479,12 @@ def validated(root: Node) -> Policy:
 
 
 def _mistakes(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
-    policy, problems = _modelled(root)
-    return policy, in_order([*problems, *consistency.inconsistencies(root)])
-
-
-def _modelled(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
+    policy, problems = None, []
     try:
-        return Policy.model_validate(root.plain()), []
+        policy = Policy.model_validate(root.plain())
     except ValidationError as error:
-        return None, diagnostics(root, error.errors())
+        problems = diagnostics(root, error.errors())
+    return policy, in_order([*problems, *consistency.inconsistencies(root)])
 
 
 def _as_wanted(root: Node) -> Node:
@@ -507,18 +499,9 @@ def _as_wanted(root: Node) -> Node:
         refused = [root.deepest(e["loc"]) for e in of_type]
         typed = [(path, node) for path, node in refused if not isinstance(node.value, str)]
         paths = {path for path, node in typed if node.raw is not None}
-        return _as_written(root, paths, ()) if paths else root
+
+        def as_text(path: Path, node: Node) -> Node:
+            return replace(node, value=node.raw, raw=None) if path in paths else node
+
+        return root.mapped(as_text) if paths else root
     return root
-
-
-def _as_written(node: Node, paths: set[Path], path: Path) -> Node:
-    """The tree with the scalars at these paths as the text that they came from."""
-    if path in paths:
-        return replace(node, value=node.raw, raw=None)
-    if isinstance(node.value, dict):
-        parts = {k: _as_written(v, paths, (*path, k)) for k, v in node.value.items()}
-        return replace(node, value=parts)
-    if isinstance(node.value, list):
-        parts_ = [_as_written(v, paths, (*path, i)) for i, v in enumerate(node.value)]
-        return replace(node, value=parts_)
-    return node

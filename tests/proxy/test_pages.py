@@ -55,7 +55,7 @@ class Read(HTMLParser):
 
 
 def pages_of(proxied: Proxied, **options: Any) -> Pages:
-    return Pages(proxied.turning, proxied.registry, proxied.policies, proxied.root, **options)
+    return Pages(proxied.turning, **options)
 
 
 def shown(pages: Pages, name: str = "", query: str = "") -> str:
@@ -348,7 +348,7 @@ def test_a_dry_run_decides_as_the_policy_would(tmp_path: Path) -> None:
     dry.turning = Turning(dry.registry, dry.policies, dry.root, dry_run=True)
     run(real)
     run(dry)
-    pages = pages_of(dry, dry_run=True)
+    pages = pages_of(dry)
     kept = ("call", "item", "step", "rule", "code", "numbers", "freed_tokens", "path")
     expected = [{k: one[k] for k in kept} for one in decisions(pages_of(real))]
     # A path to another folder may be a token longer.
