@@ -131,10 +131,10 @@ def asked(summarizer: Summarizer, request: SummaryRequest, timeout: float | None
         return _in_own_loop(answer, seconds) if inspect.isawaitable(answer) else answer
 
     try:
-        answer = _started(called).result(seconds)
+        outcome = started(called).result(seconds)
     except TimeoutError:
         raise _too_slow(seconds) from None
-    return _checked(answer, request)
+    return _checked(outcome.answer(), request)
 
 
 async def asked_async(
@@ -163,7 +163,8 @@ async def in_thread(function: Callable[[], object]) -> object:
 
     Raises `SummaryError` for what it raises.
     """
-    return await asyncio.wrap_future(_started(function))
+    outcome = await asyncio.wrap_future(started(function))
+    return outcome.answer()
 
 
 async def _awaited(summarize: Summarize, request: SummaryRequest) -> object:
@@ -173,24 +174,34 @@ async def _awaited(summarize: Summarize, request: SummaryRequest) -> object:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _started(function: Callable[[], object]) -> Future[object]:
-    """Call a function in a thread that nobody waits for when the process ends.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call in a thread; a future would take no `StopIteration` over."""
 
-    The future has a `SummaryError` for an exception.
-    """
-    future: Future[object] = Future()
+    value: object = None
+    error: BaseException | None = None
+
+    def answer(self) -> object:
+        """Return what was returned; raises `SummaryError` for an exception, all else as it is."""
+        if isinstance(self.error, Exception | asyncio.CancelledError):
+            raise _failure(self.error) from _chained(self.error)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+def started(function: Callable[[], object]) -> Future[Outcome]:
+    """Call a function in a thread that nobody waits for when the process ends."""
+    future: Future[Outcome] = Future()
     future.set_running_or_notify_cancel()  # from now on it cannot be cancelled under the thread
     context = copy_context()
 
     def run() -> None:
         try:
-            future.set_result(context.run(function))
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - raised by the future
-            failure = _failure(error)
-            failure.__cause__ = _chained(error)
-            future.set_exception(failure)
-        except BaseException as error:  # noqa: BLE001 - raised by the future
-            future.set_exception(error)
+            outcome = Outcome(context.run(function))
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            outcome = Outcome(error=error)
+        future.set_result(outcome)
 
     Thread(target=run, name="policyctx-summary", daemon=True).start()
     return future

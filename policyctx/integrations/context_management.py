@@ -166,7 +166,7 @@ class _Exporting:
 
     def _kept_tool_uses(self, types: set[str]) -> int:
         keep = self._keep_recent(_RESULT)
-        if keep is None:
+        if keep is None or keep.items == 0:
             return 0
         own = any(rule.match is not None for rule in self._policy.items.values())
         together = keep.per == "all" or (keep.per == "type" and types == {_RESULT} and not own)

@@ -208,6 +208,16 @@ _NUMBERS = rf"\d+(?:{_TO}\d+)?"
 _MESSAGES = re.compile(
     rf"(?P<only>only )?(?:the )?messages? (?P<numbers>{_NUMBERS}(?:{_AND}{_NUMBERS})*)"
 )
+_FAILING = re.compile(r"\b(fail|error|broken)", re.IGNORECASE)
+
+
+def _about_failing(phrase: str) -> str:
+    """Return how a step names a failed result, if a phrase seems to mean one."""
+    if _FAILING.search(phrase) is None:
+        return ""
+    return '; a failed result has no word here: name it by its id, such as `the result "a"`'
+
+
 # What is no tool unless it is quoted.
 _NO_TOOL = re.compile(rf"\d[\d,.]*|{ORDINAL}|{_END}|and|to|the|{COUNT_WORD}")
 
@@ -289,6 +299,7 @@ class Selection:
         near = nearest(tool, names)
         hint = f"did you mean {near!r}? " if near else ""
         there = f"It has {', '.join(names)}" if names else "no tool is known: no call is in it"
+        there += _about_failing(self.phrase)
         raise OutcomeError(self.phrase, f"no tool {tool!r} in the context; {hint}{there}")
 
     def among(self, fates: Sequence[Fate]) -> list[Fate]:
@@ -421,7 +432,7 @@ class _Reader:
             raise self._unreadable()
         raise self._wrong(
             f"no items are called {' '.join(words)!r}; there are items, results, calls,"
-            f" {', '.join(sorted(t.replace('_', ' ') for t in types))}"
+            f" {', '.join(sorted(t.replace('_', ' ') for t in types))}{_about_failing(self.phrase)}"
         )
 
     def _wrong(self, reason: str) -> WordingError:

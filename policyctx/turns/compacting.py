@@ -6,17 +6,19 @@ the list unchanged, and a warning says why.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, repeat
 from operator import is_
-from typing import Literal
+from time import monotonic
+from typing import Literal, cast
 
 from policyctx.compaction import assembly
 from policyctx.compaction.file_access import accesses, unknown_readers
 from policyctx.compaction.restoration import FileReader, Restoration, RestoredFile, WorkingFiles
-from policyctx.compaction.summarizers import Summarizer
+from policyctx.compaction.summarizers import Summarizer, started
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.definitions.names import NONE
-from policyctx.errors import StoreError
+from policyctx.errors import StoreError, UnrestorableFileError
 from policyctx.messages.door import Door
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import items_of
@@ -71,6 +73,42 @@ class Compacted:
     def messages(self) -> list[Message]:
         """The list in which the messages are replaced."""
         return self.replaced.messages
+
+
+# The files of a compaction have this share of the time that its summary has, and at least so many
+# seconds.
+_FILES_SHARE, _LEAST_SECONDS = 1 / 6, 2.0
+
+
+class _InTime:
+    """Reads files in at most so many seconds for all; a call that takes longer is left behind."""
+
+    def __init__(self, reader: FileReader, seconds: float) -> None:
+        self._reader, self._seconds = reader, seconds
+        self._ends: float | None = None
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        """Return the path of the reader; raises `UnrestorableFileError` without time."""
+        return self._called(path, partial(self._reader.resolve, path, work_dir))
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        """Return the text of the reader; raises `UnrestorableFileError` without time."""
+        return self._called(resolved, partial(self._reader.read, resolved, most_bytes))
+
+    def _called(self, path: str, function: Callable[[], str]) -> str:
+        if self._ends is None:
+            self._ends = monotonic() + self._seconds
+        left = self._ends - monotonic()
+        try:
+            outcome = started(function).result(left) if left > 0 else None
+        except TimeoutError:
+            outcome = None
+        if outcome is None:
+            why = f"the files were not read within {round(self._seconds, 1):g} s"
+            raise UnrestorableFileError(path, why)
+        if outcome.error is not None:
+            raise outcome.error
+        return cast("str", outcome.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +168,11 @@ class Compacting:
         self._policy = self._conversation.policy
         self._shapes = self._conversation.reading.shapes
         self._store, self._model = settings.store, settings.model
-        self._reader: FileReader = WorkingFiles() if reader is None else reader
+        self._settings = replacing.settings
+        seconds = max(_LEAST_SECONDS, self._settings.summary.total_timeout.seconds * _FILES_SHARE)
+        self._reader: FileReader = _InTime(WorkingFiles() if reader is None else reader, seconds)
         if not door.is_open:
             self._reader = _WithoutSecrets(self._reader, door)
-        self._settings = replacing.settings
         self._summarizer = summarizer
         self._parts = replacing.parts
         # Texts that an earlier summary carries over stay pinned.

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
-from policyctx import PolicyError, Session, UnknownPolicyError, compact_messages, load_policy
+from policyctx import (
+    PolicyError,
+    Session,
+    UnknownPolicyError,
+    compact_messages,
+    compact_messages_async,
+    load_policy,
+)
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.summary import extractive_summary
 from policyctx.policy.models.compaction import Summary
@@ -218,3 +228,48 @@ def test_a_single_field_is_read_as_before() -> None:
     made = policy("tools: {read_file: {reads_file: path}}")
     assert (made.reads_file("read_file"), made.path_fields("read_file")) == ("path", ("path",))
     assert (made.reads_file("Bash"), made.path_fields("Bash")) == (None, ())
+
+
+class HangingReader:
+    """Reads every file but those of a name, for which one of its methods does not return."""
+
+    def __init__(self, hangs_at: str) -> None:
+        self.hangs_at = hangs_at
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        if self.hangs_at == "resolve" and "slow" in path:
+            Event().wait(60)
+        return f"{work_dir}/{path}"
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        if self.hangs_at == "read" and "slow" in resolved:
+            Event().wait(60)
+        return "PORT = 8081\n"[:most_bytes]
+
+
+@pytest.mark.parametrize("hangs_at", ["resolve", "read"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_files_that_are_not_read_in_time_are_skipped(
+    hangs_at: str, tmp_path: Path, *, is_async: bool
+) -> None:
+    paths = ["older.py", "slow.py", "newest.py"]
+    messages = [user("Move the port.")]
+    for i, path in enumerate(paths):
+        messages += [call(f"r{i}", "read_file", {"path": path}), results((f"r{i}", "PORT = 1\n"))]
+    given: dict[str, Any] = {
+        "threshold": 1,
+        "output_dir": tmp_path,
+        "summarizer": lambda _: "## Goal\nMove the port.",
+        "summary_timeout": "1s",
+        "file_reader": HangingReader(hangs_at),
+    }
+    begun = time.monotonic()
+    if is_async:
+        result = asyncio.run(compact_messages_async([*messages, SAID], **given))
+    else:
+        result = compact_messages([*messages, SAID], **given)
+    assert time.monotonic() - begun < 20
+    assert result.compacted
+    late = "is not restored: the files were not read within 2 s"
+    skipped = [path for path in paths if f"{path!r} {late}" in "".join(result.warnings)]
+    assert skipped == (paths[:2] if hangs_at == "read" else paths)

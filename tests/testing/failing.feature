@@ -70,6 +70,26 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then every 2nd result is offloaded
 
+  Scenario: a failed result has no word here: name it by its id
+    Given a failed result "c" of 300 characters from Bash
+    When the policy is applied
+    Then the results that failed are kept
+
+  Scenario: no tool 'failing' in the context; It has Bash, Read; a failed result has no word here
+    Given a failed result "c" of 300 characters from Bash
+    When the policy is applied
+    Then the failing results are kept
+
+  Scenario: not compacted, after 3 attempts: no summary: overloaded
+    Given the policy
+      """
+      model: {context_window: 100}
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer fails every time saying "overloaded"
+    When the policy is applied
+    Then the summarizer is asked 1 time
+
   Scenario: no items are called 'Bsh thing'
     When the policy is applied
     Then the Bsh thing is offloaded

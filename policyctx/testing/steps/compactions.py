@@ -214,7 +214,8 @@ def _(policyctx_world: World, times: Amount) -> None:
     """How many tries there were, from the scenario's beginning on."""
     found = len(_scripted(policyctx_world).requests)
     if not times.holds_for(found):
-        raise OutcomeError(f"{times} times", f"{found:,}", policyctx_world.fates)
+        why_not = _why_not(policyctx_world.outcome)
+        raise OutcomeError(f"{times} times", f"{found:,}{why_not}", policyctx_world.fates)
 
 
 @then(
