@@ -24,9 +24,9 @@ from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
+from policyctx.store.excerpts import ranked_lines
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.opening import new_session_id, path_of, session_store
-from policyctx.store.ranking import ranked_lines
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.usage import Correction, usage_of

@@ -5,8 +5,16 @@ from typing import Any
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.names import HOW_TO_READ, READ_AGAIN, READ_TOOL
-from policyctx.policy.reference import meaning_and_default, required_keys, type_in_words
-from policyctx.policy.schema import KEYS_OF_POLICY, PolicyKey, keys, maps_in, policy_schema
+from policyctx.policy.schema import (
+    KEYS_OF_POLICY,
+    PolicyKey,
+    keys,
+    maps_in,
+    meaning_and_default,
+    policy_schema,
+    required_keys,
+    type_in_words,
+)
 
 TITLE = "# What a policy may say"
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.runner import markdown_table
 from policyctx.store.backend import StoreUrl, store_root
+from policyctx.store.remote.backend import SegmentedLog
 from policyctx.store.remote.client import ObjectClient
-from policyctx.store.remote.log import SegmentedLog
 
 LATENCY_S = 0.03
 _LINE = b"x" * 1_200 + b"\n"

@@ -196,7 +196,7 @@ SCRIPT: tuple[Reply | Callable[[Result], Reply], ...] = (
         [("edit_file", {"path": FAULTY_FILE, "old": FAULT, "new": SOUND})],
     ),
     Reply("I run the tests again.", [_run_tests()]),
-    Reply("Green. Is the root itself made safely?", [_read("policyctx/store/local/write.py")]),
+    Reply("Green. Is the root itself made safely?", [_read("policyctx/store/local/backend.py")]),
     Reply(
         "It is. What else may a policy put into a path?",
         [_read("policyctx/policy/values.py"), _read("policyctx/policy/models/steps.py")],

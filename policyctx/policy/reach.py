@@ -5,12 +5,12 @@ adds to it at run time is not known here.
 """
 
 import re
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from itertools import islice
 from math import ceil
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -21,23 +21,32 @@ from policyctx.definitions.items import (
     WITHOUT_TOOL,
     PlainValue,
 )
-from policyctx.errors import Diagnostic
-from policyctx.policy.lookup import Level, RulePath, lineage, nearest_given, type_levels, why_never
+from policyctx.errors import Diagnostic, Location
+from policyctx.policy.lookup import (
+    Level,
+    RulePath,
+    compaction_of,
+    lineage,
+    nearest_given,
+    type_levels,
+    why_never,
+)
 from policyctx.policy.models import Policy, Step
+from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.rules import Match
 from policyctx.policy.nodes import Node, Path, words
 from policyctx.policy.values import Share, byte_size, duration, ratio, share
 
 Globs: TypeAlias = tuple[str, ...]
-Pieces: TypeAlias = tuple[str, ...]
-# Where in each glob a name that was read so far may be.
-State: TypeAlias = tuple[frozenset[int], ...]
-# For one kind of character: the pieces that it fits.
-Fitting: TypeAlias = frozenset[str]
+# The group of a glob, and the pieces of it that the rest of a name has to match.
+Left: TypeAlias = tuple[int, tuple[str, ...]]
+State: TypeAlias = frozenset[Left]
 
 # What is held against one another pair by pair: the first so many, more than a person writes.
 MOST_COMPARED = 40
 _EFFORT = 20_000
+# A piece of a glob: what stands for one character, or `*`.
+_PIECE = re.compile(r"\[!?+.[^\]]*\]|.", re.DOTALL)
 
 
 def is_exact(glob: str) -> bool:
@@ -46,137 +55,64 @@ def is_exact(glob: str) -> bool:
 
 
 def globs_overlap(one: str, other: str) -> bool:
-    """Is there a name that both globs match."""
-    a, b = _pieces(one), _pieces(other)
-    todo, seen = [(0, 0)], {(0, 0)}
-    while todo:
-        i, j = todo.pop()
-        if (i, j) == (len(a), len(b)):
-            return True
-        new = set(_next_pairs(a, b, i, j)) - seen
-        seen |= new
-        todo += new
-    return False
+    """Is there a name that both globs match; also true when it would take too long to tell."""
+    return is_name_left(((one,), (other,)))
 
 
 def is_name_left(wanted: tuple[Globs, ...], unwanted: Globs = ()) -> bool:
     """Is there a name that matches a glob of each group `wanted`, and none of `unwanted`.
 
-    Also true when it would take too long to tell.
+    Also true when it would take too long to tell. Names are read character by character, of each
+    kind of character that the globs tell apart one.
     """
-    groups = [*wanted, unwanted]
-    globs = [_pieces(glob) for group in groups for glob in group]
-    kinds = _kinds(globs)
-    effort = len(globs) * len(kinds)
-    start = tuple(_closed(glob, {0}) for glob in globs)
-    todo, seen = [start], {start}
+    lefts = [
+        (group, tuple(_PIECE.findall(glob)))
+        for group, globs in enumerate((*wanted, unwanted))
+        for glob in globs
+    ]
+    start, kinds = _closed(lefts), _kinds({piece for _, left in lefts for piece in left})
+    every_wanted = {*range(len(wanted))}
+    todo, seen, effort = [start], {start}, 0
     while todo:
-        if len(seen) * effort > _EFFORT:
-            return True
         state = todo.pop()
-        if _accepts(state, globs, groups):
+        effort += len(state) * len(kinds)
+        if effort > _EFFORT:
             return True
-        new = {_after(state, globs, fitting) for fitting in kinds} - seen
-        new = {found for found in new if _is_alive(found, groups)}
+        if {group for group, left in state if not left} == every_wanted:
+            return True
+        new = {_after(state, fitting) for fitting in kinds} - seen
+        new = {found for found in new if every_wanted <= {group for group, _ in found}}
         seen |= new
         todo += new
     return False
 
 
-def _pieces(glob: str) -> Pieces:
-    pieces, i = [], 0
-    while i < len(glob):
-        end = _bracket_end(glob, i) if glob[i] == "[" else i
-        pieces.append(glob[i : end + 1])
-        i = end + 1
-    return tuple(pieces)
+def _closed(lefts: Iterable[Left]) -> State:
+    """What is left, also where a `*` matches nothing more."""
+    found: set[Left] = set()
+    for group, left in lefts:
+        stars = next((i for i, piece in enumerate(left) if piece != "*"), len(left))
+        found.update((group, left[i:]) for i in range(stars + 1))
+    return frozenset(found)
 
 
-def _bracket_end(glob: str, start: int) -> int:
-    """Return where the `[…]` that begins at `start` ends; a lone bracket is itself."""
-    first = start + 1
-    first += glob[first : first + 1] == "!"
-    end = glob.find("]", first + 1)
-    return start if end < 0 else end
-
-
-def _next_pairs(a: Pieces, b: Pieces, i: int, j: int) -> Iterable[tuple[int, int]]:
-    """How far two globs come, with at most one more character that both match."""
-    in_a, in_b = i < len(a), j < len(b)
-    if in_a and a[i] == "*":
-        yield i + 1, j
-        if in_b and _have_common(b[j], "?"):
-            yield i, j + 1
-    if in_b and b[j] == "*":
-        yield i, j + 1
-        if in_a and _have_common(a[i], "?"):
-            yield i + 1, j
-    if in_a and in_b and "*" not in (a[i], b[j]) and _have_common(a[i], b[j]):
-        yield i + 1, j + 1
-
-
-def _have_common(one: str, other: str) -> bool:
-    characters = _characters({one, other})
-    return any(_fits(c, one) and _fits(c, other) for c in characters)
-
-
-def _fits(character: str, piece: str) -> bool:
-    """Does a piece match the character; `[` alone is no glob and stands for itself."""
-    return (
-        piece == character
-        if len(piece) == 1 and piece not in "*?"
-        else fnmatchcase(character, piece)
+def _after(state: State, fitting: frozenset[str]) -> State:
+    """What is left after a character that fits these pieces."""
+    return _closed(
+        (group, left if left[0] == "*" else left[1:])
+        for group, left in state
+        if left and left[0] in fitting
     )
 
 
-def _characters(pieces: Iterable[str]) -> set[str]:
-    """At least one character of every kind that these pieces tell apart.
+def _kinds(pieces: set[str]) -> set[frozenset[str]]:
+    """For each kind of character that these pieces tell apart, the pieces that it fits.
 
     Between two neighbours of all that the pieces mention no piece can tell any apart.
     """
     mentioned = {ord(c) for piece in pieces for c in piece} | {ord("a")}
-    return {chr(c + d) for c in mentioned for d in (-1, 0, 1) if 0 <= c + d <= 0x10FFFF}  # noqa: PLR2004 - the last code point
-
-
-def _kinds(globs: list[Pieces]) -> set[Fitting]:
-    pieces = {piece for glob in globs for piece in glob}
-    return {frozenset(p for p in pieces if _fits(c, p)) for c in _characters(pieces)}
-
-
-def _closed(glob: Pieces, positions: set[int]) -> frozenset[int]:
-    """The positions and those behind the `*` that they come before."""
-    for i in sorted(positions):
-        while i < len(glob) and glob[i] == "*":
-            i += 1  # noqa: PLW2901 - walks on from it
-            positions.add(i)
-    return frozenset(positions)
-
-
-def _after(state: State, globs: list[Pieces], fitting: Fitting) -> State:
-    return tuple(
-        _closed(
-            glob,
-            {i if glob[i] == "*" else i + 1 for i in at if i < len(glob) and glob[i] in fitting},
-        )
-        for glob, at in zip(globs, state, strict=True)
-    )
-
-
-def _accepts(state: State, globs: list[Pieces], groups: list[Globs]) -> bool:
-    matched = [len(glob) in at for glob, at in zip(globs, state, strict=True)]
-    *wanted, unwanted = _by_group(matched, groups)
-    return all(wanted) and not unwanted
-
-
-def _is_alive(state: State, groups: list[Globs]) -> bool:
-    *wanted, _ = _by_group(map(bool, state), groups)
-    return all(wanted)
-
-
-def _by_group(of_globs: Iterable[bool], groups: list[Globs]) -> list[bool]:
-    """Is it so of any glob, for each group."""
-    each = iter(of_globs)
-    return [any(list(islice(each, len(group)))) for group in groups]
+    characters = {chr(c + d) for c in mentioned for d in (-1, 0, 1) if 0 <= c + d <= sys.maxunicode}
+    return {frozenset(p for p in pieces if fnmatchcase(c, p)) for c in characters}
 
 
 T = TypeVar("T")
@@ -218,9 +154,12 @@ class Checked:
 
         A value that comes from the environment is replaced by its expression.
         """
-        _, node = self.root.deepest(path)
         texts = self.without_values(sentence), self.without_values(hint)
-        return Diagnostic(node.key or node.place, code, *texts, "warning")
+        return Diagnostic(self.place(path), code, *texts, "warning")
+
+    def place(self, path: Path) -> Location:
+        """Return where the key at `path` is, or what of it the tree has."""
+        return self.root.deepest(path)[1].named_at
 
     def without_values(self, text: str) -> str:
         """Return a text with each value from the environment replaced by its expression."""
@@ -273,12 +212,21 @@ class Checked:
         )
 
     @property
-    def compact(self) -> tuple[Path, Step] | None:
-        """The step that compacts, with its path."""
-        found = (
-            (("steps", i), s) for i, s in enumerate(self.policy.steps) if s.action.takes_messages
-        )
-        return next(found, None)
+    def compactions(self) -> Iterator[tuple[Path, Step, Compaction]]:
+        """The steps that compact, each with its path and its settings."""
+        for i, step in enumerate(self.policy.steps):
+            if step.action.takes_messages:
+                yield ("steps", i), step, compaction_of(self.policy, step)
+
+    @property
+    def compact(self) -> tuple[Path, Step, Compaction] | None:
+        """The first step that compacts."""
+        return next(self.compactions, None)
+
+    def compaction_key(self, step: Path, *keys: str) -> Path | None:
+        """Return where the file gives a key of a step's `compaction`; None if it does not."""
+        paths: tuple[Path, ...] = (*step, "compaction", *keys), ("compaction", *keys)
+        return next(filter(self.is_written, paths), None)
 
     @property
     def own_types(self) -> list[str]:

@@ -10,6 +10,7 @@ link, a folder or a pipe.
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol, Self, TypeAlias
@@ -116,22 +117,6 @@ class AppendLog(Protocol):
     def close(self) -> None:
         """Close the file."""
         ...
-
-
-class ExclusiveLock(Protocol):
-    """A lock that excludes other threads and processes."""
-
-    def acquire(self) -> None:
-        """Wait for the lock. Raises `StoreError` when another process keeps it for too long."""
-        ...
-
-    def release(self) -> None:
-        """Release the lock; without effect when it is not held."""
-        ...
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 class WriteBatch(Protocol):
@@ -243,8 +228,12 @@ class Backend(Protocol):
         """Remove a file."""
         ...
 
-    def lock(self, path: str) -> ExclusiveLock:
-        """Return the lock on a file; the file is made when it is missing."""
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Return the lock on a file, which excludes other threads and processes.
+
+        The file is made when it is missing. Raises `StoreError` when another process keeps the lock
+        for too long.
+        """
         ...
 
     def is_locked(self, path: str) -> bool:

@@ -6,6 +6,7 @@ context-filesystem, file format).
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 import json
@@ -173,7 +174,6 @@ PIECE_BYTES = 1 << 20
 _BEFORE_TEXT = f'"{_TEXT_KEY}": "'
 # The head of an envelope is short: ids and names.
 _LONGEST_HEAD = 1 << 16
-_LONGEST_CHARACTER = 4
 # The contents of a JSON string, up to its closing quote or an incomplete escape. Possessive, since
 # a position to return to would be kept for each of a piece's many escapes.
 _WHOLE = re.compile(r'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
@@ -187,7 +187,7 @@ def pieces(backend: Backend, path: str, form: Format) -> Iterator[str]:
 
     Raises `OSError`, and `ValueError` for a file that this store did not write.
     """
-    texts = _texts(_raw_pieces(backend, path))
+    texts = codecs.iterdecode(_raw_pieces(backend, path), "utf-8", "surrogatepass")
     yield from _unenveloped(texts) if form == "envelope" else texts
 
 
@@ -203,12 +203,13 @@ def sha256_in(backend: Backend, path: str, form: Format) -> str:
 
 
 def _raw_pieces(backend: Backend, path: str) -> Iterator[bytes]:
-    with _open_file(backend, path) as file:
+    with _opened(backend, path) as file:
         while raw := file.read(PIECE_BYTES):
             yield raw
 
 
-def _open_file(backend: Backend, path: str) -> IO[bytes]:
+def _opened(backend: Backend, path: str) -> IO[bytes]:
+    """Open the file of a content, and uncompress it."""
     try:
         return backend.open(path)
     except FileNotFoundError as error:
@@ -216,28 +217,6 @@ def _open_file(backend: Backend, path: str) -> IO[bytes]:
             return unpacking(backend.open(path + PACKED))
         except FileNotFoundError:
             raise error from None
-
-
-def _texts(raw: Iterator[bytes]) -> Iterator[str]:
-    """Decode pieces, which may end within a character."""
-    left = b""
-    for piece in raw:
-        whole = left + piece
-        end = _end_of_characters(whole)
-        left = whole[end:]
-        yield decoded(whole[:end])
-    yield decoded(left)
-
-
-def _end_of_characters(raw: bytes) -> int:
-    """Return the end of the last complete character."""
-    for back in range(1, min(_LONGEST_CHARACTER, len(raw)) + 1):
-        lead = raw[-back]
-        if lead < 0x80:  # noqa: PLR2004 - an ASCII character
-            return len(raw)
-        if lead >= 0xC0:  # noqa: PLR2004 - a character begins here
-            return len(raw) - back
-    return len(raw)
 
 
 def _unenveloped(texts: Iterator[str]) -> Iterator[str]:
@@ -282,13 +261,8 @@ def stored_bytes(backend: Backend, path: str) -> bytes:
 
     Raises `OSError`, and `ValueError` for a damaged compressed file.
     """
-    try:
-        return backend.read(path)
-    except FileNotFoundError as error:
-        try:
-            return unpacked(backend.read(path + PACKED))
-        except FileNotFoundError:
-            raise error from None
+    with _opened(backend, path) as file:
+        return file.read()
 
 
 def stored_status(backend: Backend, path: str) -> tuple[FileStatus, bool]:

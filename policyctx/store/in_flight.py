@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from policyctx.messages.json_text import JSON
-from policyctx.store.backend import Backend, ExclusiveLock, random_name
+from policyctx.store.backend import Backend, random_name
 from policyctx.store.content import PACKED, is_inside
 
 # The writer, and the number of its batch.
@@ -24,8 +24,6 @@ _ID = re.compile(r"[0-9a-f]{16}-[0-9]{1,18}")
 _LOCK = "writing-"
 # A batch that this many others followed will not be recorded.
 _MOST_OPEN = 32
-# The keys of a record that name a content's file.
-_NAMES = ("path", "archive")
 
 
 class InFlight:
@@ -73,6 +71,12 @@ def announcement(batch: str, paths: Iterable[str]) -> JSON:
     return {"id": batch, "paths": [*sorted(paths)]}
 
 
+def named_paths(record: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the contents that a record names."""
+    named = (record.get("path"), record.get("archive"))
+    return [path.removesuffix(PACKED) for path in named if isinstance(path, str)]
+
+
 class OpenBatches:
     """The batches of one store in this process, and the lock that it holds while one is open.
 
@@ -87,7 +91,7 @@ class OpenBatches:
         self._paths: dict[str, frozenset[str]] = {}
         self._writer = random_name()
         self._opened = 0
-        self._lock: ExclusiveLock | None = None
+        self._lock: contextlib.ExitStack | None = None
 
     def open(self, backend: Backend, paths: Iterable[str]) -> str:
         """Open a batch and return its id; only while the session's lock is held.
@@ -95,12 +99,12 @@ class OpenBatches:
         Raises `OSError`, and `StoreError` when another process keeps the lock of this writer.
         """
         if not self._opened:
-            remove_dead_locks(
-                backend, self._folder
-            )  # of processes that ended without closing their store
+            # Of processes that ended without closing their store.
+            remove_dead_locks(backend, self._folder)
         if self._lock is None:
-            lock = backend.lock(self._lock_file())
-            lock.acquire()  # `collect` holds it for a moment to look for living writers
+            lock = contextlib.ExitStack()
+            # `collect` holds it for a moment to look for living writers.
+            lock.enter_context(backend.lock(self._lock_file()))
             self._lock = lock
         self._opened += 1
         batch = f"{self._writer}-{self._opened}"
@@ -118,11 +122,7 @@ class OpenBatches:
         """
         left: dict[str, frozenset[str]] = {}
         for record in records:
-            for key in _NAMES:
-                path = record.get(key)
-                if not isinstance(path, str) or not self._paths:
-                    continue
-                path = path.removesuffix(PACKED)
+            for path in named_paths(record) if self._paths else ():
                 every = ((batch, left.get(batch, paths)) for batch, paths in self._paths.items())
                 found = next(((batch, paths) for batch, paths in every if path in paths), None)
                 if found is not None:
@@ -162,7 +162,7 @@ class OpenBatches:
         self._paths.clear()
         lock, self._lock = self._lock, None
         if lock is not None:
-            lock.release()
+            lock.close()
 
     def _lock_file(self) -> str:
         return f"{self._folder}/{_LOCK}{self._writer}"
@@ -170,11 +170,7 @@ class OpenBatches:
 
 def is_living(backend: Backend, folder: str, batch: str) -> bool:
     """Whether a process holds the lock of the writer of a batch. Raises `OSError`."""
-    return backend.is_locked(f"{folder}/{_LOCK}{_writer_of(batch)}")
-
-
-def _writer_of(batch: str) -> str:
-    return batch.partition("-")[0]
+    return backend.is_locked(f"{folder}/{_LOCK}{batch.partition('-')[0]}")
 
 
 def remove_dead_locks(backend: Backend, folder: str) -> None:

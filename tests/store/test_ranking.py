@@ -9,9 +9,8 @@ import pytest
 from policyctx import Session
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
-from policyctx.store.excerpts import search_offloaded
+from policyctx.store.excerpts import ranked_lines, search_offloaded
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.ranking import ranked_lines
 from tests.conversations import session_of
 from tests.policies import policy
 

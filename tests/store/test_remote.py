@@ -13,8 +13,8 @@ from policyctx.definitions.names import url_problem
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.remote import log
-from policyctx.store.remote.log import PACK_SEGMENTS
+from policyctx.store.remote import backend as log
+from policyctx.store.remote.backend import PACK_SEGMENTS
 from tests.store.contents import DAY, Clock, names_below
 from tests.store.contract import offloaded
 

@@ -9,7 +9,8 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from functools import partial
 from pathlib import Path
@@ -199,59 +200,36 @@ _LONGEST_PAUSE_S = 0.02
 _HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK})
 
 
-class Lock:
-    """An exclusive lock on the file `name` in a folder, which is made when it is missing.
+@contextmanager
+def locked(folder: Folder, name: str, mode: int) -> Iterator[None]:
+    """Hold an exclusive lock on the file `name` in a folder, which is made when it is missing.
 
-    It belongs to the process that acquires it: in a forked child, `release` only closes the child's
-    copy of the descriptor. Each `acquire` opens the file again, since a descriptor that a child
-    shares with its parent would not exclude it.
+    It belongs to the process that acquires it: a forked child that leaves the context only closes
+    its copy of the descriptor. The file is opened each time, since a descriptor that a child shares
+    with its parent would not exclude it. Raises `OSError`, and `StoreError` when another process
+    keeps the lock.
     """
-
-    __slots__ = ("_folder", "_mode", "_name", "_opened", "_process")
-
-    def __init__(self, folder: Folder, name: str, mode: int) -> None:
-        self._folder = folder
-        self._mode = mode
-        self._name = name
-        self._opened: Descriptor | None = None
-        self._process = -1
-
-    def acquire(self) -> None:
-        """Wait for the lock. Raises `OSError`, and `StoreError` when another process keeps it."""
-        opened = self._open()
+    opened = _opened_lock(folder, name, mode)
+    try:
+        wait_for(opened.number, f"{folder.path}/{name}")
+        process = os.getpid()
         try:
-            wait_for(opened.number, f"{self._folder.path}/{self._name}")
-        except BaseException:
-            opened.close()
-            raise
-        self._opened, self._process = opened, os.getpid()
-
-    def release(self) -> None:
-        """Release the lock; without effect when it is not held."""
-        opened, self._opened = self._opened, None
-        if opened is None:
-            return
-        try:
-            # Closing alone would leave the lock to a child that was forked meanwhile.
-            if self._process == os.getpid():
-                flock(opened.number, LOCK_UN)
+            yield
         finally:
-            opened.close()
+            # Closing alone would leave the lock to a child that was forked meanwhile.
+            if process == os.getpid():
+                flock(opened.number, LOCK_UN)
+    finally:
+        opened.close()
 
-    def __enter__(self) -> None:
-        self.acquire()
 
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def _open(self) -> Descriptor:
-        try:
-            return self._folder.open(self._name, os.O_RDWR | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-            opened = self._folder.open(self._name, flags, self._mode)
-            set_mode(opened.number, self._mode)
-            return opened
+def _opened_lock(folder: Folder, name: str, mode: int) -> Descriptor:
+    try:
+        return folder.open(name, os.O_RDWR | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        opened = folder.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, mode)
+        set_mode(opened.number, mode)
+        return opened
 
 
 def wait_for(descriptor: int, path: str, patience: float = _PATIENCE_S) -> None:

@@ -26,7 +26,7 @@ import pytest
 from policyctx.errors import StoreError
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.remote import backend
-from policyctx.store.remote.log import PACK_SEGMENTS
+from policyctx.store.remote.backend import PACK_SEGMENTS
 from tests.store.contents import result
 from tests.store.contract import StoreContract, offloaded
 from tests.store.faulty import Faults, faulty
