@@ -155,12 +155,6 @@ class Seen(Said):
         return self.has(value.removeprefix("@")) or (bool(name) and self.has(name))
 
 
-def missing(points: Iterable[HistoryPoint], text: str) -> list[HistoryPoint]:
-    """Return the points that a text lacks, in their order."""
-    seen = Seen(text)
-    return [point for point in points if seen.lacks(point)]
-
-
 def is_on_the_same(point: HistoryPoint, text: str) -> bool:
     """Return whether a text is on what a point is about: it has its words, or a value of it."""
     seen = Seen(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.points import PointKind, carried, missing, points_of
+from policyctx.compaction.points import PointKind, Seen, carried, points_of
 from policyctx.definitions.items import written_by
 from policyctx.policy.models.compaction import Carry
 from tests.compaction.extractive.summaries import edited
@@ -24,7 +24,7 @@ def found(*messages: Message) -> list[tuple[PointKind, str]]:
 
 
 def lacked(text: str, *messages: Message) -> list[str]:
-    return [point.text for point in missing(points_of(History(messages)), text)]
+    return [point.text for point in points_of(History(messages)) if Seen(text).lacks(point)]
 
 
 @pytest.mark.parametrize(

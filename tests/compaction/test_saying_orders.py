@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.points import PointKind, missing, points_of
+from policyctx.compaction.points import PointKind, Seen, points_of
 from tests.conversations import user
 
 BESIDE = "- Never touch the vault.\n- {}\n- Do not skip the review."
@@ -13,7 +13,7 @@ BESIDE = "- Never touch the vault.\n- {}\n- Do not skip the review."
 
 def is_missing(order: str, text: str) -> bool:
     [point] = points_of(History([user(order)]))
-    return [point] == missing([point], BESIDE.format(text))
+    return Seen(BESIDE.format(text)).lacks(point)
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,11 @@ def test_a_sentence_that_says_the_opposite_does_not_say_an_order(order: str, tex
 
 
 def test_the_title_of_a_list_forbids_its_entries() -> None:
-    order = user("Never rename a public function.")
-    assert missing(points_of(History([order])), "Never do this:\n- rename a public function") == []
+    [point] = points_of(History([user("Never rename a public function.")]))
+    assert not Seen("Never do this:\n- rename a public function").lacks(point)
 
 
 def test_a_number_at_the_end_of_a_sentence_does_not_join_it_with_the_next() -> None:
     text = "The tests run on port 8081. Pushing to main is never allowed."
     [point] = points_of(History([user("Never push to main.")]))
-    assert missing([point], text) == []
+    assert not Seen(text).lacks(point)
