@@ -11,8 +11,9 @@ that has no plugins.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, SessionOption
 from policyctx.errors import required
@@ -23,9 +24,6 @@ from policyctx.tokens.usage import Usage, usage_of
 
 with required("the plugin for Google's ADK", "google.adk", needs="google-adk>=1.7", extra="adk"):
     from google.adk.plugins.base_plugin import BasePlugin
-
-from collections.abc import Callable
-from typing import TypeAlias
 
 from policyctx.integrations.google_contents import GoogleShape
 
@@ -125,27 +123,15 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         return response
 
 
-class _UnansweredCall(NamedTuple):
-    """What names a model call that has not been answered."""
-
-    session: tuple[str, str, str]
-    invocation: str
-    agent: str
-    branch: str | None
-
-
-def _key(context: HostObject) -> _UnansweredCall:
-    session = _session(context)
-    return _UnansweredCall(
-        (session.app_name, session.user_id, session.id),
-        context.invocation_id,
-        context.agent_name,
-        context._invocation_context.branch,  # noqa: SLF001 - the first versions have no other name
-    )
+def _key(context: HostObject) -> tuple[object, ...]:
+    """Return what names a model call that has not been answered."""
+    session, inner = _session(context), context._invocation_context  # noqa: SLF001 - see below
+    names = session.app_name, session.user_id, session.id, context.agent_name
+    return (*names, context.invocation_id, inner.branch)
 
 
 def _session(context: HostObject) -> HostObject:
-    return context._invocation_context.session  # noqa: SLF001 - see above
+    return context._invocation_context.session  # noqa: SLF001 - the first versions have no other name
 
 
 def _session_id(context: HostObject) -> str:
