@@ -152,9 +152,10 @@ def by_ranks(name: str) -> ByRanks:
 @each_name
 def test_the_ranks_alone_count_each_source_file_as_the_library_does(name: str) -> None:
     files = [path.read_text("utf-8") for path in sorted(Path("policyctx").glob("*/*.py"))[::9]]
-    short = [text for text in files if text.isascii() and len(text) <= SPLIT_CHARS]
-    assert len(short) > 10
-    assert [by_ranks(name).tokens(text) for text in short] == exact_counts(short, name)
+    counts = {text: by_ranks(name).tokens(text) for text in files}
+    known = [text for text, count in counts.items() if count is not None]
+    assert len(known) > 10
+    assert [counts[text] for text in known] == exact_counts(known, name)
 
 
 @each_name
