@@ -12,14 +12,14 @@ that has no middleware.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import replace
 from types import new_class
 from typing import Any, TypeAlias, get_origin
 
-from policyctx.definitions.items import HostObject, Message
+from policyctx.definitions.items import HostObject
 from policyctx.errors import UsageError, required
 from policyctx.integrations.host_sessions import (
     HostSessions,
@@ -31,8 +31,7 @@ from policyctx.integrations.host_sessions import (
     usage_in,
     watch,
 )
-from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.markers import MARKER
+from policyctx.messages.apis import HELD, MESSAGES
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
 
@@ -47,8 +46,6 @@ with required(
 SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
 _REFUSING = (400, 413)
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
-# With these in the body the server holds the history, or is asked to summarise all of it.
-_HELD_BY_SERVER = ("thread", "previous_message_id", "compaction")
 
 
 class PolicyMiddleware(anthropic.Middleware):
@@ -81,10 +78,11 @@ class PolicyMiddleware(anthropic.Middleware):
         if (turn := self._turn(request, blocks=blocks)) is None:
             return await settled(call_next(request))
         if _path(request) == _COUNT:
-            return await settled(call_next(_edited(request, turn.asked, await turn.preview())))
+            seen = SentTurn(turn.asked.messages, await turn.preview())
+            return await settled(call_next(_edited(request, seen)))
 
         async def sending(sent: SentTurn) -> HostObject:
-            return await settled(call_next(_with_stream(_sent(request, turn.asked, sent), turn)))
+            return await settled(call_next(_with_stream(_edited(request, sent), turn)))
 
         response = await sending(await turn.apply())
         if turn.retries and _is_refused(response):
@@ -109,16 +107,10 @@ class PolicyMiddleware(anthropic.Middleware):
         if not (messages and isinstance(messages, list) and all(type(m) is dict for m in messages)):
             return None
         fields = {**body, **(request.options.extra_json or {})}
-        if held := next((name for name in _HELD_BY_SERVER if fields.get(name)), None):
-            self._sessions.warn(
-                f"a request with {held!r} was sent unchanged: the server holds its history, so"
-                " there is nothing to edit"
-            )
+        if held := MESSAGES.held_by(fields):
+            self._sessions.warn(HELD % held)
             return None
-        key = request.options.idempotency_key or ""
-        model = model_name(fields.get("model"))
-        system, tools = body.get("system"), body.get("tools")
-        asked = Asked(key, messages, system, tools, model=model, takes_markers=True)
+        asked = MESSAGES.asked(fields, messages, request.options.idempotency_key or "")
         return self._sessions.turn(self._sessions.chosen(request), asked, blocks=blocks)
 
 
@@ -126,24 +118,10 @@ def _path(request: APIRequest) -> str:
     return request.url.partition("?")[0]
 
 
-def _edited(request: APIRequest, asked: Asked, messages: Sequence[Message]) -> APIRequest:
-    """Return the request with this list; the same object if the list is the one it has."""
-    if messages is asked.messages:
-        return request
-    return request.copy(body={**_body(request), "messages": list(messages)})
-
-
-def _sent(request: APIRequest, asked: Asked, sent: SentTurn) -> APIRequest:
+def _edited(request: APIRequest, sent: SentTurn) -> APIRequest:
     """Return the request of a turn; the same object if nothing of it changed."""
-    request = _edited(request, asked, sent.messages)
-    if not sent.sets_breakpoints:
-        return request
-    body = _body(request)
-    # A marker of the whole request would be one breakpoint more.
-    new = {name: value for name, value in body.items() if name != MARKER}
-    for name, value in (("system", sent.system), ("tools", sent.tools)):
-        if name in new:
-            new[name] = value
+    body: Any = request.json
+    new = sent.fields(body, MESSAGES)
     is_same = new.keys() == body.keys() and all(new[name] is body[name] for name in new)
     return request if is_same else request.copy(body=new)
 
@@ -166,11 +144,6 @@ def _with_stream(request: APIRequest, turn: Turn) -> APIRequest:
         "ObservedStream", (request.stream_cls,), exec_body=lambda space: space.update(fill)
     )
     return new
-
-
-def _body(request: APIRequest) -> dict[str, Any]:
-    body: Any = request.json
-    return body  # type: ignore[no-any-return]
 
 
 def _is_success(response: object) -> bool:

@@ -33,7 +33,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from policyctx.definitions.items import HostObject, Message
 from policyctx.definitions.names import is_url
 from policyctx.errors import InputError, UsageError
+from policyctx.messages.apis import Api
 from policyctx.messages.asked import Asked, is_alike
+from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.shape import Shape
 from policyctx.paths import safe_part
 from policyctx.planning.compiled import OffloadPolicy
@@ -123,6 +125,18 @@ class SentTurn:
     tools: object = None
     sets_breakpoints: bool = False
     """Whether the policy has set the cache breakpoints of the request."""
+
+    def fields(self, given: Mapping[str, Any], api: Api) -> dict[str, Any]:
+        """Return the fields of a request with what is sent in place of them."""
+        new = dict(given)
+        if self.messages is not self.given:
+            new[api.messages] = list(self.messages)
+        if self.sets_breakpoints:
+            new.pop(MARKER, None)  # a marker of the whole request would be one breakpoint more
+            for name, value in ((api.system, self.system), ("tools", self.tools)):
+                if name in new and value is not None:
+                    new[name] = value
+        return new
 
 
 class AgentLoop:

@@ -360,6 +360,5 @@ def _usage(response: HostObject) -> Usage | None:
     if usage is None:
         return None
     whole, inside = usage["input_tokens"], usage.get("input_token_details") or {}
-    read = min(inside.get("cache_read") or 0, whole)
-    written = min(inside.get("cache_creation") or 0, whole - read)
-    return Usage(whole - read - written, read, written, usage.get("output_tokens") or 0)
+    read, written = inside.get("cache_read") or 0, inside.get("cache_creation") or 0
+    return Usage.of_whole(whole, read, written, usage.get("output_tokens") or 0)

@@ -95,8 +95,8 @@ class PolicyFilter(agents.RunHooks[Any]):
         turn, usage = _turn.get(), response.usage
         if turn is None or not usage.input_tokens:
             return
-        cached = min(usage.input_tokens_details.cached_tokens or 0, usage.input_tokens)
-        billed = Usage(usage.input_tokens - cached, cached, 0, usage.output_tokens)
+        cached = usage.input_tokens_details.cached_tokens or 0
+        billed = Usage.of_whole(usage.input_tokens, cached, 0, usage.output_tokens)
         await turn.observe(billed)
 
     def _is_held(self, items: list[Message]) -> bool:

@@ -213,12 +213,9 @@ def _edit(step: HostObject, old: list[StepView], new: list[StepView]) -> None:
             name = "plan" if isinstance(step, PlanningStep) else "task"
             setattr(step, "text" if isinstance(step, SummaryStep) else name, view.text or "")
         return
-    said, seen = (
-        next((view for view in new if view.role == role), StepView(role))
-        for role in ("assistant", "user")
-    )
-    was_said, was_seen = (
-        next((view for view in old if view.role == role), StepView(role))
+    said, seen, was_said, was_seen = (
+        next((view for view in views if view.role == role), StepView(role))
+        for views in (new, old)
         for role in ("assistant", "user")
     )
     if said.text != was_said.text:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
-from policyctx.definitions.actions import STEP_ACTIONS, Action
+from policyctx.definitions.actions import Action
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownOptionError, nearest
-from policyctx.policy.nodes import Node
+from policyctx.policy.nodes import Node, action_of, steps_of
 from policyctx.policy.sources import PathName
 
 P = ParamSpec("P")
@@ -194,7 +194,7 @@ def _without_offloading(option: _Option, root: Node) -> Node:
         raise option.error(f"expected True or False, got {option.value!r}", "PC103")
     if option.value:
         return root
-    kept = [step for step in _steps(root) if not _moves_items(step) or _is_ephemeral(step)]
+    kept = [step for step in steps_of(root) if not _moves_items(step) or _is_ephemeral(step)]
     return _with_steps(root, [_cleared(step, option) for step in kept])
 
 
@@ -216,8 +216,8 @@ def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:
     """Return the change of a least size in one unit, which replaces one in the other."""
 
     def change(option: _Option, root: Node) -> Node:
-        steps = [_over(step, key, other, option) for step in _steps(root)]
-        if any(new is not old for new, old in zip(steps, _steps(root), strict=True)):
+        steps = [_over(step, key, other, option) for step in steps_of(root)]
+        if any(new is not old for new, old in zip(steps, steps_of(root), strict=True)):
             return _with_steps(root, steps)
         return _set(_without(root, other), [key], option.node())
 
@@ -226,10 +226,9 @@ def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:
 
 def _over(step: Node, key: str, other: str, option: _Option) -> Node:
     """Return a step with another threshold if it takes items by one that is above 0."""
-    select, moment = step.child("select"), step.child("on")
-    is_on_arrival = moment is not None and moment.value == "arrival"
-    given = None if select is None else select.child(key) or select.child(other)
-    if select is None or given is None or not given.value or is_on_arrival:
+    select = step.child("select")
+    given = step.said("select", key) or step.said("select", other)
+    if select is None or not given or step.said("on") == "arrival":
         return step
     return _set(step, ["select"], _set(_without(select, other), [key], option.node()))
 
@@ -249,9 +248,7 @@ def _ratio(option: _Option, root: Node) -> Node:
         return step if gates is None else _set(step, ["when"], with_ratio(gates))
 
     def has_ratio(gates: Node | None) -> bool:
-        alternatives = [] if gates is None else [gates]
-        if gates is not None and isinstance(gates.value, list):
-            alternatives = gates.value
+        alternatives = () if gates is None else (gates, *gates.elements)
         return any(each.child("ratio") is not None for each in alternatives)
 
     return _with_some_steps(
@@ -268,7 +265,7 @@ def _recency(option: _Option, root: Node) -> Node:
 
 def _when_to_summarise(option: _Option, root: Node) -> Node:
     def compacts(step: Node) -> bool:
-        action = _action(step)
+        action = action_of(step)
         return action is not None and action.takes_messages
 
     def changed(step: Node) -> Node:
@@ -295,17 +292,11 @@ def _with_some_steps(
     needed: str,
 ) -> Node:
     """Return the tree with the steps that an option concerns changed; at least one must be."""
-    steps = _steps(root)
+    steps = steps_of(root)
     if not any(concerns(step) for step in steps):
-        name = root.child("name")
-        policy = "" if name is None else f" {name.value}"
+        policy = "" if root.child("name") is None else f" {root.said('name')}"
         raise option.error(f"no step of the policy{policy} has {needed}")
     return _with_steps(root, [changed(step) if concerns(step) else step for step in steps])
-
-
-def _steps(root: Node) -> list[Node]:
-    steps = root.child("steps")
-    return list(steps.value) if steps is not None and isinstance(steps.value, list) else []
 
 
 def _with_steps(root: Node, steps: list[Node]) -> Node:
@@ -314,19 +305,12 @@ def _with_steps(root: Node, steps: list[Node]) -> Node:
 
 
 def _moves_items(step: Node) -> bool:
-    action = _action(step)
+    action = action_of(step)
     return action is not None and action.saves and not action.takes_messages
 
 
 def _is_ephemeral(step: Node) -> bool:
-    select = step.child("select")
-    found = None if select is None else select.child("ephemeral")
-    return found is not None and found.value is True
-
-
-def _action(step: Node) -> Action | None:
-    do = step.child("do")
-    return None if do is None else STEP_ACTIONS.get(str(do.value))
+    return step.said("select", "ephemeral") is True
 
 
 def _without(node: Node, key: str) -> Node:

@@ -66,9 +66,9 @@ def read_agents(source: PolicySource) -> AgentsFile:
         raise PolicyError(problems)
     version, agents = root.value["apiVersion"], root.value["agents"]
     entries = tuple(
-        AgentEntry(pattern, node.key or node.place, node) for pattern, node in agents.value.items()
+        AgentEntry(pattern, node.named_at, node) for pattern, node in agents.value.items()
     )
-    return AgentsFile(source, version, agents.key or agents.place, entries)
+    return AgentsFile(source, version, agents.named_at, entries)
 
 
 def policy_for(agent: str, file: AgentsFile) -> Policy:
@@ -93,13 +93,16 @@ def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
     """
     if not entry.says.is_map:
         return _policy_named_by(entry, file)
-    read = loading.with_bases(entry.says, file.source, environment())
     # The agent's name is a name: it is set once variables have been looked for.
-    own = {"apiVersion": file.version, "name": Node("agent", entry.place, entry.place)}
-    root = replace(read.root, value={**own, **read.root.value})
-    tree = loading.completed(loading.Extended(root, read.problems))
-    named = {**tree.value, "name": Node(agent, entry.place, entry.place)}
-    return loading.validated(replace(tree, value=named))
+    head = {"apiVersion": file.version, "name": Node("agent", entry.place, entry.place)}
+    own = replace(entry.says, value={**head, **entry.says.value})
+    try:
+        tree = loading.completed(loading.with_bases(own, file.source, environment()))
+        named = {**tree.value, "name": Node(agent, entry.place, entry.place)}
+        return loading.validated(replace(tree, value=named))
+    except PolicyError as error:
+        found = loading.at_causes(error.diagnostics, file.source, environment(), own)
+        raise PolicyError(found) from None
 
 
 def _policy_named_by(entry: AgentEntry, file: AgentsFile) -> Policy:
@@ -120,7 +123,7 @@ def _policy_named_by(entry: AgentEntry, file: AgentsFile) -> Policy:
 def _wrong_keys(root: Node) -> Iterator[Diagnostic]:
     for key, node in root.value.items():
         if key not in _KEYS:
-            place = node.key or node.place
+            place = node.named_at
             yield Diagnostic(place, "PC101", f"unknown key {key!r}", hint(key, _KEYS))
     for key in _KEYS:
         if root.child(key) is None:
@@ -140,7 +143,7 @@ def _wrong_entries(agents: Node | None) -> Iterator[Diagnostic]:
     for pattern, node in agents.value.items():
         if not pattern:
             sentence = "expected an agent's name or a glob, got ''"
-            yield Diagnostic(node.key or node.place, "PC106", sentence)
+            yield Diagnostic(node.named_at, "PC106", sentence)
         yield from _wrong_entry(node)
 
 
@@ -150,7 +153,7 @@ def _wrong_entry(node: Node) -> Iterator[Diagnostic]:
         yield Diagnostic(node.place, "PC103", sentence)
     for key, sentence in _NOT_IN_AN_ENTRY.items():
         if child := node.child(key):
-            yield Diagnostic(child.key or child.place, "PC107", sentence)
+            yield Diagnostic(child.named_at, "PC107", sentence)
 
 
 def _no_entry(agent: str, file: AgentsFile) -> PolicyError:

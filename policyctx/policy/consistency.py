@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from policyctx.definitions.actions import STEP_ACTIONS, Action
+from policyctx.definitions.actions import Action
 from policyctx.definitions.items import BUILT_IN_TYPES
 from policyctx.definitions.names import (
     EXTENT_FIELDS,
@@ -24,11 +24,11 @@ from policyctx.definitions.names import (
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint, not_one_of, word
-from policyctx.policy.lookup import RulePath, compaction_of
+from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.rules import KeepRecent, Placeholder
-from policyctx.policy.nodes import Node, pairs_of, sections
+from policyctx.policy.nodes import Node, action_of, pairs_of, sections, steps_of
 from policyctx.policy.values import parsed_template
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
@@ -61,7 +61,7 @@ def path_in_cleared(placeholder: Node | None) -> Iterator[Diagnostic]:
     if text is not None and _fields(text.value) & _OF_THE_FILE:
         yield Diagnostic(text.place, "PC107", _NO_PATH)
     elif placeholder is not None and placeholder.is_map and not placeholder.child("text"):
-        place = placeholder.key or placeholder.place
+        place = placeholder.named_at
         yield Diagnostic(place, "PC107", _NO_PATH, "give a `text`: the default one names the path")
 
 
@@ -162,35 +162,35 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
         yield from _wrong_combination(model, node)
         if "placeholder" in model.model_fields:
             yield from shown_without_extent(node.child("placeholder"))
-    own = {name for name, rule in pairs_of(root.child("items")) if rule.child("match")}
-    types = {*BUILT_IN_TYPES, *_names(root.child("items"))}
-    yield from _wrong_item_types(root.child("items"))
+    items = dict(pairs_of(root.child("items")))
+    own = {name for name, rule in items.items() if rule.child("match")}
+    yield from _wrong_item_types(items)
     known = [*BUILT_IN_TYPES, *sorted(own - set(BUILT_IN_TYPES)), "*"]
-    for node in islice(_unknown_types(root, frozenset({*types, "*"})), MOST_TOLD):
+    types = {*known, *items}
+    named = (node for node in _type_lists(root) if isinstance(node.value, str))
+    unknown = (node for node in named if node.value not in types)
+    for node in islice(unknown, MOST_TOLD):
         yield not_one_of(node, known)
-    yield from _wrong_steps(_elements(root.child("steps")))
+    yield from _wrong_steps(steps_of(root))
     yield from _wrong_tails(root)
-    yield from _overwriting_objects(root.child("store"))
+    yield from _overwriting_objects(root)
     yield from _placeholders_without_state(root)
 
 
-def _overwriting_objects(store: Node | None) -> Iterator[Diagnostic]:
+def _overwriting_objects(root: Node) -> Iterator[Diagnostic]:
     """Yield an error for a store at a URL that is to overwrite, since objects are only created."""
-    given = store.child("on_conflict") if store else None
-    root = _value(store, "root") if store else None
-    if given is not None and given.value == "overwrite" and isinstance(root, str) and is_url(root):
+    given, place = root.child("store", "on_conflict"), root.said("store", "root")
+    if given and given.value == "overwrite" and isinstance(place, str) and is_url(place):
         sentence = "`overwrite` is for folders; an object at a URL is created once"
         yield Diagnostic(given.place, "PC107", sentence, "use `suffix` or `error`")
 
 
 def _placeholders_without_state(root: Node) -> Iterator[Diagnostic]:
     """Yield an error for a step that replaces placeholders, of which nothing is remembered."""
-    store = root.child("store")
-    if store is None or _value(store, "state") != "none":
+    if root.said("store", "state") != "none":
         return
-    for step in _elements(root.child("steps")):
-        select = step.child("select")
-        given = select.child("placeholders") if select else None
+    for step in steps_of(root):
+        given = step.child("select", "placeholders")
         if given is not None and given.value is True:
             sentence = "with `state: none` no call knows the placeholders of the calls before it"
             yield Diagnostic(given.place, "PC107", sentence, "write `store: {state: kept}`")
@@ -203,7 +203,7 @@ def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]
         if len(given) > 1 and rule != "at_least_one":
             second = node.value[given[1]]
             sentence = f"{' and '.join(given)} exclude one another; give one"
-            place = second.key or second.place
+            place = second.named_at
             first = node.value[given[0]].key or node.place
             help_ = "" if first.line == place.line else f"{given[0]} is at {first.seen_from(place)}"
             yield Diagnostic(place, "PC107", sentence, help_)
@@ -213,11 +213,10 @@ def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]
             yield Diagnostic(node.at, "PC102", f"expected one of {', '.join(keys)}")
 
 
-def _wrong_item_types(items: Node | None) -> Iterator[Diagnostic]:
-    for name, rule in pairs_of(items):
-        match = rule.child("match")
-        has_match = match is not None and match.value is not None
-        place = rule.key or rule.place
+def _wrong_item_types(items: dict[str, Node]) -> Iterator[Diagnostic]:
+    for name, rule in items.items():
+        has_match = rule.said("match") is not None
+        place = rule.named_at
         if name in BUILT_IN_TYPES:
             if has_match:
                 sentence = f"{name!r} is a built-in type; a type with a match needs another name"
@@ -235,47 +234,44 @@ def _wrong_item_types(items: Node | None) -> Iterator[Diagnostic]:
 
 def _type_lists(root: Node) -> Iterator[Node]:
     """Every list of item types in the steps: of a selection, and of the gate `items`."""
-    for step in _elements(root.child("steps")):
-        select = step.child("select")
-        yield from _elements(select.child("types") if select else None)
-        for gates in _gates(step):
-            counted = gates.child("items")
-            yield from _elements(counted.child("types") if counted else None)
+    for step in steps_of(root):
+        lists = [step.child("select", "types")]
+        lists += [gates.child("items", "types") for gates in _gates(step)]
+        yield from (node for types in lists if types is not None for node in types.elements)
 
 
 def _gates(step: Node) -> list[Node]:
     when = step.child("when")
-    return [when] if when is not None and when.is_map else _elements(when)
-
-
-def _unknown_types(root: Node, known: frozenset[str]) -> Iterator[Node]:
-    for node in _type_lists(root):
-        if isinstance(node.value, str) and node.value not in known:
-            yield node
+    if when is None:
+        return []
+    return [when] if when.is_map else when.elements
 
 
 def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
     seen: dict[object, Node] = {}
     for i, step in enumerate(steps):
-        name, do = _value(step, "name"), _value(step, "do")
+        name, action = step.said("name"), action_of(step)
         if isinstance(name, str) and name in seen:
             node = step.value["name"]
             help_ = f"the first is at {seen[name].place.seen_from(node.place)}"
             yield Diagnostic(node.place, "PC107", f"two steps are called {word(node)}", help_)
         elif isinstance(name, str):
             seen[name] = step.value["name"]
-        if action := STEP_ACTIONS.get(do) if isinstance(do, str) else None:
+        if action is not None:
             behind = (later for later in steps[i + 1 :] if not any(_waited_for(later)))
             is_last = all(_moment(later) != _moment(step) for later in behind)
             yield from _out_of_place_by_action(step, action, is_last=is_last)
-        if _value(step, "on") == "arrival":
+        if step.said("on") == "arrival":
             yield from _out_of_place_on_arrival(step, action)
         if action is not None and _names_no_file(action):
             yield from path_in_cleared(step.child("placeholder"))
-        yield from _by_no_types(step.child("select"))
+        yield from _by_no_types(step)
         yield from _wrong_failures(step, steps[:i], steps[i:])
     for step in steps:
-        yield from _stray(step)
+        for key in ("before", "remove"):
+            if node := step.child(key):
+                sentence = f"`{key}` is for a policy that extends another"
+                yield Diagnostic(node.named_at, "PC107", sentence)
 
 
 def _waited_for(step: Node) -> list[Node | None]:
@@ -293,11 +289,11 @@ def _wrong_failures(
     if None in found:
         sentence = "`failed` is in one alternative and not in another"
         yield Diagnostic(step.value["when"].at, "PC107", sentence, "write two steps")
-    if _value(step, "do") == "compact":
+    if step.said("do") == "compact":
         sentence = "`failed` is not for `do: compact`; a summary without a model takes its place by"
         at = next(node for node in found if node is not None)
         sentence += " `summary: {on_failure: extractive}`"
-        yield Diagnostic(at.key or at.place, "PC107", sentence)
+        yield Diagnostic(at.named_at, "PC107", sentence)
     for node in found:
         if node is not None and isinstance(node.value, str):
             yield from _not_compacting(node, step, before, behind)
@@ -306,14 +302,14 @@ def _wrong_failures(
 def _not_compacting(
     node: Node, step: Node, before: Sequence[Node], behind: Sequence[Node]
 ) -> Iterator[Diagnostic]:
-    named = next((s for s in (*before, *behind) if _value(s, "name") == node.value), None)
+    named = next((s for s in (*before, *behind) if s.said("name") == node.value), None)
     if named is None:
-        found = (_value(s, "name") for s in before if _value(s, "do") == "compact")
+        found = (s.said("name") for s in before if s.said("do") == "compact")
         names = [name for name in found if isinstance(name, str)]
         known = f"; those before this one are {', '.join(names)}" if names else ""
         sentence = f"there is no `compact` step {word(node)}{known}"
         yield Diagnostic(node.place, "PC107", sentence, hint(node.value, names))
-    elif _value(named, "do") != "compact":
+    elif named.said("do") != "compact":
         sentence = f"{word(node)} is no `compact` step, so it makes no summary that could fail"
         yield Diagnostic(node.place, "PC107", sentence)
     elif named in behind:
@@ -324,36 +320,29 @@ def _not_compacting(
         yield Diagnostic(node.place, "PC107", sentence, f"write `on: {moment}`")
 
 
-def _moment(step: Node) -> object:
-    return _value(step, "on") or "model_call"
+def _moment(step: Node) -> str:
+    on = step.said("on")
+    return on if isinstance(on, str) else "model_call"
 
 
 def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Iterator[Diagnostic]:
     if action.takes_messages and not is_last:
         place = step.value["do"].place
         yield Diagnostic(place, "PC107", f"`{action.do}` must be the last step")
-    for key in action.keys_without_use:
-        if node := step.child(key):
-            yield Diagnostic(node.key or node.place, "PC107", f"{key} is not for `do: {action.do}`")
-    select = step.child("select")
-    for key, why in action.selection_without_use.items() if select else ():
-        if select and (node := select.child(key)):
-            sentence = f"{key} is not for `do: {action.do}`; {why}"
-            yield Diagnostic(node.key or node.place, "PC107", sentence)
-    if select and action.leaves_placeholder and (unit := select.child("unit")):
-        sentence = f"unit is not for `do: {action.do}`; each item leaves a placeholder of its own"
-        yield Diagnostic(unit.key or unit.place, "PC107", sentence)
-    if select and action.leaves_placeholder:
-        yield from _until_of_messages(select.child("until"), action)
-    if select and action.leaves_nothing:
-        yield from _split_batches(select.child("keep_recent"), f"`do: {action.do}`")
-
-
-def _until_of_messages(until: Node | None, action: Action) -> Iterator[Diagnostic]:
-    for one in () if until is None else (until, *_elements(until)):
-        if node := one.child("messages"):
-            sentence = f"messages is not for `do: {action.do}`; a message with a placeholder stays"
-            yield Diagnostic(node.key or node.place, "PC107", sentence)
+    wrong = [(step.child(key), key, "") for key in action.keys_without_use]
+    selection = action.selection_without_use.items()
+    wrong += [(step.child("select", key), key, f"; {why}") for key, why in selection]
+    if action.leaves_placeholder:
+        unit, until = step.child("select", "unit"), step.child("select", "until")
+        wrong.append((unit, "unit", "; each item leaves a placeholder of its own"))
+        ends = [] if until is None else [until, *until.elements]
+        why = "; a message with a placeholder stays"
+        wrong += [(end.child("messages"), "messages", why) for end in ends]
+    for node, key, why in wrong:
+        if node is not None:
+            yield Diagnostic(node.named_at, "PC107", f"{key} is not for `do: {action.do}`{why}")
+    if action.leaves_nothing:
+        yield from _split_batches(step.child("select", "keep_recent"), f"`do: {action.do}`")
 
 
 _NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
@@ -402,39 +391,31 @@ def _splits(keep: KeepRecent | None) -> bool:
 
 def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:
     """Yield an error for each summary whose keys need a model, and that names none."""
-    for i, step in enumerate(policy.steps):
-        if step.action.takes_messages:
-            summary = compaction_of(policy, step).summary
-            needs = _why_model_is_needed(summary, policy)
-            if needs is None:
-                continue
+    checked = reach.Checked(root, policy)
+    for step, _, settings in checked.compactions:
+        needs = _why_model_is_needed(settings.summary, policy)
+        if needs is not None:
             key, sentence, help_ = needs
-            keys = ("compaction", "summary", key)
-            found = (root.deepest(path) for path in (("steps", i, *keys), keys))
-            node = next((node for path, node in found if path[-1:] == (key,)), root)
-            yield Diagnostic(node.key or node.place, "PC102", sentence, help_)
+            path = checked.compaction_key(step, "summary", key) or ()
+            yield Diagnostic(checked.place(path), "PC102", sentence, help_)
 
 
 def wordings_of_no_summary(root: Node, policy: Policy) -> Iterator[Diagnostic]:
     """Yield an error for a compaction without a summary whose wording shows one, or is empty."""
-    for i, step in enumerate(policy.steps):
-        if not step.action.takes_messages:
-            continue
-        settings = compaction_of(policy, step)
+    checked = reach.Checked(root, policy)
+    for step, _, settings in checked.compactions:
         if settings.summary.by != NONE:
             continue
         text = settings.wording.summary
         is_shown = "summary" in parsed_template(text, SUMMARY_FIELDS).fields
         if not is_shown and text.strip():
             continue
-        keys = ("compaction", "wording", "summary"), ("compaction", "summary", "by")
-        paths = [(*above, *key) for key in keys for above in (("steps", i), ())]
-        nodes = [(path, *root.deepest(path)) for path in paths]
-        places = (node.key or node.place for path, found, node in nodes if found == path)
+        path = checked.compaction_key(step, "wording", "summary")
+        path = path or checked.compaction_key(step, "summary", "by") or ()
         what = "the wording shows one" if is_shown else "the wording is empty"
         sentence = f"`by: none` makes no summary, and {what}"
         help_ = "give a text: `wording: {summary: '[Earlier messages: {archive_path}]'}`"
-        yield Diagnostic(next(places), "PC107", sentence, help_)
+        yield Diagnostic(checked.place(path), "PC107", sentence, help_)
 
 
 def _why_model_is_needed(summary: Summary, policy: Policy) -> tuple[str, str, str] | None:
@@ -457,42 +438,18 @@ def _names_no_file(action: Action) -> bool:
     return action.leaves_placeholder and not action.saves
 
 
-def _by_no_types(select: Node | None) -> Iterator[Diagnostic]:
-    order = select.child("order") if select else None
-    if select and order and order.value == "by_type":
-        types = select.child("types")
-        if types is None or types.value is None:
-            sentence = "`by_type` is the order of `types`, and there are none"
-            yield Diagnostic(order.place, "PC107", sentence, "name the types in their order")
+def _by_no_types(step: Node) -> Iterator[Diagnostic]:
+    order = step.child("select", "order")
+    if order and order.value == "by_type" and step.said("select", "types") is None:
+        sentence = "`by_type` is the order of `types`, and there are none"
+        yield Diagnostic(order.place, "PC107", sentence, "name the types in their order")
 
 
 def _out_of_place_on_arrival(step: Node, action: Action | None) -> Iterator[Diagnostic]:
-    select = step.child("select")
-    nodes = [select.child(key) for key in _ON_ARRIVAL] if select and select.is_map else []
-    for node in [*nodes, step.child("when")]:
+    for node in [*(step.child("select", key) for key in _ON_ARRIVAL), step.child("when")]:
         if node is not None:
             sentence = "items arrive one by one; what looks at the whole list is not for arrival"
-            yield Diagnostic(node.key or node.place, "PC107", sentence)
+            yield Diagnostic(node.named_at, "PC107", sentence)
     if action is not None and action.takes_messages:
         place = step.value["do"].place
         yield Diagnostic(place, "PC107", f"`{action.do}` is not for arrival")
-
-
-def _stray(step: Node) -> Iterator[Diagnostic]:
-    for key in ("before", "remove"):
-        if node := step.child(key):
-            sentence = f"`{key}` is for a policy that extends another"
-            yield Diagnostic(node.key or node.place, "PC107", sentence)
-
-
-def _names(node: Node | None) -> list[str]:
-    return [name for name, _ in pairs_of(node)]
-
-
-def _elements(node: Node | None) -> list[Node]:
-    return list(node.value) if node is not None and isinstance(node.value, list) else []
-
-
-def _value(node: Node, key: str) -> object:
-    child = node.child(key)
-    return child.value if child and isinstance(child.value, str) else None

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from pydantic_core import ErrorDetails
 
-from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, Location, nearest
-from policyctx.policy.nodes import Node, Path, model_in, type_at
+from policyctx.policy.nodes import Node, Path, action_of, model_in, type_at
 from policyctx.policy.suggestions import (
     as_name,
     corrected,
@@ -100,8 +99,7 @@ def _unknown_key(path: Path, node: Node, owner: Node) -> Diagnostic:
     if len(known) > 1 and not (
         near and (fits or nearest(str(key).lower(), [near.lower()], _CERTAIN))
     ):
-        do = owner.child("do")
-        action = STEP_ACTIONS.get(str(do.value)) if do is not None else None
+        action = action_of(owner)
         refused = action.keys_without_use if action is not None else ()
         word_key = key_for_word(path, node, owner.value)
         needed = "" if near else needed_keys(path[:-1], owner)
@@ -110,7 +108,7 @@ def _unknown_key(path: Path, node: Node, owner: Node) -> Diagnostic:
     if path == ("agents",):
         likely = "`policyctx agents` checks a policyctx.yaml"
     likely = likely or f"the keys here are {', '.join(known)}"
-    return Diagnostic(node.key or node.place, "PC101", f"unknown key {key!r}", likely)
+    return Diagnostic(node.named_at, "PC101", f"unknown key {key!r}", likely)
 
 
 def _about_value(error: ErrorDetails, path: Path, node: Node) -> Iterator[Diagnostic]:

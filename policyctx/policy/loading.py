@@ -5,19 +5,19 @@ environment.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from policyctx.definitions.actions import STEP_ACTIONS
 from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
 from policyctx.policy import consistency
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
-from policyctx.policy.nodes import Node, Path, read_policy_yaml, typed
+from policyctx.policy.nodes import Node, Path, action_of, read_policy_yaml, typed
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
@@ -29,19 +29,19 @@ def substituted(node: Node, environment: Mapping[str, str]) -> Node:
     A variable is the whole of a scalar. Blanks around its value are removed, and an empty one
     counts as unset. What it holds is typed like a plain scalar, and is not searched for variables.
     """
-    if isinstance(node.value, dict):
-        return replace(node, value={k: substituted(v, environment) for k, v in node.value.items()})
-    if isinstance(node.value, list):
-        return replace(node, value=[substituted(v, environment) for v in node.value])
-    match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
-    if match is None:
-        return node
-    name, default = match.groups()
-    given = environment.get(name, "").strip()
-    raw = given or default
-    if raw is None:
-        return node
-    return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
+
+    def changed(_: Path, node: Node) -> Node:
+        match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
+        if match is None:
+            return node
+        name, default = match.groups()
+        given = environment.get(name, "").strip()
+        raw = given or default
+        if raw is None:
+            return node
+        return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
+
+    return node.mapped(changed)
 
 
 def unset(root: Node) -> list[Diagnostic]:
@@ -244,27 +244,29 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
     }
     seen: set[object] = set()
     for step in own.value:
-        names = [_name(known) for known in steps]
-        before, remove = _text(step, "before"), step.child("remove")
+        names = [known.said("name") for known in steps]
+        name, before = step.said("name"), _text(step, "before")
         # A step that the file itself has twice is not replaced, but left to be told.
-        is_known = _name(step) in inherited and _name(step) in names and _name(step) not in seen
-        seen.add(_name(step) if isinstance(_name(step), str) else None)
+        is_known = name in inherited and name in names and name not in seen
+        if isinstance(name, str):
+            seen.add(name)
         # Any other value of these two stays, for the models to refuse.
-        is_off = remove is not None and remove.value is False
+        is_off = step.said("remove") is False
         bare = _without(step, *["before"] * (before is not None), *["remove"] * is_off)
         if before is not None and is_known:
-            name = word(step.value["name"])
-            sentence = f"{name} is replaced in place; `before` is for a new step"
-            problems.append(Diagnostic(before.key or before.place, "PC107", sentence))
+            sentence = (
+                f"{word(step.value['name'])} is replaced in place; `before` is for a new step"
+            )
+            problems.append(Diagnostic(before.named_at, "PC107", sentence))
         elif before is not None and before.value not in names:
             problems.append(_no_step(before, before, inherited))
-        if remove is not None and remove.value is True:
+        if step.said("remove") is True:
             if is_known:
-                del steps[names.index(_name(step))]
+                del steps[names.index(name)]
             else:
                 problems.append(_no_step(step.child("name") or step, step.child("name"), inherited))
         elif is_known:
-            at = names.index(_name(step))
+            at = names.index(name)
             steps[at] = replace(bare, lost=_lost(steps[at], bare))
         elif before is not None and before.value in names:
             steps.insert(names.index(before.value), bare)
@@ -282,25 +284,19 @@ def _lost(inherited: Node, own: Node) -> tuple[str, ...]:
 def _end(steps: list[Node], new: Node, inherited: Mapping[str, Node]) -> int:
     """Where a new step goes: to the end, but before an inherited `compact`, which must be last."""
     last = steps[-1] if steps else None
-    if last is None or _name(last) not in inherited or not _compacts(last) or _compacts(new):
+    if last is None or last.said("name") not in inherited or not _compacts(last) or _compacts(new):
         return len(steps)
     return len(steps) - 1
 
 
 def _compacts(step: Node) -> bool:
-    do = step.child("do")
-    action = STEP_ACTIONS.get(str(do.value)) if do is not None else None
+    action = action_of(step)
     return action is not None and action.takes_messages
 
 
 def _text(step: Node, key: str) -> Node | None:
     child = step.child(key)
     return child if child and isinstance(child.value, str) else None
-
-
-def _name(step: Node) -> object:
-    name = step.child("name")
-    return name.value if name else None
 
 
 def _without(step: Node, *keys: str) -> Node:
@@ -323,6 +319,7 @@ def _no_step(node: Node, name: Node | None, inherited: Mapping[str, Node]) -> Di
 _OUT_OF_BOUNDS = ("greater_than", "less_than")
 # What a base that could not be read may have held: a required key, an item type.
 _MAY_BE_INHERITED = frozenset({"PC102", "PC104", "PC111"})
+Findings: TypeAlias = Callable[[Node, Policy], list[Diagnostic]]
 
 
 @checks_options
@@ -340,7 +337,7 @@ def parsed_policy(source: PolicySource, *, variables: Mapping[str, str] | None =
 
     Raises `PolicyError` listing every mistake with its place.
     """
-    return validated(resolved(source, variables=variables))
+    return loaded(source, variables=variables)[0]
 
 
 def loaded(
@@ -350,8 +347,99 @@ def loaded(
 
     Raises `PolicyError` listing every mistake with its place.
     """
-    root = resolved(source, variables=variables)
-    return validated(root), root
+    given = environment() if variables is None else variables
+    try:
+        root = resolved(source, variables=given)
+        return validated(root), root
+    except PolicyError as error:
+        raise PolicyError(at_causes(error.diagnostics, source, given)) from None
+
+
+def at_causes(
+    found: Sequence[Diagnostic],
+    source: PolicySource,
+    variables: Mapping[str, str],
+    own: Node | None = None,
+    findings: Findings | None = None,
+) -> list[Diagnostic]:
+    """Return the diagnostics with each one of an inherited key at the part that causes it.
+
+    That is the smallest part of a file without which it is not there, and no other one is; the
+    nearest file counts. What is wrong with a base by itself stays where it is. `own` is the tree of
+    a policy that is a part of its file; `findings` finds what is no error.
+    """
+    if all(one.place.file == source.name for one in found):
+        return [*found]
+    try:
+        own = read_policy_yaml(source) if own is None else own
+        bases = with_bases(own, source, variables).sources
+    except PolicyError:  # a file is not YAML
+        return [*found]
+    files = [(own, source), *((read_policy_yaml(base), base) for base in bases)]
+
+    def found_in(file: PolicySource, tree: Node) -> frozenset[Diagnostic]:
+        try:
+            root = completed(with_bases(tree, file, variables))
+            policy = validated(root)
+        except PolicyError as error:
+            return frozenset(error.diagnostics)
+        return frozenset(findings(root, policy) if findings else ())
+
+    return in_order(_at_cause(one, files, found_in) for one in found)
+
+
+def _at_cause(
+    wrong: Diagnostic,
+    files: Iterable[tuple[Node, PolicySource]],
+    found_in: Callable[[PolicySource, Node], frozenset[Diagnostic]],
+) -> Diagnostic:
+    for own, source in files:
+        if wrong.place.file == source.name:
+            break
+        found = found_in(source, own)
+        if wrong not in found:
+            continue
+        if path := _cause(own, (), partial(found_in, source), found - {wrong}):
+            inherited = f"the inherited line is {wrong.place}"
+            help_ = f"{wrong.hint}; {inherited}" if wrong.hint else inherited
+            return replace(wrong, place=own.deepest(path)[1].at, hint=help_)
+    return wrong
+
+
+def _cause(
+    own: Node,
+    path: Path,
+    found_in: Callable[[Node], frozenset[Diagnostic]],
+    others: frozenset[Diagnostic],
+) -> Path:
+    """Return the path of the smallest part without which only `others` are found; () for none."""
+    _, node = own.deepest(path)
+    parts: Iterable[str | int] = ()
+    if isinstance(node.value, dict | list):
+        parts = node.value if isinstance(node.value, dict) else range(len(node.value))
+    for part in parts:
+        inner = (*path, part)
+        if inner != ("extends",) and found_in(_pruned(own, inner)) <= others:
+            return _cause(own, inner, found_in, others) or inner
+    return ()
+
+
+def _pruned(node: Node, path: Path) -> Node:
+    """Return a tree without what is at a path."""
+    first, *rest = path
+    if isinstance(node.value, list):
+        parts = [
+            _pruned(child, tuple(rest)) if i == first else child
+            for i, child in enumerate(node.value)
+            if rest or i != first
+        ]
+        return replace(node, value=parts)
+    kept = {
+        key: _pruned(child, tuple(rest)) if key == first else child
+        for key, child in node.value.items()
+        if rest or key != first
+    }
+    return replace(node, value=kept)
 
 
 def resolved(source: PolicySource, *, variables: Mapping[str, str] | None = None) -> Node:
@@ -391,15 +479,12 @@ def validated(root: Node) -> Policy:
 
 
 def _mistakes(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
-    policy, problems = _modelled(root)
-    return policy, in_order([*problems, *consistency.inconsistencies(root)])
-
-
-def _modelled(root: Node) -> tuple[Policy | None, list[Diagnostic]]:
+    policy, problems = None, []
     try:
-        return Policy.model_validate(root.plain()), []
+        policy = Policy.model_validate(root.plain())
     except ValidationError as error:
-        return None, diagnostics(root, error.errors())
+        problems = diagnostics(root, error.errors())
+    return policy, in_order([*problems, *consistency.inconsistencies(root)])
 
 
 def _as_wanted(root: Node) -> Node:
@@ -414,18 +499,9 @@ def _as_wanted(root: Node) -> Node:
         refused = [root.deepest(e["loc"]) for e in of_type]
         typed = [(path, node) for path, node in refused if not isinstance(node.value, str)]
         paths = {path for path, node in typed if node.raw is not None}
-        return _as_written(root, paths, ()) if paths else root
+
+        def as_text(path: Path, node: Node) -> Node:
+            return replace(node, value=node.raw, raw=None) if path in paths else node
+
+        return root.mapped(as_text) if paths else root
     return root
-
-
-def _as_written(node: Node, paths: set[Path], path: Path) -> Node:
-    """The tree with the scalars at these paths as the text that they came from."""
-    if path in paths:
-        return replace(node, value=node.raw, raw=None)
-    if isinstance(node.value, dict):
-        parts = {k: _as_written(v, paths, (*path, k)) for k, v in node.value.items()}
-        return replace(node, value=parts)
-    if isinstance(node.value, list):
-        parts_ = [_as_written(v, paths, (*path, i)) for i, v in enumerate(node.value)]
-        return replace(node, value=parts_)
-    return node

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin
 
 import yaml
 
+from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.definitions.items import HostObject, PlainValue
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.policy.models import Policy, Section
@@ -48,30 +49,54 @@ class Node:
         """Where a person looks for it: a map or a list at its key, a scalar itself."""
         return (self.key if isinstance(self.value, dict | list) else None) or self.place
 
-    def plain(self) -> PlainValue:
-        """Return the value without its places."""
+    def plain(self, *, is_shown: bool = False) -> PlainValue:
+        """Return the value without its places; see `as_written` for one that is shown."""
         if isinstance(self.value, dict):
-            return {key: child.plain() for key, child in self.value.items()}
+            return {key: child.plain(is_shown=is_shown) for key, child in self.value.items()}
         if isinstance(self.value, list):
-            return [child.plain() for child in self.value]
-        return self.value
+            return [child.plain(is_shown=is_shown) for child in self.value]
+        return self.variable if is_shown and self.variable is not None else self.value
 
     def as_written(self) -> PlainValue:
         """Return the value without its places; the expression where the environment gave it."""
-        if isinstance(self.value, dict):
-            return {key: child.as_written() for key, child in self.value.items()}
-        if isinstance(self.value, list):
-            return [child.as_written() for child in self.value]
-        return self.value if self.variable is None else self.variable
+        return self.plain(is_shown=True)
 
-    def child(self, part: str | int) -> Node | None:
-        """Return what is under a key or at an index, None when nothing does."""
+    def mapped(self, change: Callable[[Path, Node], Node], path: Path = ()) -> Node:
+        """Return the tree with each scalar changed, which is given with its path."""
         if isinstance(self.value, dict):
-            return self.value.get(part)
-        if isinstance(self.value, list) and isinstance(part, int) and part < len(self.value):
-            found: Node = self.value[part]
-            return found
-        return None
+            parts = {k: node.mapped(change, (*path, k)) for k, node in self.value.items()}
+            return replace(self, value=parts)
+        if isinstance(self.value, list):
+            elements = [node.mapped(change, (*path, i)) for i, node in enumerate(self.value)]
+            return replace(self, value=elements)
+        return change(path, self)
+
+    @property
+    def named_at(self) -> Location:
+        """Where its key is; the place of what has no key."""
+        return self.key or self.place
+
+    @property
+    def elements(self) -> list[Node]:
+        """The elements of a list; none of any other value."""
+        return list(self.value) if isinstance(self.value, list) else []
+
+    def child(self, *path: str | int) -> Node | None:
+        """Return what is under a key or at an index, or at the end of a path; None for nothing."""
+        node: Node | None = self
+        for part in path:
+            found = None
+            if node is not None and isinstance(node.value, dict):
+                found = node.value.get(part)
+            elif node is not None and isinstance(part, int) and part < len(node.elements):
+                found = node.elements[part]
+            node = found
+        return node
+
+    def said(self, *path: str | int) -> Any:  # noqa: ANN401 - what a file may say
+        """Return the value at the end of a path, None for nothing."""
+        child = self.child(*path)
+        return None if child is None else child.value
 
     def deepest(self, path: Path) -> tuple[Path, Node]:
         """Follow `path` as far as the tree has it; parts that it lacks are skipped."""
@@ -91,16 +116,12 @@ class Node:
             if child is None:
                 return None
             node = child
-        return node.key or node.place
+        return node.named_at
 
     def named(self, name: object) -> Node | None:
         """Return the element of a list of maps that has this `name`, None when none has."""
-        elements = self.value if isinstance(self.value, list) else ()
-        for element in elements:
-            if (given := element.child("name")) is not None and given.value == name:
-                found: Node = element
-                return found
-        return None
+        found = (element for element in self.elements if element.child("name") is not None)
+        return next((element for element in found if element.said("name") == name), None)
 
     def element(self, name: str | int) -> Node | None:
         """Return what a part of a path leads to in a list: the map of this name, or at this index.
@@ -206,6 +227,17 @@ def keys_below(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[tup
         inner = model_in(field.annotation if values is None else values)
         if inner is not None:
             yield from keys_below(inner, (*path, name) if values is None else (*path, name, "*"))
+
+
+def action_of(step: Node) -> Action | None:
+    """Return the action of a step, None where it has none that is known."""
+    return STEP_ACTIONS.get(str(step.said("do")))
+
+
+def steps_of(root: Node) -> list[Node]:
+    """Return the steps of a policy, none where there is no list of them."""
+    steps = root.child("steps")
+    return [] if steps is None else steps.elements
 
 
 def pairs_of(node: Node | None) -> list[tuple[str, Node]]:

@@ -21,9 +21,18 @@ from policyctx.definitions.items import (
     WITHOUT_TOOL,
     PlainValue,
 )
-from policyctx.errors import Diagnostic
-from policyctx.policy.lookup import Level, RulePath, lineage, nearest_given, type_levels, why_never
+from policyctx.errors import Diagnostic, Location
+from policyctx.policy.lookup import (
+    Level,
+    RulePath,
+    compaction_of,
+    lineage,
+    nearest_given,
+    type_levels,
+    why_never,
+)
 from policyctx.policy.models import Policy, Step
+from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.rules import Match
 from policyctx.policy.nodes import Node, Path, words
 from policyctx.policy.values import Share, byte_size, duration, ratio, share
@@ -145,9 +154,12 @@ class Checked:
 
         A value that comes from the environment is replaced by its expression.
         """
-        _, node = self.root.deepest(path)
         texts = self.without_values(sentence), self.without_values(hint)
-        return Diagnostic(node.key or node.place, code, *texts, "warning")
+        return Diagnostic(self.place(path), code, *texts, "warning")
+
+    def place(self, path: Path) -> Location:
+        """Return where the key at `path` is, or what of it the tree has."""
+        return self.root.deepest(path)[1].named_at
 
     def without_values(self, text: str) -> str:
         """Return a text with each value from the environment replaced by its expression."""
@@ -200,12 +212,21 @@ class Checked:
         )
 
     @property
-    def compact(self) -> tuple[Path, Step] | None:
-        """The step that compacts, with its path."""
-        found = (
-            (("steps", i), s) for i, s in enumerate(self.policy.steps) if s.action.takes_messages
-        )
-        return next(found, None)
+    def compactions(self) -> Iterator[tuple[Path, Step, Compaction]]:
+        """The steps that compact, each with its path and its settings."""
+        for i, step in enumerate(self.policy.steps):
+            if step.action.takes_messages:
+                yield ("steps", i), step, compaction_of(self.policy, step)
+
+    @property
+    def compact(self) -> tuple[Path, Step, Compaction] | None:
+        """The first step that compacts."""
+        return next(self.compactions, None)
+
+    def compaction_key(self, step: Path, *keys: str) -> Path | None:
+        """Return where the file gives a key of a step's `compaction`; None if it does not."""
+        paths: tuple[Path, ...] = (*step, "compaction", *keys), ("compaction", *keys)
+        return next(filter(self.is_written, paths), None)
 
     @property
     def own_types(self) -> list[str]:

@@ -100,8 +100,12 @@ def ratio(value: object) -> Fraction:
 
 def duration(value: object) -> Duration:
     """Read a duration such as `90s`, `5m`, `3h` or `30d`."""
+    return _duration(value, "90s, 5m, 3h or 30d")
+
+
+def _duration(value: object, such: str) -> Duration:
     if not isinstance(value, str) or not re.fullmatch(DURATION_PATTERN, value):
-        raise ValueError("expected a duration such as 90s, 5m, 3h or 30d")
+        raise ValueError(f"expected a duration such as {such}")
     return Duration(int(value[:-1]) * _SECONDS[value[-1]])
 
 
@@ -109,25 +113,23 @@ def idle_time(value: object) -> Duration | str:
     """Read a duration, or `cache_ttl` for the provider's."""
     if value == "cache_ttl":
         return "cache_ttl"
-    if not isinstance(value, str) or not re.fullmatch(DURATION_PATTERN, value):
-        raise ValueError("expected a duration such as 90s or 5m, or cache_ttl")
-    return duration(value)
+    return _duration(value, "90s or 5m, or cache_ttl")
 
 
 def cache_ttl(value: object) -> Duration | str:
     """Read a duration, or `recorded` for that of the writes which the provider billed."""
     if value == "recorded":
         return "recorded"
-    if not isinstance(value, str) or not re.fullmatch(DURATION_PATTERN, value):
-        raise ValueError("expected a duration such as 5m or 1h, or recorded")
-    return duration(value)
+    return _duration(value, "5m or 1h, or recorded")
 
 
 def byte_size(value: object) -> ByteSize:
     """Read a size such as `512KiB` or `5GB`."""
-    if not isinstance(value, str) or not re.fullmatch(BYTES_PATTERN, value):
+    found = re.fullmatch(BYTES_PATTERN, value) if isinstance(value, str) else None
+    if found is None:
         raise ValueError("expected a size such as 512KiB or 5GB")
-    number, unit = re.fullmatch(r"([0-9]+)([A-Za-z]+)", value).groups()  # type: ignore[union-attr]
+    unit = found[1]
+    number = found[0].removesuffix(unit)
     base = 1024 if "i" in unit else 1000
     return ByteSize(int(number) * base ** _POWERS[unit.rstrip("iB")])
 

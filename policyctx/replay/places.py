@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from policyctx.definitions.names import is_url, url_problem
 from policyctx.errors import InputError
 from policyctx.replay import reading
-from policyctx.replay.executing.executor import Executor, Job, LostJob
+from policyctx.replay.executing import Executor, Job, LostJob
 from policyctx.replay.objects import ObjectUrl
 from policyctx.replay.recording import Recording, is_used_since
 

@@ -16,7 +16,7 @@ from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingErr
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Step
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Executor, Here, Job, LostJob, unexpected
+from policyctx.replay.executing import Executor, Here, Job, LostJob, unexpected
 from policyctx.replay.places import PART_BYTES, RecordingFile, WorkPart, parts, told_apart
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulated import SimulatedSession
@@ -139,8 +139,6 @@ class Done:
     """A part that was worked on to its end."""
 
     part: WorkPart
-    is_last: bool = True
-    """Whether all parts of the file are done."""
 
 
 Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead | Done"
@@ -171,17 +169,13 @@ def worked(
             yield Done(WorkPart(file))
         return
     made = parts(told_apart(found, executor, part_bytes=part_bytes), part_bytes=part_bytes)
-    left: dict[RecordingFile, int] = {}
-    for part in made:
-        left[part.file] = left.get(part.file, 0) + 1
     for job, result in executor.results(partial(_listed, work), [*map(Job, made)]):
         part = job.argument
-        left[part.file] -= 1
         if isinstance(result, LostJob):
             yield FailedRecording(str(part.file.path), _in_part(part, result.why))
         else:
             yield from result
-        yield Done(part, is_last=not left[part.file])
+        yield Done(part)
 
 
 def _listed(work: Work[T], part: WorkPart) -> list[T | FailedRecording | PassedOver | PartlyRead]:

@@ -85,6 +85,21 @@ class RetentionLimits:
         return "max_contents" if is_over else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The arguments of `collect`: what may stay, and which sessions have ended."""
+
+    limits: RetentionLimits
+    packs: bool
+    ended: bool
+    idle: float | None = None
+    """A session that wrote nothing for so many seconds has ended."""
+    only: str | None = None
+    """The state folder of the one session whose contents may go; None for all in the root."""
+    picked: Mapping[str, str] | None = None
+    """The paths to remove in place of what the limits say, each with its rule."""
+
+
 def live_paths(index: Index, *, ended: bool) -> frozenset[str]:
     """Return the paths that the placeholders of a session name, by its records.
 
@@ -109,19 +124,10 @@ def states_of(
     return states
 
 
-def chosen(
-    files: Sequence[StoredFile],
-    now: float,
-    *,
-    limits: RetentionLimits,
-    packs: bool,
-    picked: Mapping[str, str] | None = None,
-) -> CollectionPlan:
+def chosen(files: Sequence[StoredFile], now: float, terms: Terms) -> CollectionPlan:
     """Choose the files to remove and to compress; `files` are in the order of their saving.
 
     What a text is without counts with the text, and goes with it.
-
-    `picked` are paths with their rules, chosen over several roots; they replace the limits.
     """
     names = Counter(file.number for file in files)
     before = left = size_of(files)
@@ -134,10 +140,10 @@ def chosen(
             rests[file.entries[-1].sha256].append(file)
     stay = len(contents)
     for file in _removable(contents):
-        if picked is None:
-            why = limits.rule(now - file.saved_at, left, stay)
+        if terms.picked is None:
+            why = terms.limits.rule(now - file.saved_at, left, stay)
         else:
-            why = picked.get(file.path, "")
+            why = terms.picked.get(file.path, "")
         if not why:
             continue
         stay -= 1
@@ -151,7 +157,7 @@ def chosen(
             names[one.number] -= 1
             left -= 0 if names[one.number] else one.size
     gone = {file.path for file, _ in removed}
-    packed = (file for file in _packable(files) if file.path not in gone) if packs else ()
+    packed = (file for file in _packable(files) if file.path not in gone) if terms.packs else ()
     return CollectionPlan(tuple(removed), tuple(packed), before, left)
 
 
@@ -183,33 +189,6 @@ def _below_root(path: str, roots: Iterable[str]) -> str:
     return path
 
 
-def remove_left_over(
-    backend: Backend,
-    named: Collection[str],
-    folders: Iterable[str],
-    now: float,
-    *,
-    living: Collection[str],
-) -> None:
-    """Remove files left more than an hour ago in `folders` and beside the `named` contents.
-
-    The temporary files of `living` batches stay. The hour must have passed by the clock of the disk
-    too, which set the time of each file: the clock of this process may be ahead.
-    """
-    every = {path.rpartition("/")[0] for path in named} | set(folders)
-    for folder in sorted(every):
-        for path in _left_over(backend, folder, named):
-            name = path.rpartition("/")[2]
-            if name[1:].rpartition("-")[0] in living:
-                continue
-            try:
-                written = backend.status(path).modified
-                if now - written > GRACE_S and backend.time_in(folder) - written > GRACE_S:
-                    backend.remove(path)
-            except FileNotFoundError:
-                continue  # it got its name meanwhile
-
-
 def _left_over(backend: Backend, folder: str, named: Collection[str]) -> Iterator[str]:
     try:
         names = set(backend.names(folder))
@@ -227,21 +206,6 @@ def _left_over(backend: Backend, folder: str, named: Collection[str]) -> Iterato
 _AT_A_TIME = 256
 # In the place of a temporary file: an equal content was compressed just now.
 _LINKED = "linked"
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """The arguments of `collect`: what may stay, and which sessions have ended."""
-
-    limits: RetentionLimits
-    packs: bool
-    ended: bool
-    idle: float | None = None
-    """A session that wrote nothing for so many seconds has ended."""
-    only: str | None = None
-    """The state folder of the one session whose contents may go; None for all in the root."""
-    picked: Mapping[str, str] | None = None
-    """The paths to remove in place of what the limits say, each with its rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +256,7 @@ class Collector:
         for state in self._states:
             state.refresh(self._backend)
         files = self.files(terms)
-        choice = self._choice(files, terms)
+        choice = chosen(files, self._clock(), terms)
         if not dry_run:
             choice = self._remove(terms)
             self._pack(choice.packed, terms, progress)
@@ -322,11 +286,6 @@ class Collector:
         last = max((entry.saved_at for entry in state.index), default=0.0)
         written = max(last, state.written_at(self._backend))
         return self._clock() - written > terms.idle and not state.living(self._backend)
-
-    def _choice(self, files: Sequence[StoredFile], terms: Terms) -> CollectionPlan:
-        return chosen(
-            files, self._clock(), limits=terms.limits, packs=terms.packs, picked=terms.picked
-        )
 
     def files(self, terms: Terms, only: frozenset[str] | None = None) -> list[StoredFile]:
         """Return every existing file that an entry names, or `only` these, oldest first."""
@@ -379,8 +338,8 @@ class Collector:
         with self._locked():
             for state in self._states:
                 state.settle_dead(self._backend)
-            choice = self._choice(self.files(terms), terms)
             now = self._clock()
+            choice = chosen(self.files(terms), now, terms)
             lines = [_removal(kept.entries[-1], now, why) for kept, why in choice.removed]
             gone = {kept.path for kept, _ in choice.removed}
             told = []
@@ -431,14 +390,28 @@ class Collector:
             return False
 
     def _remove_left_over(self) -> None:
-        """Remove what crashes left behind, while no other process begins to write."""
+        """Remove what crashes left an hour ago, while no other process begins to write.
+
+        The temporary files of living batches stay. The hour must have passed by the clock of the
+        disk too, which set the time of each file: the clock of this process may be ahead.
+        """
         with self._locked():
             for state in self._states:
                 state.settle_dead(self._backend)
             named = {entry.path for state in self._states for entry in state.index}
             folders = {"", *(state.folder for state in self._states)}  # an index may be in the root
             living = {batch for state in self._states for batch in state.living(self._backend)}
-            remove_left_over(self._backend, named, folders, self._clock(), living=living)
+            folders |= {path.rpartition("/")[0] for path in named}
+            for folder in sorted(folders):
+                for path in _left_over(self._backend, folder, named):
+                    if path.rpartition("/")[2][1:].rpartition("-")[0] not in living:
+                        self._remove_old(folder, path)
+
+    def _remove_old(self, folder: str, path: str) -> None:
+        with suppress(FileNotFoundError):  # it got its name meanwhile
+            old = self._backend.status(path).modified + GRACE_S
+            if self._clock() > old and self._backend.time_in(folder) > old:
+                self._backend.remove(path)
 
     def _pack(
         self, files: Sequence[StoredFile], terms: Terms, progress: Callable[[int, int], object]

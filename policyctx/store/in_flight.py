@@ -24,8 +24,6 @@ _ID = re.compile(r"[0-9a-f]{16}-[0-9]{1,18}")
 _LOCK = "writing-"
 # A batch that this many others followed will not be recorded.
 _MOST_OPEN = 32
-# The keys of a record that name a content's file.
-_NAMES = ("path", "archive")
 
 
 class InFlight:
@@ -73,6 +71,12 @@ def announcement(batch: str, paths: Iterable[str]) -> JSON:
     return {"id": batch, "paths": [*sorted(paths)]}
 
 
+def named_paths(record: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the contents that a record names."""
+    named = (record.get("path"), record.get("archive"))
+    return [path.removesuffix(PACKED) for path in named if isinstance(path, str)]
+
+
 class OpenBatches:
     """The batches of one store in this process, and the lock that it holds while one is open.
 
@@ -118,11 +122,7 @@ class OpenBatches:
         """
         left: dict[str, frozenset[str]] = {}
         for record in records:
-            for key in _NAMES:
-                path = record.get(key)
-                if not isinstance(path, str) or not self._paths:
-                    continue
-                path = path.removesuffix(PACKED)
+            for path in named_paths(record) if self._paths else ():
                 every = ((batch, left.get(batch, paths)) for batch, paths in self._paths.items())
                 found = next(((batch, paths) for batch, paths in every if path in paths), None)
                 if found is not None:

@@ -29,6 +29,8 @@ from policyctx.store.index import Index, IndexEntry, entry_of
 JOURNAL = "journal.jsonl"
 SCHEMA_VERSION = "2.0"
 
+# A journal names this many of the journals that it replaces.
+_REMEMBERED = 8
 _CHECKSUM = b',"crc32":"'
 _CHECKSUM_BYTES = len(_CHECKSUM) + len('00000000"}')
 # The kinds of lines.
@@ -95,10 +97,10 @@ class JournalRead:
     """Whether the lines begin after the folded ones."""
 
 
-def new_head(replaced: Iterable[str] = ()) -> bytes:
-    """Return the first line of a new journal, with the ids of the journals that it replaces."""
-    journal_id = random_name()
-    head: JSON = {"id": journal_id, "schema_version": SCHEMA_VERSION, "replaces": [*replaced]}
+def new_head(known: Position | None = None) -> bytes:
+    """Return the first line of a new journal, which replaces the `known` one and those before."""
+    replaced: list[JSON] = [] if known is None else [*head_ids(known.head)[:_REMEMBERED]]
+    head: JSON = {"id": random_name(), "schema_version": SCHEMA_VERSION, "replaces": replaced}
     return journal_line({"journal": head}, 0)
 
 

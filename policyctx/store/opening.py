@@ -156,14 +156,10 @@ def _newest_format(backend: Backend, folder: str) -> Format:
     with suppress(OSError):  # damaged; the session repairs it when it is opened
         if (entry := newest_entry(backend, folder)) is not None:
             return entry.format
-    return "envelope" if folder == STATE_FOLDER and _has_open_index(backend) else "text"
-
-
-def _has_open_index(backend: Backend) -> bool:
-    try:
-        return backend.status(INDEX).is_file
-    except FileNotFoundError:
-        return False
+    with suppress(FileNotFoundError):
+        if folder == STATE_FOLDER and backend.status(INDEX).is_file:
+            return "envelope"
+    return "text"
 
 
 def _mode_of(backend: Backend, folder: str) -> str:

@@ -15,7 +15,13 @@ from typing import Literal
 
 from policyctx.errors import StoreError
 from policyctx.store.backend import StoreUrl, store_root
-from policyctx.store.collector import CollectionReport, RetentionLimits, StoredFile, chosen
+from policyctx.store.collector import (
+    CollectionReport,
+    RetentionLimits,
+    StoredFile,
+    Terms,
+    chosen,
+)
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, silently
 from policyctx.store.opening import stores_in
@@ -113,20 +119,16 @@ def _picked(places: list[str], rules: _Rules) -> dict[str, dict[str, str]]:
         for file in files:
             path = f"{store.root}/{file.path}"
             where[path] = place, file.path
-            every.append(_lightened(file, path))
+            # There may be very many of them, so what their items were is left out.
+            entries = (replace(entry, origin=None, hollow=None) for entry in file.entries)
+            every.append(replace(file, path=path, entries=tuple(entries)))
     every.sort(key=lambda file: file.saved_at)
-    plan = chosen(every, rules.clock(), limits=rules.limits, packs=False)
+    plan = chosen(every, rules.clock(), Terms(rules.limits, packs=False, ended=rules.ended))
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for file, why in plan.removed:
         place, path = where[file.path]
         found[place][path] = why
     return found
-
-
-def _lightened(file: StoredFile, path: str) -> StoredFile:
-    """Return a file without what its items were, as there may be very many."""
-    entries = (replace(entry, origin=None, hollow=None) for entry in file.entries)
-    return replace(file, path=path, entries=tuple(entries))
 
 
 def _collected(

@@ -142,15 +142,41 @@ class Saver:
     def _overwrite(
         self, backend: Backend, contents: Sequence[Prepared], now: float, batch: str | None
     ) -> SaveResult:
-        state = self._state
-        if state is None:
-            return OverwritingSave(backend, self.rules, now, batch).write(contents, lambda _: None)
+        """Save once; the last content of each path replaces the file that is there."""
+        state, root = self._state, str(backend.root)
+        last = {one.content.relative_path: one for one in contents}
+        for path in last:
+            check_inside(path, backend)
+            if path in self.rules.reserved:
+                check_inside("", backend)
+        # Without the lock another process could name its files between ours.
+        lock: AbstractContextManager[object] = (
+            nullcontext() if state is None else state.writing(backend)
+        )
+        with lock, backend.batch(batch) as files:
+            staged = {
+                path: files.stage(one.stored_path(path), one.document(now))
+                for path, one in last.items()
+            }
+            files.flush()
+            if state is not None:
+                entries = [
+                    one.entry(path, now, replaces=_hash_at(backend, path, one.format))
+                    for path, one in last.items()
+                ]
+                state.append(backend, entries=entries)
+            for path, temporary in staged.items():
+                files.replace(temporary, last[path].stored_path(path))
+            files.flush_folders()
+        saved = (one.saved(one.content.relative_path, root, reused=False) for one in contents)
+        return SaveResult(tuple(saved), (), ())
 
-        def announce(entries: Sequence[IndexEntry]) -> None:
-            state.append(backend, entries=entries)
 
-        with state.writing(backend):  # or another process could name its files between ours
-            return OverwritingSave(backend, self.rules, now, batch).write(contents, announce)
+def _hash_at(backend: Backend, path: str, form: Format) -> str | None:
+    try:
+        return sha256_in(backend, path, form)
+    except (OSError, ValueError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +234,7 @@ class SuffixSave:
             check_inside(one.wanted, self._backend)
         if self._backend.is_spilling:
             return self._place_by_content(batch, one)
-        exactly = self._rules.on_conflict == "error"
-        path, occupant = (self._names.take_exactly if exactly else self._names.take)(one)
+        path, occupant = self._names.take(one, exactly=self._rules.on_conflict == "error")
         if occupant == "itself" or (occupant == "itself packed" and one.is_packed):
             batch.expect(one.stored_path(path))
             return _Placed(one, path, reused=True)
@@ -277,60 +302,8 @@ class SuffixSave:
     def _elsewhere(self, placed: _Placed) -> _Placed:
         """Take the next name, as another writer was faster, or its file if it has this content."""
         self._names.give_up(placed.path)
-        exactly = self._rules.on_conflict == "error"
-        path, occupant = (self._names.take_exactly if exactly else self._names.take)(placed.one)
+        path, occupant = self._names.take(placed.one, exactly=self._rules.on_conflict == "error")
         return replace(placed, path=path, reused=occupant == "itself")
-
-
-class OverwritingSave:
-    """One save in which the last content of each path replaces the file that is there.
-
-    Raises `OSError` and `StoreError`.
-    """
-
-    def __init__(self, backend: Backend, rules: SaveRules, now: float, batch: str | None) -> None:
-        self._id = batch
-        self._backend = backend
-        self._rules = rules
-        self._now = now
-
-    def write(
-        self,
-        contents: Sequence[Prepared],
-        announce: Callable[[Sequence[IndexEntry]], object],
-    ) -> SaveResult:
-        """Write every content and return the result; `announce` the entries before that."""
-        root = str(self._backend.root)
-        with self._backend.batch(self._id) as batch:
-            staged = self._stage(batch, contents)
-            batch.flush()
-            announce([self._entry(path, one) for path, (one, _) in staged.items()])
-            for path, (one, temporary) in staged.items():
-                batch.replace(temporary, one.stored_path(path))
-            batch.flush_folders()
-        saved = (one.saved(one.content.relative_path, root, reused=False) for one in contents)
-        return SaveResult(tuple(saved), (), ())
-
-    def _stage(
-        self, batch: WriteBatch, contents: Sequence[Prepared]
-    ) -> dict[str, tuple[Prepared, str]]:
-        """Stage the last content of each path; return it with its temporary file."""
-        last = {one.content.relative_path: one for one in contents}
-        for path in last:
-            check_inside(path, self._backend)
-            if path in self._rules.reserved:
-                check_inside("", self._backend)
-        return {
-            path: (one, batch.stage(one.stored_path(path), one.document(self._now)))
-            for path, one in last.items()
-        }
-
-    def _entry(self, path: str, one: Prepared) -> IndexEntry:
-        try:
-            before = sha256_in(self._backend, path, one.format)
-        except (OSError, ValueError):
-            before = None
-        return one.entry(path, self._now, replaces=before)
 
 
 def _is_there(backend: Backend, path: str) -> bool:
@@ -387,8 +360,13 @@ class PathAllocator:
         self._trusts = trusts
         self._given_up: set[str] = set()
 
-    def take(self, one: Prepared) -> tuple[str, Occupant]:
-        """Allocate the first path that is free or holds this content; return what is there."""
+    def take(self, one: Prepared, *, exactly: bool) -> tuple[str, Occupant]:
+        """Allocate the first path that is free or holds this content; return what is there.
+
+        With `exactly`, only the expected path. Raises `StoreError` when another content has that.
+        """
+        if exactly:
+            return self._take_exactly(one)
         for path in self._candidates(one):
             if path not in self._given:
                 occupant = "nothing" if self._is_trusted(path) else self.occupant(path, one)
@@ -397,8 +375,7 @@ class PathAllocator:
                     return path, occupant
         raise AssertionError  # numbers do not end
 
-    def take_exactly(self, one: Prepared) -> tuple[str, Occupant]:
-        """Allocate the expected path. Raises `StoreError` when another content has it."""
+    def _take_exactly(self, one: Prepared) -> tuple[str, Occupant]:
         path = one.content.relative_path
         occupant = "another" if path in self._given else self.occupant(path, one)
         if occupant == "another":

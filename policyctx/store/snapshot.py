@@ -4,11 +4,10 @@ It names its journal and the byte up to which it covers it. Its checksum is the 
 after it; policyctx 0.1 wrote no checksum.
 """
 
-import contextlib
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,15 +78,6 @@ def read_snapshot(backend: Backend, path: str) -> IndexSnapshot | None:
     if fold.bytes < 1 or not all(index.apply(line) for line in lines):
         return None
     return IndexSnapshot(index, fold, len(raw))
-
-
-def checked_parts(backend: Backend, path: str) -> tuple[Fold, bytes] | None:
-    """Return what a snapshot covers, and its records as the inside of a JSON array.
-
-    None for a snapshot that is damaged or of policyctx 0.1. Raises `OSError` as `read_snapshot`.
-    """
-    found = _parts_in(backend.read(path))
-    return None if found is None else (found.fold, with_halves(found.records))
 
 
 def is_snapshot(backend: Backend, path: str) -> bool:
@@ -429,20 +419,18 @@ def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[
 
     `snapshot` is the path of its snapshot. Raises `FileNotFoundError` without a journal.
     """
-    try:
-        found = checked_parts(backend, snapshot)
-    except FileNotFoundError:
-        found = None
-    else:
+    found = None
+    with suppress(FileNotFoundError):
+        found = _parts_in(backend.read(snapshot))
         if found is None:
             return None
-    with contextlib.closing(open_journal(backend, folder, writing=False)) as log:
+    with closing(open_journal(backend, folder, writing=False)) as log:
         content = log.read()
     start, number = content.find(b"\n") + 1, 0
     ids = head_ids(content[:start])
     records: list[bytes] = []
     if found is not None:
-        fold, folded = found
+        fold, folded = found.fold, with_halves(found.records)
         if fold.number is None or (fold.journal_id,) != ids[:1]:
             return None
         if zlib.crc32(memoryview(content)[: fold.bytes]) != fold.checksum:

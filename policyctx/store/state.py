@@ -25,8 +25,6 @@ from policyctx.store.read import adopted_entries
 from policyctx.store.snapshot import IndexSnapshot, Snapshots, recalled_records
 
 _LOCK = "lock"
-# A journal names this many of the journals that it replaces.
-_REMEMBERED_JOURNALS = 8
 _NOTHING: Mapping[str, Iterable[str]] = MappingProxyType({})
 # A journal is shortened when that saves this many bytes.
 _LEAST_SHORTENED = 64 * 1024
@@ -54,6 +52,8 @@ class State:
         self.index = Index()
         self.folder = place.path
         self.notices: list[str] = []
+        self._standing: set[str] = set()
+        """The notices since the last write; damage lasts while nothing can be written."""
         self._root = root
         self._place = place
         self._threads = threading.RLock()
@@ -122,8 +122,8 @@ class State:
         """Hold the session's lock, with the index up to date and the journal complete."""
         with self._threads, self._lock(backend):
             try:
-                was_torn, self._torn = self._torn, self._read(backend, writing=True)
-                if self._torn and not was_torn:  # it stays so while nothing can be written
+                self._torn = self._read(backend, writing=True)
+                if self._torn:
                     self._notice("the last line of the journal was torn by a crash; it is left out")
                 if self._position is None or self._is_damaged:
                     self.write_anew(backend)
@@ -144,21 +144,17 @@ class State:
     ) -> None:
         """Append to the journal, all or nothing, then apply it; only while `writing`."""
         assert self._position is not None  # noqa: S101 - `writing` saw to it
-        roots = [] if str(self._root) in self.index.roots else [str(self._root)]
         held, entries = len(self._held), [*self._still_held(backend), *entries]
-        lines: list[dict[str, JSON]] = [{"root": root} for root in roots]
-        lines += [{"in_flight": announcement(*batch)} for batch in in_flight.items()]
-        lines += [{"saved": entry.as_json()} for entry in entries]
-        lines += [{"record": record} for record in records]
-        lines += [{"removed": dict(one)} for one in removed]
-        lines += [{"packed": dict(one)} for one in packed]
+        lines = [{"in_flight": announcement(*batch)} for batch in in_flight.items()]
+        lines = self._lines_of(entries, records, removed, packed, before=lines)
         raw = journal.numbered(lines, self._position.number)
         self._position = journal.append_lines(
             self._opened_log(backend), raw, self._position, torn=self._torn, flush=flush
         )
         self._torn = 0
+        self._standing.clear()
         del self._held[:held]
-        self.index.roots += roots
+        self.index.apply({"root": str(self._root)})
         for batch, paths in in_flight.items():
             self.index.in_flight.announce(batch, paths)
         if in_flight:
@@ -170,6 +166,24 @@ class State:
             self.index.remove(str(one["path"]))
         if entries or records or removed or packed:
             self._fold(backend, len(entries) + len(removed))
+
+    def _lines_of(
+        self,
+        entries: Iterable[IndexEntry],
+        records: Iterable[dict[str, JSON]],
+        removed: Iterable[dict[str, JSON]],
+        packed: Iterable[dict[str, JSON]],
+        before: Iterable[dict[str, JSON]] = (),
+    ) -> list[dict[str, JSON]]:
+        """Return the lines to append, the root of the store first where the journal lacks it."""
+        is_new = str(self._root) not in self.index.roots
+        lines: list[dict[str, JSON]] = [{"root": str(self._root)}] if is_new else []
+        lines += before
+        lines += [{"saved": entry.as_json()} for entry in entries]
+        lines += [{"record": record} for record in records]
+        lines += [{"removed": dict(one)} for one in removed]
+        lines += [{"packed": dict(one)} for one in packed]
+        return lines
 
     def hold(self, entries: Iterable[IndexEntry]) -> None:
         """Add entries of files in flight, whose lines are appended with the records that follow.
@@ -266,7 +280,11 @@ class State:
 
     def report(self, notice: str) -> None:
         """Add a notice, and log it as a warning."""
-        self._notice(notice)
+        sentence = f"{self._root}/{self.folder}: {notice}"
+        self.notices.append(sentence)
+        import logging  # noqa: PLC0415 - slow to import, and only for damage
+
+        logging.getLogger("policyctx.store").warning("%s", sentence)
 
     def written_at(self, backend: Backend) -> float:
         """Return when the journal was last written, in seconds since 1970; 0.0 for none."""
@@ -304,8 +322,7 @@ class State:
 
     def write_anew(self, backend: Backend) -> None:
         """Replace the journal by one that contains just the index; only while `writing`."""
-        known = journal.head_ids(self._position.head) if self._position else ()
-        head = journal.new_head(known[:_REMEMBERED_JOURNALS])
+        head = journal.new_head(self._position)
         for entry in self._still_held(backend):
             self.index.add(entry)
         raw = journal.numbered(self.index.lines())
@@ -314,6 +331,7 @@ class State:
         self._close_log()  # it was that of the journal before
         self._torn = 0
         self._is_damaged = False
+        self._standing.clear()
         self._snapshots.begin(None)
         if raw:
             self._fold(backend)
@@ -399,7 +417,11 @@ class State:
 
     def _read(self, backend: Backend, *, writing: bool = False) -> int:
         """Read what is new in the journal; return the bytes of an incomplete line at its end."""
-        copy = None if self._is_loaded else self._second_copy(backend)
+        copy = None
+        if not self._is_loaded:
+            copy, problem = self._snapshots.read(backend)
+            if problem:
+                self._notice(problem)
         self._is_loaded, was_loaded = True, self._is_loaded
         try:
             self._log = journal.open_journal(backend, self.folder, writing=writing)
@@ -480,19 +502,12 @@ class State:
         but = set(self._place.snapshots)
         return adopted_entries(backend, self.index, self._place.format, but=but)
 
-    def _second_copy(self, backend: Backend) -> IndexSnapshot | None:
-        found, problem = self._snapshots.read(backend)
-        if problem:
-            self._notice(problem)
-        return found
-
     def _report_damage(self, notice: str) -> None:
         self._is_damaged = True
         self._notice(notice)
 
     def _notice(self, notice: str) -> None:
-        sentence = f"{self._root}/{self.folder}: {notice}"
-        self.notices.append(sentence)
-        import logging  # noqa: PLC0415 - slow to import, and only for damage
-
-        logging.getLogger("policyctx.store").warning("%s", sentence)
+        """Report what is so until the journal is written again, once."""
+        if notice not in self._standing:
+            self._standing.add(notice)
+            self.report(notice)

@@ -400,7 +400,8 @@ class _StepSides:
             yield from self._passed_over(item)
             return
         is_taken = position in self._new
-        if verdict.taken and not is_taken and self._arrived_before(position):
+        is_skipped = self._step.on == "arrival" and position not in self._left
+        if verdict.taken and not is_taken and is_skipped:  # it has been here for a while
             return
         yield from self._selected(item)
         if is_taken and position in self._before:
@@ -415,10 +416,6 @@ class _StepSides:
                 yield (*split, "batches"), "split"
         else:
             yield from self._stays(position, item, verdict)
-
-    def _arrived_before(self, position: int) -> bool:
-        """Is it skipped by a step on arrival because it has been here for a while."""
-        return self._step.on == "arrival" and position not in self._left
 
     def _passed_over(self, item: Item) -> Iterator[Side]:
         """A step that names no types does not select what may not be offloaded."""

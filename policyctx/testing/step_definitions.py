@@ -11,7 +11,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
@@ -40,7 +40,9 @@ class StepSentence(StepParser):
         super().__init__(template)
         self.examples = examples
         self._regex = re.compile(_pattern(template) + ":?")
-        self._converters = {m["name"]: _kind(m["kind"]) for m in _tokens(template) if m["name"]}
+        self._converters = {
+            m["name"]: _kind(m["kind"]) for m in _TOKEN.finditer(template) if m["name"]
+        }
 
     def is_matching(self, name: str) -> bool:
         """Does the step say this."""
@@ -58,10 +60,6 @@ class StepSentence(StepParser):
         }
 
 
-def _tokens(template: str) -> Iterator[re.Match[str]]:
-    return _TOKEN.finditer(template)
-
-
 def _kind(name: str) -> Kind:
     """The kind after `:`; the words after `=` are a kind of their own."""
     sign, words = name[0], name[1:]
@@ -73,7 +71,7 @@ def _kind(name: str) -> Kind:
 def _pattern(template: str) -> str:
     """The regular expression of a template."""
     groups: list[tuple[list[str], bool]] = [([], False)]
-    for token in _tokens(template):
+    for token in _TOKEN.finditer(template):
         parts, has_choice = groups[-1]
         if token["sign"] == "(":
             groups.append(([], False))
@@ -329,13 +327,10 @@ def visible_definitions(node: pytest.Collector) -> Definitions:
         for fixture in getfixturedefs(manager, name, node) or ():
             context = step_function_context_registry.get(fixture.func)
             if context is not None:
-                rank = (_depth(fixture.baseid), not _is_shipped(context.step_func))
+                depth = len(Path(fixture.baseid).parts) if fixture.baseid else 0
+                rank = (depth, not _is_shipped(context.step_func))
                 found.append(StepDefinition(context.type, context.parser, context.step_func, rank))
     return Definitions(found)
-
-
-def _depth(base: str) -> int:
-    return len(Path(base).parts) if base else 0
 
 
 def _is_shipped(function: Callable[..., object]) -> bool:

@@ -4,7 +4,7 @@ import copy
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -287,7 +287,10 @@ class World:
         self.begin()
         self.waits = []
         self.tries_before = 0 if self.summarizer is None else len(self.summarizer.requests)
-        with self._disk(), passing_time(self._let_pass):
+        with ExitStack() as stack:
+            if self.refusal is not None:
+                stack.enter_context(refusing_writes(self.root.absolute(), self.refusal))
+            stack.enter_context(passing_time(self._let_pass))
             yield
 
     def begin(self) -> None:
@@ -299,11 +302,6 @@ class World:
     def _let_pass(self, seconds: float) -> None:
         self.seconds_passed += seconds
         self.waits.append(seconds)
-
-    def _disk(self) -> AbstractContextManager[None]:
-        if self.refusal is None:
-            return nullcontext()
-        return refusing_writes(self.root.absolute(), self.refusal)
 
     def require_no_error(self) -> None:
         """Raise `OutcomeError` when the last event failed and no step has said that it does."""
@@ -437,7 +435,11 @@ class World:
     @property
     def written(self) -> list[str]:
         """The files of items that the scenario's events have made."""
-        return [path for path in self.all_written if not _is_state(path)]
+        return [
+            path
+            for path in self.all_written
+            if path != _INDEX and not path.startswith(f"{_STATE_FOLDER}/")
+        ]
 
 
 def _path_now(fate: Fate) -> ItemPath:
@@ -473,7 +475,3 @@ def _whole(message: Message, fate: Fate) -> PlainValue:
 
 def _arrival(message: Message, call: Message | None, session: Session) -> Result:
     return session.on_tool_result(message, call=call)
-
-
-def _is_state(path: str) -> bool:
-    return path == _INDEX or path.startswith(f"{_STATE_FOLDER}/")

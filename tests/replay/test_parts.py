@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.replay.executing.executor import Here
+from policyctx.replay.executing import Here
 from policyctx.replay.places import RecordingFile, WorkPart, files, parts, told_apart
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.recording import Recording

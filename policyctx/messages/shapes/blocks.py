@@ -5,7 +5,7 @@ Blocks of a type that is not known become parts of the kind `unknown` and are le
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import NoneType
 from typing import Any
@@ -169,6 +169,29 @@ def result_parts(
     held = tuple(map(medium_of, media.values())) if media else ()
     result = Part(path, "tool_result", text, counted, held, tool, call_id, error, blocks=blocks)
     return [result, *_inside(result, media)] if media else [result]
+
+
+# The blocks of Anthropic's API as which the files of other hosts are sized.
+_FILES = {"image": "image", "application": "document", "text": "document"}
+_FILES |= {"audio": "audio", "video": "video"}
+
+
+def block_type(media_type: str) -> str | None:
+    """Return the type of the block by which a file is sized, None for one without a size."""
+    return _FILES.get(media_type.partition("/")[0])
+
+
+def file_part(path: Path, block: Mapping[str, Any], text: Text, media_type: str | None) -> Part:
+    """Return the part of a file with a text of the host; `block` gives its size."""
+    kind = block["type"] if block["type"] in ("image", "document") else "unknown"
+    return Part(path, kind, text, "", (medium_of(block),), media_type=media_type)
+
+
+def shown_files(result: Part, files: Iterable[Part]) -> Iterator[Part]:
+    """Yield the images and documents in a result of a host, numbered, as parts of it."""
+    shown = (part for part in files if part.kind != "unknown")
+    for number, part in enumerate(shown, 1):
+        yield part._replace(call_id=result.call_id, error=result.error, number=number)
 
 
 def _media_in(content: Sequence[object]) -> dict[int, Mapping[str, Any]]:

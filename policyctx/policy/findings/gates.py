@@ -21,12 +21,12 @@ from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
 from policyctx.policy.diagnosing import hint
-from policyctx.policy.lookup import compaction_of
 from policyctx.policy.models import Step
 from policyctx.policy.models.compaction import Restore
 from policyctx.policy.models.gates import (
     COMPARISONS,
     GATES,
+    CountGate,
     ItemsGate,
     Limits,
     TokensGate,
@@ -184,19 +184,21 @@ def ends_that_never_come(checked: Checked) -> Iterator[Diagnostic]:
 def _holds_at_once(checked: Checked, step: Step, until: Until) -> tuple[str, str] | None:
     if until.frees is not None and checked.tokens(until.frees.at_least) > 0:
         return None
-    if until.messages is not None:
-        return _few_at_once(step, until.messages.under)
-    if until.tokens is None:
+    below = until.messages or until.tokens
+    if below is None:
         return "`until` holds before anything is freed", "wait for at least 1 token"
-    end = checked.tokens(until.tokens.under)
+    end, unit = checked.tokens(below.under), "messages" if until.messages else "tokens"
     for gates in step.when:
-        opening = lowest(checked, gates.tokens)
+        opening = lowest(checked, getattr(gates, unit))
         if opening is not None and opening[0] < end:
+            start = f"{opening[0]} messages" if until.messages else opening[1]
             sentence = (
-                f"`until` is not below `when`: the gate opens from {opening[1]} on, where "
-                f"`under {checked.shown(until.tokens.under)}` holds already"
+                f"`until` is not below `when`: the gate opens from {start} on, where "
+                f"`under {checked.shown(below.under)}` holds already"
             )
-            return sentence, f"use {opening[0]} tokens or less"
+            return sentence, f"use {opening[0]} {unit} or less"
+    if until.messages or until.tokens is None:
+        return None
     window = checked.policy.model.context_window
     if end > window and not any(lowest(checked, gates.tokens) for gates in step.when):
         sentence = (
@@ -207,22 +209,8 @@ def _holds_at_once(checked: Checked, step: Step, until: Until) -> tuple[str, str
     return None
 
 
-def _few_at_once(step: Step, end: int) -> tuple[str, str] | None:
-    for gates in step.when:
-        given = gates.messages
-        bounds = () if given is None else ((given.at_least, 0), (given.over, 1))
-        opening = max((n + more for n, more in bounds if n is not None), default=None)
-        if opening is not None and opening < end:
-            sentence = (
-                f"`until` is not below `when`: the gate opens from {opening} messages on, where "
-                f"`under {end}` holds already"
-            )
-            return sentence, f"use {opening} messages or less"
-    return None
-
-
-def lowest(checked: Checked, gate: TokensGate | None) -> tuple[int, str] | None:
-    """Return the least tokens at which a gate opens, and in words; None without a lower bound."""
+def lowest(checked: Checked, gate: TokensGate | CountGate | None) -> tuple[int, str] | None:
+    """Return the least number at which a gate opens, and in words; None without a lower bound."""
     if gate is None:
         return None
     bounds = [
@@ -241,8 +229,10 @@ def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
     """
     if checked.compact is None:
         return
-    path, step = checked.compact
-    kept, restored = _tail(checked, step), _restored(checked, step)
+    path, step, settings = checked.compact
+    tail = settings.keep_recent.tokens
+    kept = 0 if tail is None else checked.tokens(tail)
+    restored = _restored(checked, settings.restore)
     if kept >= checked.policy.model.context_window:
         return  # reported as PC324
     for i, given in enumerate(step.when):
@@ -262,8 +252,8 @@ def compactions_without_gate(checked: Checked) -> Iterator[Diagnostic]:
     """PC327, for a `compact` without `when`, which summarises however short the list is."""
     if checked.compact is None or checked.compact[1].when:
         return
-    path, step = checked.compact
-    share = float(100 * compaction_of(checked.policy, step).min_new)
+    path, _, settings = checked.compact
+    share = float(100 * settings.min_new)
     again = f"when {share:g}% of what it replaces is new" if share else "at every one after it"
     sentence = (
         f"`compact` has no gate: it summarises before the first model call, and again {again}"
@@ -276,31 +266,26 @@ def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
     """PC307, for a `restore` that was written although no tool works on files."""
     if checked.compact is None:
         return
-    path, step = checked.compact
-    restore = compaction_of(checked.policy, step).restore
-    if _uses_files(checked, restore):
-        return
-    for written in ((*path, "compaction", "restore"), ("compaction", "restore")):
-        if checked.is_written(written) and restore.max_files > 0 and not restore.always:
-            sentence = (
-                f"up to {restore.max_files} files are to be restored, but no tool says which file "
-                "it reads"
-            )
-            hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
-            yield checked.warning("PC307", written, sentence, hint)
-            return
+    path, _, settings = checked.compact
+    restore, written = settings.restore, checked.compaction_key(path, "restore")
+    brings_any = restore.always or not restore.max_files or _uses_files(checked, restore)
+    if written is not None and not brings_any:
+        sentence = (
+            f"up to {restore.max_files} files are to be restored, but no tool says which file "
+            "it reads"
+        )
+        hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
+        yield checked.warning("PC307", written, sentence, hint)
 
 
 def unknown_summarizers(checked: Checked) -> Iterator[Diagnostic]:
     """PC330, for a `summary.by` that names no built-in summarizer; code may register one."""
     if checked.compact is None:
         return
-    path, step = checked.compact
-    by = compaction_of(checked.policy, step).summary.by
-    if by in BUILT_IN_SUMMARIZERS:
+    path, _, settings = checked.compact
+    by, written = settings.summary.by, checked.compaction_key(path, "summary", "by")
+    if by in BUILT_IN_SUMMARIZERS or written is None:
         return
-    keys = ("compaction", "summary", "by")
-    written = next(found for found in ((*path, *keys), keys) if checked.is_written(found))
     sentence = (
         f"no built-in summarizer is named {by!r}; without "
         f"`policyctx.register_summarizer({by!r}, …)` no session can be made"
@@ -313,8 +298,8 @@ def prompts_without_use(checked: Checked) -> Iterator[Diagnostic]:
     """PC332, for a `prompt` that no model reads, and for `rules` that are not in the prompt."""
     if checked.compact is None:
         return
-    path, step = checked.compact
-    summary = compaction_of(checked.policy, step).summary
+    path, _, settings = checked.compact
+    summary = settings.summary
     if summary.prompt is None:
         return
     key, sentence, hint_ = "prompt", "", ""
@@ -324,10 +309,9 @@ def prompts_without_use(checked: Checked) -> Iterator[Diagnostic]:
     elif summary.rules and "rules" not in parsed_template(summary.prompt, PROMPT_FIELDS).fields:
         key, sentence = "rules", "`rules` do nothing: the `prompt` has no `{rules}`"
         hint_ = "put it into the prompt, or remove the key"
-    keys = ("compaction", "summary", key)
-    written = [found for found in ((*path, *keys), keys) if checked.is_written(found)]
-    if sentence and written:
-        yield checked.warning("PC332", written[0], sentence, hint_)
+    written = checked.compaction_key(path, "summary", key)
+    if sentence and written is not None:
+        yield checked.warning("PC332", written, sentence, hint_)
 
 
 def _uses_files(checked: Checked, restore: Restore) -> bool:
@@ -343,13 +327,7 @@ def _uses_files(checked: Checked, restore: Restore) -> bool:
     )
 
 
-def _tail(checked: Checked, step: Step) -> int:
-    tokens = compaction_of(checked.policy, step).keep_recent.tokens
-    return 0 if tokens is None else checked.tokens(tokens)
-
-
-def _restored(checked: Checked, step: Step) -> int:
-    restore = compaction_of(checked.policy, step).restore
+def _restored(checked: Checked, restore: Restore) -> int:
     files = len(restore.always) + restore.max_files * _uses_files(checked, restore)
     return min(restore.max_tokens_total, files * restore.max_tokens_per_file)
 

@@ -14,7 +14,7 @@ from policyctx.policy.models import KeepRecent, Section, Step, Threshold, ToolRu
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
 from policyctx.policy.models.rules import Globs, Match, Placeholder, TextMatch
-from policyctx.policy.nodes import Node, Path, sections
+from policyctx.policy.nodes import Path, sections
 from policyctx.policy.values import Share, amount, parsed_template
 
 
@@ -376,8 +376,8 @@ def shares_without_sign(checked: reach.Checked) -> Iterator[Diagnostic]:
         is_amount = "since_last" in path or path[-1:] == ("frees",)
         keys = () if is_amount else _OFTEN_SHARES.get(model, ())
         for key in keys:
-            number = _number(node, key)
-            if number is not None and 1 < number <= _MOST_PERCENT and number * 100 < window:
+            number = node.said(key)
+            if type(number) is int and 1 < number <= _MOST_PERCENT and number * 100 < window:
                 sentence = (
                     f"`{key}: {number}` means {number} tokens, less than 1% of the context window "
                     f"of {window}"
@@ -409,28 +409,17 @@ def recency_without_end(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC324, for a `keep_recent` of as many tokens as the context window has."""
     window = checked.policy.model.context_window
     for path, model, node in sections(checked.root):
-        tokens = node.child("tokens")
-        if model is not KeepRecent or tokens is None or tokens.value is None:
+        if model is not KeepRecent or node.said("tokens") is None:
             continue
-        kept = amount(tokens.value)
+        kept = amount(node.said("tokens"))
         if checked.exact(kept) >= window:
+            unit = "" if isinstance(kept, Share) else " tokens"
             sentence = (
-                f"`keep_recent` of {checked.shown(kept)}{_unit(kept)} is not below the context "
+                f"`keep_recent` of {checked.shown(kept)}{unit} is not below the context "
                 f"window of {window} tokens: all that fits is recent, so nothing is taken"
             )
             hint = "use a smaller number, such as `tokens: 10%`"
             yield checked.warning("PC324", (*path, "tokens"), sentence, hint)
-
-
-def _unit(kept: int | Share) -> str:
-    """What `Checked.shown` leaves out of a number."""
-    return "" if isinstance(kept, Share) else " tokens"
-
-
-def _number(node: Node, key: str) -> int | None:
-    child = node.child(key)
-    value = None if child is None else child.value
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _thresholds(checked: reach.Checked) -> Iterator[tuple[Path, Threshold]]:
@@ -462,15 +451,15 @@ def unused_keep_recent(checked: reach.Checked) -> Iterator[Diagnostic]:
 def groups_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC319, for a `per` or an `of` that is for other numbers than the one given."""
     for path, model, node in sections(checked.root):
-        shape = next((s for s in ("messages", "turns", "replies") if _is_given(node, s)), None)
         if model is not KeepRecent:
             continue
-        if _is_given(node, "of") and not _is_given(node, "turns"):
+        given = {key for key in KeepRecent.model_fields if node.said(key) is not None}
+        shape = next(iter(given & {"messages", "turns", "replies"}), None)
+        if "of" in given and "turns" not in given:
             sentence = "`of` does nothing: only `turns` may be those of the candidates"
             yield checked.warning("PC319", (*path, "of"), sentence, "count `turns`, or remove it")
-        of = node.child("of")
-        is_grouped = shape == "turns" and of is not None and of.value == "candidates"
-        if shape is not None and not is_grouped and _is_given(node, "per"):
+        is_grouped = shape == "turns" and node.said("of") == "candidates"
+        if shape is not None and not is_grouped and "per" in given:
             sentence = f"`per` does nothing: the {shape} counted are those of the whole list"
             hint = "count `items` or `tokens`, or remove it"
             yield checked.warning("PC319", (*path, "per"), sentence, hint)
@@ -479,9 +468,9 @@ def groups_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
 def batches_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC340, for a `batches` where nothing is recent, or nothing belongs to a call."""
     for path, model, node in sections(checked.root):
-        if model is KeepRecent and _is_given(node, "batches"):
+        if model is KeepRecent and node.said("batches") is not None:
             types = _types_counted(checked, path)
-            if any(_is_given(node, key) and node.value[key].value in {0, "0%"} for key in _SHAPES):
+            if any(node.said(key) in (0, "0%") for key in KeepRecent.exactly_one):
                 why = "nothing is recent"
             elif types and all(checked.kind(item_type) in WITHOUT_TOOL for item_type in types):
                 why = f"no {', '.join(reach.outermost(checked, types))} belongs to a call"
@@ -499,14 +488,6 @@ def _types_counted(checked: reach.Checked, path: Path) -> list[str]:
         case ("steps", int(index), "select", *_):
             return reach.selected_types(checked, checked.policy.steps[index])
     return []
-
-
-_SHAPES = KeepRecent.exactly_one
-
-
-def _is_given(node: Node, key: str) -> bool:
-    child = node.child(key)
-    return child is not None and child.value is not None
 
 
 def _honours(step: Step) -> bool:

@@ -89,19 +89,14 @@ def _field_docstrings(model: type) -> dict[str, str]:
     }
 
 
-def metadata_of(model: type[Section], kind: type[M]) -> dict[str, M]:
-    """Return, by its key, what a model says about each field in an annotation of this class."""
+@cache
+def _noted(model: type[Section], kind: PlainValue) -> Mapping[str, Any]:
     return {
         key: found
         for key, field in model.model_fields.items()
         for found in field.metadata
         if isinstance(found, kind)
     }
-
-
-@cache
-def _noted(model: type[Section], kind: PlainValue) -> Mapping[str, Any]:
-    return metadata_of(model, kind)
 
 
 def _combinations(model: type[Section]) -> dict[str, Any]:

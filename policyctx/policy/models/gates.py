@@ -1,6 +1,6 @@
 """Conditions: when a step runs, and when it has done enough."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
@@ -16,7 +16,6 @@ from policyctx.policy.models.base import (
     OneOrMore,
     Ratio,
     Section,
-    metadata_of,
 )
 
 # What kind of number a gate compares, which decides how it is shown and how it may be written.
@@ -211,11 +210,11 @@ class Gates(Section):
     """What has come since the step last took something, or since the list began."""
 
 
-COMPARISONS: dict[str, Comparison] = metadata_of(Limits, Comparison)
+COMPARISONS: Mapping[str, Comparison] = Limits.noted(Comparison)
 # Every gate by its name, those inside of `since_last` as `since_last.messages`.
 GATES: dict[str, Gate] = {
-    name: gate for name, gate in metadata_of(Gates, Gate).items() if not gate.holds_gates
-} | {f"since_last.{name}": gate for name, gate in metadata_of(SinceLast, Gate).items()}
+    name: gate for name, gate in Gates.noted(Gate).items() if not gate.holds_gates
+} | {f"since_last.{name}": gate for name, gate in SinceLast.noted(Gate).items()}
 
 
 class BelowTokens(Section):

@@ -11,8 +11,9 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from policyctx.definitions.items import HostObject
@@ -39,13 +40,11 @@ _ALLOW_HTTP = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_A
 _PROBE = ".policyctx/~create-only"
 
 
-class ObjectInfo:
+class ObjectInfo(NamedTuple):
     """The size of an object in bytes, and when it was written, in seconds since 1970."""
 
-    __slots__ = ("modified", "size")
-
-    def __init__(self, size: int, modified: float) -> None:
-        self.size, self.modified = size, modified
+    size: int
+    modified: float
 
 
 class ObjectClient:
@@ -92,7 +91,8 @@ class ObjectClient:
 
     def info(self, key: str) -> ObjectInfo:
         """Return what is known of an object without its bytes."""
-        return _info(self._tried(key, lambda: self._api.head(self._store, key)))
+        found = self._tried(key, lambda: self._api.head(self._store, key))
+        return ObjectInfo(int(found["size"]), found["last_modified"].timestamp())
 
     @property
     def is_spilling(self) -> bool:
@@ -120,11 +120,10 @@ class ObjectClient:
             return self._api.put(self._store, key, raw, mode="create")
 
         try:
-            self._tried(key, put)
+            with self._in_bucket():
+                self._tried(key, put)
         except FileExistsError:
             return tries > 1 and self._there(key) == raw
-        except FileNotFoundError as error:
-            raise OSError(errno.ENOENT, "no such bucket", str(self.url)) from error
         return True
 
     def create(self, key: str, raw: bytes, *, patient: bool = True) -> bytes | None:
@@ -133,20 +132,14 @@ class ObjectClient:
         An object with these very bytes is the wanted one: an earlier try may have made it. Unless
         `patient`, a request is not repeated.
         """
-
-        def put() -> object:
-            return self._api.put(self._store, key, raw, mode="create")
-
         for _ in range(_MOST_TURNS):
             try:
-                self._tried(key, put, patient=patient)
+                self._put_new(key, raw, patient=patient)
             except FileExistsError:
                 found = self._there(key)
                 if found is None:  # another writer was at it and gave up
                     continue
                 return None if found == raw else found
-            except FileNotFoundError as error:
-                raise OSError(errno.ENOENT, "no such bucket", str(self.url)) from error
             return None
         raise OSError(errno.EIO, "the name is taken, and nothing has it", f"{self.url}/{key}")
 
@@ -185,22 +178,31 @@ class ObjectClient:
 
     def check_creating(self, *, patient: bool = True) -> None:
         """Raise `StoreError` when the service overwrites an object that must only be created."""
-
-        def put() -> object:
-            return self._api.put(self._store, _PROBE, b"", mode="create")
-
         for _ in range(2):
             try:
-                self._tried(_PROBE, put, patient=patient)
+                self._put_new(_PROBE, b"", patient=patient)
             except FileExistsError:
                 return
-            except FileNotFoundError as error:
-                raise OSError(errno.ENOENT, "no such bucket", str(self.url)) from error
         raise StoreError(
             f"{self.url} cannot hold a store: the service ignores `If-None-Match: *`, so two"
             " writers would overwrite each other's objects; use a service with conditional writes",
             path=str(self.url),
         )
+
+    def _put_new(self, key: str, raw: bytes, *, patient: bool) -> None:
+        def put() -> object:
+            return self._api.put(self._store, key, raw, mode="create")
+
+        with self._in_bucket():
+            self._tried(key, put, patient=patient)
+
+    @contextmanager
+    def _in_bucket(self) -> Iterator[None]:
+        """Say of an object that cannot be created that its bucket is missing."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise OSError(errno.ENOENT, "no such bucket", str(self.url)) from error
 
     def _tried(self, key: str, call: Callable[[], T], *, patient: bool = True) -> T:
         if self._process != os.getpid():
@@ -253,10 +255,6 @@ def _opened(url: StoreUrl, timeout: float) -> tuple[Any, Any]:
     except (ValueError, obstore.exceptions.BaseError) as error:
         raise StoreError(f"{url} cannot be opened: {_first_line(error)}", path=url.text) from error
     return obstore, found
-
-
-def _info(found: HostObject) -> ObjectInfo:
-    return ObjectInfo(int(found["size"]), found["last_modified"].timestamp())
 
 
 def _is_curable(error: Exception) -> bool:

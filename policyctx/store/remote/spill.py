@@ -7,11 +7,11 @@ what waits, the contents before the segments that name them. It can be repeated 
 moment.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Protocol
 
 from policyctx.errors import StoreError
 from policyctx.store.backend import AwayError, Backend, StoreUrl, is_temporary, random_name
@@ -24,14 +24,6 @@ from policyctx.store.remote.client import ObjectClient, ObjectInfo
 _ASIDE = f"{STATE_FOLDER}/set-aside"
 
 
-class OpenFolder(Protocol):
-    """Opens the folder."""
-
-    def __call__(self, *, making: bool) -> AbstractContextManager[Backend]:
-        """Return the folder's backend; `making` makes a folder that is missing."""
-        ...
-
-
 class TakenOverError(StoreError):
     """Another process went on with the session while its objects waited here."""
 
@@ -39,10 +31,13 @@ class TakenOverError(StoreError):
 class Spill:
     """The objects that wait in `folder` for the store at a URL.
 
+    `opened` returns the folder's backend; `making` makes a folder that is missing.
     Raises `OSError`, and `StoreError` for a folder with objects of another store.
     """
 
-    def __init__(self, folder: Path, url: StoreUrl, opened: OpenFolder) -> None:
+    def __init__(
+        self, folder: Path, url: StoreUrl, opened: Callable[..., AbstractContextManager[Backend]]
+    ) -> None:
         self.folder = folder
         self.is_used = False
         """Whether something waits, or new objects are to."""

@@ -16,18 +16,16 @@ from policyctx.messages.json_text import JSON
 from policyctx.store import journal
 from policyctx.store.backend import Backend, Root, random_name
 from policyctx.store.content import PACKED
+from policyctx.store.in_flight import named_paths
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import StateFolder
-from policyctx.store.remote.backend import RemoteBackend
+from policyctx.store.remote.backend import RemoteBackend, SegmentedLog
 from policyctx.store.state import Rebuilt, State
 
 # What only the writer of a session appends; the rest is upkeep, which may run beside it.
 _OF_A_SESSION = frozenset({"saved", "record"})
 # How often upkeep may be faster before that is an error.
 _RACES = 100
-_NAMES = ("path", "archive")
-# A journal names this many of the journals that it replaces.
-_REMEMBERED_JOURNALS = 8
 
 
 class RemoteState(State):
@@ -76,13 +74,7 @@ class RemoteState(State):
     ) -> None:
         """Append to the journal, all or nothing, then apply it; keep it back without `flush`."""
         del in_flight  # `collect` is told by the journal itself
-        lines: list[dict[str, JSON]] = []
-        if str(self._root) not in self.index.roots:
-            lines.append({"root": str(self._root)})
-        lines += [{"saved": entry.as_json()} for entry in entries]
-        lines += [{"record": record} for record in records]
-        lines += [{"removed": dict(one)} for one in removed]
-        lines += [{"packed": dict(one)} for one in packed]
+        lines = self._lines_of(entries, records, removed, packed)
         if flush:
             self._write(backend, [*self._kept_back, *lines])
             self._kept_back.clear()
@@ -104,7 +96,7 @@ class RemoteState(State):
 
     def written_at(self, backend: Backend) -> float:
         """Return when the last segment was written, by the service's clock; 0.0 for none."""
-        return cast("RemoteBackend", backend).log(f"{self.folder}/{journal.JOURNAL}").written_at()
+        return self._segments(backend).written_at()
 
     def left_by_dead(self, backend: Backend) -> list[IndexEntry]:  # noqa: ARG002
         """Return nothing: no batch is announced."""
@@ -135,9 +127,7 @@ class RemoteState(State):
 
         Raises `StoreError` when another process has written meanwhile.
         """
-        log = cast("RemoteBackend", backend).log(f"{self.folder}/{journal.JOURNAL}")
-        known = journal.head_ids(self._position.head) if self._position else ()
-        head = journal.new_head(known[:_REMEMBERED_JOURNALS])
+        log, head = self._segments(backend), journal.new_head(self._position)
         lines = journal.numbered([{"writer": self._writer}, *self.index.lines()])
         try:
             log.append(head + b"".join(lines))
@@ -187,14 +177,12 @@ class RemoteState(State):
             self.index = Index()
         if not is_first:
             self._note_others(read.lines)
-        unknown = sum(not self.index.apply(line) for line in read.lines)
-        damage = [*read.damage]
-        if unknown:
-            damage.append(f"{unknown} of the journal's lines are not valid entries")
-        self._position = read.position
-        if damage:
-            self._repair(backend, None, " and ".join(damage))
+        self._apply(backend, read, None)
         return 0
+
+    def _segments(self, backend: Backend) -> SegmentedLog:
+        """Return the journal as far as it was read."""
+        return cast("RemoteBackend", backend).log(f"{self.folder}/{journal.JOURNAL}")
 
     def _note_taking_over(self, backend: Backend) -> None:
         """End this writer if another one went on while segments of this one waited."""
@@ -219,7 +207,7 @@ class RemoteState(State):
 
     def _write(self, backend: Backend, lines: Sequence[dict[str, JSON]]) -> None:
         """Create the next segment. Raises `StoreError` if another writer has the session."""
-        log = cast("RemoteBackend", backend).log(f"{self.folder}/{journal.JOURNAL}")
+        log = self._segments(backend)
         for _ in range(_RACES):
             known = self._position
             if log.status.size != (0 if known is None else known.bytes):
@@ -279,10 +267,5 @@ class RemoteState(State):
 
 def _paths_in(lines: Iterable[Mapping[str, JSON]]) -> set[str]:
     """Return the paths of the contents that lines name."""
-    found = set()
-    for line in lines:
-        for value in line.values():
-            if isinstance(value, dict):
-                named = (value.get(key) for key in _NAMES)
-                found |= {path.removesuffix(PACKED) for path in named if isinstance(path, str)}
-    return found
+    values = (value for line in lines for value in line.values() if isinstance(value, dict))
+    return {path for value in values for path in named_paths(value)}

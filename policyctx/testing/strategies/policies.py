@@ -10,7 +10,6 @@ from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyError, present
 from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy, Section
-from policyctx.policy.models.base import metadata_of
 from policyctx.policy.models.gates import COMPARISONS, Gate, Gates, Kind, Limits
 from policyctx.policy.nodes import model_in
 from policyctx.policy.sources import PolicySource
@@ -100,7 +99,7 @@ _OWN_KEYS: dict[str, st.SearchStrategy[Any]] = {
 def _gates(model: type[Section]) -> st.SearchStrategy[dict[str, Any]]:
     """Some gates of a map of gates."""
     drawn = {}
-    for name, gate in metadata_of(model, Gate).items():
+    for name, gate in model.noted(Gate).items():
         field = model.model_fields[name]
         inner = model_in(field.annotation)
         if inner is not None and gate.holds_gates:
