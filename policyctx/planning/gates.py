@@ -189,8 +189,6 @@ class AfterReplacing:
 
 
 def _is_about_open(verdict: GateVerdict, number: int) -> bool:
-    from policyctx.policy.models.gates import COMPARISONS  # noqa: PLC0415 - seldom needed
-
     share = _SAFELY_UNDER if verdict.gate == "tokens" else 1
     return _holds(number, COMPARISONS[verdict.comparison], verdict.limit * share)
 
