@@ -13,7 +13,7 @@ from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from policyctx.definitions.names import is_url, url_problem
-from policyctx.errors import InputError
+from policyctx.errors import InputError, UnreadableRecordingError
 from policyctx.replay import reading
 from policyctx.replay.executing import Executor, Job, LostJob
 from policyctx.replay.objects import ObjectUrl
@@ -151,14 +151,24 @@ class WorkPart:
         return range(*of_part)
 
     def recordings(self) -> Iterator[Recording]:
-        """Yield its recordings. Raises `UnreadableRecordingError`."""
+        """Yield its recordings.
+
+        Raises `UnreadableRecordingError`, also for a file that lost some since they were counted.
+        """
         seen = set(self.file.repeated or ())
-        taken = self.file.taken()
-        if (own := self.range) is None:
-            return (recording.counted_once(seen) for recording in taken)
         # Those before its own count as seen.
-        once = (recording.counted_once(seen) for recording in islice(taken, own.stop))
-        return islice(once, own.start, None)
+        once = (recording.counted_once(seen) for recording in self.file.taken())
+        if (own := self.range) is None:
+            yield from once
+            return
+        given = 0
+        for recording in islice(once, own.start, own.stop):
+            yield recording
+            given += 1
+        if given < len(own):
+            raise UnreadableRecordingError(
+                str(self.file.path), "it has changed since it was counted"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from policyctx.errors import UnreadableRecordingError
 from policyctx.replay.executing import Here
 from policyctx.replay.places import RecordingFile, WorkPart, files, parts, told_apart
 from policyctx.replay.reading import recordings_in
@@ -87,6 +88,14 @@ def test_a_call_that_an_earlier_part_has_is_counted_once(tmp_path: Path) -> None
     file = known(tmp_path / "a.jsonl", "\n".join(map(json.dumps, log)))
     first, second = parts([file], part_bytes=1)
     assert [len(one.calls) for part in (first, second) for one in part.recordings()] == [1, 0]
+
+
+def test_a_file_that_lost_recordings_since_they_were_counted_is_an_error(tmp_path: Path) -> None:
+    file = known(tmp_path / "a.jsonl", LINES)
+    made = parts([file], part_bytes=file.bytes // 2)
+    (tmp_path / "a.jsonl").write_text(LINES.rpartition("\n")[0], encoding="utf-8")
+    with pytest.raises(UnreadableRecordingError, match="changed since it was counted"):
+        recordings(made)
 
 
 def test_a_file_that_cannot_be_read_is_one_part(tmp_path: Path) -> None:
